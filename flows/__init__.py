@@ -1,0 +1,1 @@
+"""What runs: one chain (`pipeline`), one thin module a flow, and the `jury` command."""

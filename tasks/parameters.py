@@ -1,0 +1,104 @@
+"""What a user may set: one model a kind of flow, at once the command's options, the form and the deployment's parameters.
+
+Literal defaults, no unions and no optional lists, because a form cannot fill those in. What the values mean
+beyond their range is checked where they are used.
+"""
+
+from typing import Literal
+from urllib.parse import urlsplit
+
+from pydantic import Field, model_validator
+
+from tasks.records import Order, Record
+
+EMBEDDED = "embedded"
+EMBEDDED_MODEL = "pixel-baseline"
+
+
+class Judge(Record):
+    """A model behind an endpoint that speaks the OpenAI API."""
+
+    model: str = Field(EMBEDDED_MODEL, min_length=1, description="Model that judges, by the endpoint's name for it.")
+    base_url: str = Field(
+        EMBEDDED,
+        description="Address of the API, such as https://api.openai.com/v1, or `embedded`: the pixel judge, which "
+        "measures pixels, needs no key and no network, and is no model.",
+    )
+    api_key_env: str = Field(
+        "",
+        pattern=r"^[A-Za-z0-9_-]*$",
+        description="Name (never the value) of the environment variable or Prefect Secret block that holds the key. "
+        "Empty: the key listed for the host. The worker's JURY_ENDPOINTS lists which key may go to which host.",
+    )
+    temperature: float = Field(1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting.")
+    max_output_tokens: int = Field(10_000, ge=16, description="Longest reply, in tokens.")
+    timeout_seconds: float = Field(120.0, gt=0, le=3600, description="Longest wait for one reply.")
+    concurrency: int = Field(16, ge=1, le=1024, description="Calls in flight at once.")
+    detail: Literal["auto", "low", "high"] = Field("auto", description="How finely the judge looks at pictures.")
+    price_in: float = Field(0.0, ge=0, description="Price of a million input tokens; 0: unknown.")
+    price_out: float = Field(0.0, ge=0, description="Price of a million output tokens; 0: unknown.")
+
+    @model_validator(mode="after")
+    def _address(self) -> "Judge":
+        if self.base_url == EMBEDDED:
+            if self.model != EMBEDDED_MODEL:
+                raise ValueError(
+                    f"model {self.model!r} needs an address: the embedded judge is {EMBEDDED_MODEL!r}. "
+                    "Set base_url, for example https://api.openai.com/v1"
+                )
+            return self
+        parts = urlsplit(self.base_url)
+        if parts.scheme not in ("http", "https") or not parts.hostname:
+            raise ValueError(f"base_url {self.base_url!r} is no address: allowed are `embedded`, http://… and https://…")
+        if parts.username or parts.password or parts.query or parts.fragment:
+            raise ValueError("base_url must hold no user, password, query or fragment: a key is named in api_key_env")
+        return self
+
+
+class Parameters(Record):
+    """What every flow takes."""
+
+    dataset: str = Field(
+        "samples",
+        min_length=1,
+        description="Folder or manifest file to judge. `samples`: the drawn samples, made under the store.",
+    )
+    store: str = Field("jury-store", min_length=1, description="Folder that keeps ledgers, pictures and the history.")
+    candidate_name: str = Field("", description="Name of the system judged; empty: named after its folder or file.")
+    limit: int = Field(0, ge=0, description="Judge only the first so many samples; 0: all.")
+    ids: list[str] = Field([], description="Judge only the samples with these ids; empty: all.")
+    category: list[str] = Field([], description="Judge only these categories; empty: all.")
+    difficulty: list[str] = Field([], description="Judge only these difficulties; empty: all.")
+    candidate: list[str] = Field([], description="Judge only these candidates of the dataset; empty: all.")
+    prompt_set: str = Field("default", min_length=1, description="Name of a prompt set, or a folder that holds one.")
+    judge: Judge = Field(Judge(), description="The model that judges, and how it is called.")  # pyright: ignore[reportCallIssue]
+    votes: int = Field(1, ge=1, le=25, description="Votes for each question.")
+    reuse_hours: float = Field(
+        20.0, ge=0, description="Replies to the very same call are taken from earlier runs up to this age; 0: never."
+    )
+    chunk_size: int = Field(16, ge=1, le=512, description="Samples handled together as one Prefect task a dimension.")
+    retries: int = Field(2, ge=0, le=10, description="How often a chunk asks again for what the judge did not answer.")
+    retry_delay_seconds: float = Field(10.0, ge=0, le=3600, description="Wait before the first such retry; it doubles.")
+    max_picture_megabytes: float = Field(20.0, gt=0, le=200, description="Largest picture file sent as it is.")
+    max_picture_side: int = Field(8000, ge=64, le=32_000, description="Longest side sent as it is, in pixels.")
+    normalize: bool = Field(False, description="Send every picture through one policy (PNG), not only those that must change.")
+
+
+class PairwiseParameters(Parameters):
+    """What the pairwise flows (diagram, plot) take."""
+
+    split: Literal["test", "ref"] = Field("test", description="Which list of a PaperBananaBench folder is judged.")
+    results: str = Field("", description="A generator's result file (JSON or JSON Lines) with the Model figures inside.")
+    images: str = Field("", description="Folder of Model figures: <id>.png (or .jpg …), or <id>/final_output.png.")
+    stage: list[str] = Field(
+        [],
+        description="Stages of the result file to judge, each a candidate: vanilla, planner, stylist, critic0, "
+        "critic1, critic2, polished. Empty: the one the file names.",
+    )
+    orders: Literal["human_first", "both"] = Field(
+        "human_first", description="Which figure comes first: the published order, or both orders."
+    )
+
+    def order_list(self) -> tuple[Order, ...]:
+        """Orders asked, the published one first."""
+        return ("human_first", "model_first") if self.orders == "both" else ("human_first",)

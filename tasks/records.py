@@ -1,0 +1,247 @@
+"""The value objects that cross every boundary: samples, judgments, outcomes, runs.
+
+Owns the words and the shapes; imports nothing of ours. What a user may set stands in
+`parameters`; how a row is written and read stands in `ledger`.
+"""
+
+from typing import Literal
+
+from pydantic import BaseModel, ConfigDict, Field
+
+SCHEMA = 1
+"""Version of the ledger's rows. Readers lift older rows to this one."""
+
+Order = Literal["human_first", "model_first"]
+Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]
+JudgmentStatus = Literal["ok", "refused", "truncated", "invalid", "rejected", "unavailable"]
+OutcomeStatus = Literal["complete", "incomplete", "forfeit", "no_reference", "bad_picture"]
+
+VERDICTS: tuple[Verdict, ...] = ("Model", "Human", "Both are good", "Both are bad")
+MIXED = "Mixed"
+"""What votes or orders that disagree leave of a dimension: a neutral of its own, never a judge's verdict."""
+TIE = "Tie"
+"""An overall outcome without a winner."""
+
+
+class JudgeUnavailable(Exception):
+    """The judge gave no reply: network, 429, 5xx or a time-out. Asking again may help."""
+
+
+class InvalidReply(Exception):
+    """The judge replied, but not with one of the allowed verdicts. Asking once more may help."""
+
+
+class Record(BaseModel):
+    """A frozen value object that refuses keys it does not know."""
+
+    model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
+
+
+class Place(Record):
+    """Where one record stands, so that texts and pictures are read when their chunk is judged, not before."""
+
+    path: str
+    """File, absolute."""
+    start: int = 0
+    """First byte of the record in the file (JSON formats)."""
+    length: int = 0
+    """Bytes of the record; 0: the whole file is meant."""
+    row: int = -1
+    """Row of the record (CSV and Parquet); -1: not a table."""
+
+
+class PictureSource(Record):
+    """Where a picture's bytes stand, or why there are none."""
+
+    place: Place | None = None
+    field: str = ""
+    """Key or column that holds the picture (base64 text or bytes); empty: the file itself is the picture."""
+    problem: str = ""
+    """Why there is no picture; empty when there is one."""
+
+
+class Sample(Record):
+    """One thing to judge, of one candidate."""
+
+    sample_id: str
+    candidate: str
+    category: str = ""
+    difficulty: str = ""
+    record: Place
+    texts: dict[str, str] = {}
+    """Text field of the prompt (`context`, `caption`) -> key of the record that holds it."""
+    pictures: dict[str, PictureSource] = {}
+    """Role (`human`, `model`) -> where that picture is."""
+    notes: tuple[str, ...] = ()
+    """What the reader should know: `empty context`, `2 image links dropped`."""
+    injected: str = ""
+    """Name of the defect that was put into this sample on purpose; empty: none is known."""
+
+
+class PictureNote(Record):
+    """What a picture was and what was sent in its place. Sizes in pixels and bytes."""
+
+    source_sha256: str
+    sent_sha256: str
+    format: str
+    """Format of the source, by content: PNG, JPEG, WEBP, GIF."""
+    mode: str
+    """Pixel mode of the source, in Pillow's words."""
+    width: int
+    height: int
+    bytes: int
+    sent_format: str
+    sent_width: int
+    sent_height: int
+    sent_bytes: int
+    changes: tuple[str, ...] = ()
+    """What was done to it; empty: sent byte for byte."""
+
+
+class Judgment(Record):
+    """One reply to one call, or what came instead of one. Rows of `judgments.jsonl`."""
+
+    schema_version: int = Field(SCHEMA, alias="schema")
+    run_id: str
+    flow: str
+    sample_id: str
+    candidate: str
+    dimension: str
+    order: Order
+    vote: int
+    """Which of the k votes, from 1."""
+    attempt: int
+    """How often this call has been made in this run, from 1; the last attempt counts."""
+    status: JudgmentStatus
+    verdict: str | None
+    """One of the allowed verdicts; None unless the status is ok."""
+    reasoning: str
+    raw: str
+    """The reply as it came, whole."""
+    error: str
+    """What went wrong, in the server's or our words; empty when ok."""
+    finish_reason: str
+    rung: str
+    """Reply format asked for: json_schema, json_object or plain."""
+    recovery: str
+    """How the reply was read: `strict`, or what had to be mended."""
+    key: str
+    """SHA-256 of everything that makes this call the same call; what reuse goes by."""
+    prompt_sha256: str
+    text_sha256: str
+    pictures: dict[str, PictureNote]
+    model_asked: str
+    model_answered: str
+    endpoint: str
+    tokens_in: int
+    tokens_out: int
+    tokens_cached: int
+    price: float | None
+    """In the currency of the prices given; None: no price is known. 0 when reused."""
+    seconds: float
+    http_retries: int
+    """How often the client sent this call again by itself (429, 5xx, connection)."""
+    judged_at: str
+    """When the judge replied, UTC, ISO 8601. A reused row keeps the time of the original call."""
+    reused_from: str
+    """Run whose reply this is; empty: the call was made in this run."""
+
+
+class DimensionOutcome(Record):
+    """What the votes and orders of one dimension come to."""
+
+    dimension: str
+    verdict: str | None
+    """A verdict, `Mixed`, or None when it is missing."""
+    score: float | None
+    """Model 100, neutral 50, Human 0; None when the verdict is missing."""
+    human_first: str | None = None
+    model_first: str | None = None
+    votes: int = 0
+    """Calls that belong to this dimension, over all orders."""
+    ok_votes: int = 0
+    order_flip: bool | None = None
+    """The two orders differ; None when they were not both asked and answered."""
+    reversal: bool | None = None
+    """One order says Model and the other Human."""
+
+
+class Outcome(Record):
+    """What the rule makes of a sample's verdicts. Rows of `outcomes.jsonl`."""
+
+    schema_version: int = Field(SCHEMA, alias="schema")
+    run_id: str
+    flow: str
+    sample_id: str
+    candidate: str
+    category: str
+    difficulty: str
+    status: OutcomeStatus
+    overall: str | None
+    """Model, Human or Tie; None when nothing can be said."""
+    score: float | None
+    tier: str
+    """Deciding tier: `tier 1`, `tier 2` or `either`; empty when none decided."""
+    path: str
+    """How the outcome came about, in words."""
+    dimensions: tuple[DimensionOutcome, ...]
+    caption: str
+    pictures: dict[str, PictureNote]
+    problem: str
+    """Why a picture is missing or unreadable; empty when both are fine."""
+    notes: tuple[str, ...]
+    injected: str
+    caught: bool | None
+    """Whether the injected defect decided the dimension it belongs to; None when none is known."""
+    decided_at: str
+
+
+class RunStart(Record):
+    """What a run set out to do: `run.json`, written before the first call."""
+
+    schema_version: int = Field(SCHEMA, alias="schema")
+    run_id: str
+    evaluation_id: str
+    flow: str
+    started_at: str
+    version: str
+    """Version of Image Jury."""
+    prefect_run_id: str
+    scheduled: bool
+    dataset: str
+    """Name of the dataset: its folder or file."""
+    dataset_key: str
+    candidates: tuple[str, ...]
+    samples: int
+    """Samples of the run, all candidates together."""
+    prompt_set: str
+    prompts: dict[str, str]
+    """Dimension -> SHA-256 of its prompt body."""
+    dimensions: tuple[str, ...]
+    model: str
+    endpoint: str
+    resume_key: str
+    """Equal for two runs that ask the same questions of the same candidates: what resuming goes by."""
+    protocol: dict[str, str]
+    """All that makes two runs comparable, as far as it is known before the first reply."""
+    parameters: dict[str, object]
+
+
+class RunEnd(Record):
+    """What came of a run: `end.json`, written once; its absence means unfinished."""
+
+    schema_version: int = Field(SCHEMA, alias="schema")
+    run_id: str
+    finished_at: str
+    seconds: float
+    protocol_key: str
+    protocol: dict[str, str]
+    """The start's protocol, with the judge as answered and the rungs used."""
+    calls: int
+    """Calls made in this run, attempts included."""
+    reused: int
+    judgments: dict[str, int]
+    """Status -> judgments that count."""
+    outcomes: dict[str, int]
+    """Status -> outcomes."""
+    warnings: tuple[str, ...] = ()
