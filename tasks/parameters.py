@@ -1,4 +1,4 @@
-"""What a user may set: one model a kind of flow, at once the command's options, the form and the deployment's parameters.
+"""What a user may set: one model a kind of flow is the command's options, the form and the deployment's parameters.
 
 Literal defaults, no unions and no optional lists, because a form cannot fill those in. What the values mean
 beyond their range is checked where they are used.
@@ -49,7 +49,9 @@ class Judge(Record):
             return self
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"base_url {self.base_url!r} is no address: allowed are `embedded`, http://… and https://…")
+            raise ValueError(
+                f"base_url {self.base_url!r} is no address: allowed are `embedded`, http://… and https://…"
+            )
         if parts.username or parts.password or parts.query or parts.fragment:
             raise ValueError("base_url must hold no user, password, query or fragment: a key is named in api_key_env")
         return self
@@ -81,14 +83,14 @@ class Parameters(Record):
     retry_delay_seconds: float = Field(10.0, ge=0, le=3600, description="Wait before the first such retry; it doubles.")
     max_picture_megabytes: float = Field(20.0, gt=0, le=200, description="Largest picture file sent as it is.")
     max_picture_side: int = Field(8000, ge=64, le=32_000, description="Longest side sent as it is, in pixels.")
-    normalize: bool = Field(False, description="Send every picture through one policy (PNG), not only those that must change.")
+    normalize: bool = Field(False, description="Send every picture as PNG, not only those that must change.")
 
 
 class PairwiseParameters(Parameters):
     """What the pairwise flows (diagram, plot) take."""
 
     split: Literal["test", "ref"] = Field("test", description="Which list of a PaperBananaBench folder is judged.")
-    results: str = Field("", description="A generator's result file (JSON or JSON Lines) with the Model figures inside.")
+    results: str = Field("", description="A generator's result file (JSON or JSON Lines) that holds the Model figures.")
     images: str = Field("", description="Folder of Model figures: <id>.png (or .jpg …), or <id>/final_output.png.")
     stage: list[str] = Field(
         [],

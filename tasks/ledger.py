@@ -1,0 +1,186 @@
+"""The ledger: what was asked and answered, appended as it arrives and never changed.
+
+Owns `<store>/ledger/<run_id>/` with `run.json`, `judgments.jsonl`, `outcomes.jsonl` and `end.json`, and finds in it the
+replies that need not be paid for again. The history that people query is made from it by `store`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, BinaryIO, NamedTuple, TypeVar
+
+from tasks.records import SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
+
+RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl", "end.json"
+
+R = TypeVar("R", bound=Record)
+
+
+class Ledger:
+    """The folder of one run, written by the one process that makes the run.
+
+    Each row is handed to the operating system before the next call returns: a killed process loses the calls in
+    flight and nothing else.
+    """
+
+    def __init__(self, store: Path, start: RunStart) -> None:
+        self.folder = folder(store, start.run_id)
+        self.folder.mkdir(parents=True)
+        _write_whole(self.folder / RUN, start)
+        self._files: dict[str, BinaryIO] = {name: (self.folder / name).open("ab") for name in (JUDGMENTS, OUTCOMES)}
+
+    def append(self, row: Judgment | Outcome) -> None:
+        """Add one row to the file of its kind."""
+        file = self._files[JUDGMENTS if isinstance(row, Judgment) else OUTCOMES]
+        file.write(row.model_dump_json().encode() + b"\n")
+        file.flush()
+
+    def end(self, end: RunEnd) -> None:
+        """Mark the run as finished. From here on nothing in the folder changes."""
+        self.close()
+        _write_whole(self.folder / END, end)
+
+    def close(self) -> None:
+        """Release the files; without `end` the run stays unfinished."""
+        for file in self._files.values():
+            file.close()
+
+
+def _write_whole(path: Path, record: Record) -> None:
+    # Written beside and renamed, so that a reader sees the whole file or none.
+    draft = path.with_suffix(".tmp")
+    draft.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
+    draft.replace(path)
+
+
+def folder(store: Path, run_id: str) -> Path:
+    """Where the run with this id is kept."""
+    return store / "ledger" / run_id
+
+
+def run_folders(store: Path) -> list[Path]:
+    """Folders of all runs in the store, oldest first (run ids begin with their time)."""
+    return sorted(path.parent for path in (store / "ledger").glob(f"*/{RUN}"))
+
+
+def read_start(run: Path) -> RunStart:
+    """What the run set out to do."""
+    return _read(run / RUN, RunStart)
+
+
+def read_end(run: Path) -> RunEnd | None:
+    """What came of the run; None while it is unfinished."""
+    return _read(run / END, RunEnd) if (run / END).exists() else None
+
+
+def read_judgments(run: Path) -> Iterator[Judgment]:
+    """Judgments of a run in the order of their arrival."""
+    return (Judgment.model_validate(row) for row in read_rows(run / JUDGMENTS))
+
+
+def read_outcomes(run: Path) -> Iterator[Outcome]:
+    """Outcomes of a run in the order in which they were decided."""
+    return (Outcome.model_validate(row) for row in read_rows(run / OUTCOMES))
+
+
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Rows of a ledger file, lifted to the present schema; none where the file is absent.
+
+    Raises:
+        ValueError: a row that a newer version wrote, or one that is damaged, with file and line.
+    """
+    return (lift(json.loads(line), path, number) for number, (_, line) in enumerate(_lines(path), 1))
+
+
+def lift(row: dict[str, Any], path: Path, line: int = 1) -> dict[str, Any]:
+    """A row of any known schema as a row of the present one.
+
+    Raises:
+        ValueError: the row's schema is newer than this version knows.
+    """
+    found = row.get("schema")
+    if found != SCHEMA:
+        raise ValueError(f"{path}, line {line}: ledger schema {found!r}, known here is {SCHEMA}: upgrade Image Jury")
+    return row
+
+
+def _read(path: Path, kind: type[R]) -> R:
+    return kind.model_validate(lift(json.loads(path.read_bytes()), path))
+
+
+def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
+    """Offset and bytes of each whole line: a last line without its end was cut by a crash and is left out."""
+    if not path.exists():
+        return
+    offset = 0
+    with path.open("rb") as file:
+        for line in file:
+            if line.endswith(b"\n"):
+                yield offset, line
+            offset += len(line)
+
+
+class _Spot(NamedTuple):
+    path: Path
+    offset: int
+    judged_at: str
+
+
+class Replies:
+    """Ok judgments of earlier runs by call key. Holds their places, not their texts."""
+
+    def __init__(self, runs: Iterable[Path], not_before: dict[Path, str]) -> None:
+        self._spots: dict[str, _Spot] = {}
+        for run in runs:
+            self._add(run / JUDGMENTS, not_before.get(run, ""))
+
+    def _add(self, path: Path, not_before: str) -> None:
+        for offset, line in _lines(path):
+            row = json.loads(line)
+            known = self._spots.get(row["key"])
+            fresh = row["judged_at"] >= not_before and (known is None or row["judged_at"] > known.judged_at)
+            if row["status"] == "ok" and fresh:
+                self._spots[row["key"]] = _Spot(path, offset, row["judged_at"])
+
+    def __len__(self) -> int:
+        return len(self._spots)
+
+    def find(self, key: str) -> Judgment | None:
+        """The newest ok judgment of this very call, or None."""
+        spot = self._spots.get(key)
+        if spot is None:
+            return None
+        with spot.path.open("rb") as file:
+            file.seek(spot.offset)
+            return Judgment.model_validate(lift(json.loads(file.readline()), spot.path))
+
+
+def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies:
+    """Replies that the run may take over instead of paying again.
+
+    From every run those younger than `reuse_hours`, counted from the original call (0: none at all). From an unfinished
+    run that asked the same of the same candidates those of any age, unless a run finished since has superseded it.
+    """
+    if reuse_hours == 0:
+        return Replies([], {})
+    cutoff = datetime.fromisoformat(start.started_at) - timedelta(hours=reuse_hours)
+    runs = run_folders(store)
+    resumed = _unfinished_like(start, runs)
+    used = [run for run in runs if run in resumed or _written_since(run, cutoff)]
+    return Replies(used, {run: cutoff.isoformat() for run in used if run not in resumed})
+
+
+def _written_since(run: Path, moment: datetime) -> bool:
+    # A ledger only grows, so the file's own time tells without reading it that all of it is too old.
+    rows = run / JUDGMENTS
+    return rows.exists() and datetime.fromtimestamp(rows.stat().st_mtime, UTC) >= moment
+
+
+def _unfinished_like(start: RunStart, runs: list[Path]) -> set[Path]:
+    unfinished = {run for run in runs if not (run / END).exists() and run.name != start.run_id}
+    if not unfinished:
+        return set()
+    alike = {run for run in runs if read_start(run).resume_key == start.resume_key}
+    newest = max((run.name for run in alike if (run / END).exists()), default="")
+    return {run for run in unfinished & alike if run.name > newest}
