@@ -1,0 +1,224 @@
+"""What the judge is asked: prompt files, the sets they form, and the rubric of one run.
+
+Owns the file format (TOML front matter between `+++` lines, then the body), the overlay of a prompt set over the
+default prompts, and every check that can be made before the first call. Laying out the request and appending the
+reply format belong to `judge`; what verdicts come to belongs to `aggregate`.
+"""
+
+import re
+import tomllib
+from collections.abc import Iterable, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Annotated, Any, Literal, NamedTuple
+
+from pydantic import Field, StringConstraints, ValidationError, ValidationInfo, field_validator
+from pydantic_core import ErrorDetails
+
+from tasks.records import VERDICTS, Record, Verdict
+
+DEFAULT_SET = "default"
+PROMPTS = Path(__file__).parents[1] / "prompts"
+SETS = PROMPTS / "sets"
+
+InputField = Literal["context", "caption", "human", "model"]
+Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+
+_FILE = re.compile(r"\+\+\+[ \t]*\n(?P<front>.*?)^\+\+\+[ \t]*$(?P<body>.*)", re.DOTALL | re.MULTILINE)
+
+
+class FrontMatter(Record):
+    """What a pairwise prompt file declares above its body; each description says what is allowed."""
+
+    tier: Literal[1, 2] = Field(description="1 or 2, the tier of the decision rule")
+    verdicts: tuple[Verdict, ...] = Field(description=f"an array of at least one of {', '.join(VERDICTS)}")
+    default: str = Field("", description="one of the verdicts of this file, or no such key")
+    inputs: dict[InputField, Label] = Field(
+        description="a table of context, caption, human and model, each with a label that is text and not empty"
+    )
+    """In the order of the request."""
+
+    @field_validator("verdicts")
+    @classmethod
+    def _some_and_unique(cls, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+        if not verdicts or len(set(verdicts)) < len(verdicts):
+            raise ValueError(f"at least one of {_listed(VERDICTS)}, each once")
+        return verdicts
+
+    @field_validator("default")
+    @classmethod
+    def _among_verdicts(cls, default: str, info: ValidationInfo) -> str:
+        # Where the verdicts are at fault themselves, the default is held against all there are.
+        allowed = info.data.get("verdicts", VERDICTS)
+        if default and default not in allowed:
+            raise ValueError(f"one of {_listed(allowed)}, or no such key")
+        return default
+
+    @field_validator("inputs")
+    @classmethod
+    def _labelled(cls, inputs: dict[InputField, str], info: ValidationInfo) -> dict[InputField, str]:
+        rules = {
+            "both human and model": {"human", "model"} <= inputs.keys(),
+            "a label once only": len(set(inputs.values())) == len(inputs),
+        }
+        if info.context:
+            absent = [label for label in inputs.values() if label not in info.context["body"]]
+            rules[f"labels that the body names (it lacks {_listed(absent)})"] = not absent
+        if broken := [rule for rule, kept in rules.items() if not kept]:
+            raise ValueError(" and ".join(broken))
+        return inputs
+
+
+class Prompt(FrontMatter):
+    """One question to the judge: the system prompt of a dimension, and what its request holds."""
+
+    flow: str
+    dimension: str
+    body: str
+    """The system message, sent as it is."""
+    sha256: str
+    """SHA-256 of the body as sent (UTF-8), in hex."""
+    file: str
+
+
+class Rubric(Record):
+    """The prompts of one flow under one prompt set: by tier, then by name."""
+
+    flow: str
+    prompt_set: str
+    prompts: tuple[Prompt, ...]
+
+    def prompt(self, dimension: str) -> Prompt:
+        """The prompt of `dimension`; ValueError where this rubric has none."""
+        found = {prompt.dimension: prompt for prompt in self.prompts}
+        if dimension not in found:
+            raise ValueError(f"{self.flow} has no dimension {dimension!r}; it has {_listed(found)}")
+        return found[dimension]
+
+
+class _Source(NamedTuple):
+    """A prompt file taken apart, its front matter not yet checked."""
+
+    file: Path
+    front: dict[str, Any]
+    body: str = ""
+    problem: str = ""
+    """Why it could not be taken apart; empty when it could."""
+
+
+def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
+    """The prompts of `flow`, with those that `prompt_set` replaces.
+
+    A set is a name (see `prompt_sets`) or a folder that holds `<flow>/<dimension>.md`; a dimension that it lacks keeps
+    its default prompt. ValueError when there is no such flow or set, or the set holds nothing for this flow; and one
+    ValueError with every problem of every file, a line each, when prompts are at fault.
+    """
+    default = _prompt_files(PROMPTS / flow)
+    if not default:
+        raise ValueError(f"there are no prompts for flow {flow!r}; flows with prompts: {_listed(_holdings(PROMPTS))}")
+    own = _overlay(flow, prompt_set)
+    sources = {dimension: _read(own.get(dimension, file)) for dimension, file in default.items()}
+    strangers = [
+        f"{file}: {name!r} is no dimension of {flow}; allowed: {_listed(default)}"
+        for name, file in own.items()
+        if name not in default
+    ]
+    problems = strangers + [problem for source in sources.values() for problem in _problems(source)]
+    problems += _tier_problems({dimension: source.front.get("tier") for dimension, source in sources.items()})
+    if problems:
+        raise ValueError("\n".join([f"the prompts of {flow} (prompt set {prompt_set!r}) cannot be used:", *problems]))
+    prompts = [_prompt(flow, dimension, source) for dimension, source in sources.items()]
+    prompts.sort(key=lambda prompt: (prompt.tier, prompt.dimension))
+    return Rubric(flow=flow, prompt_set=prompt_set, prompts=tuple(prompts))
+
+
+def prompt_sets() -> dict[str, dict[str, list[str]]]:
+    """Every set that comes with the program: name -> flow -> dimensions, `default` first."""
+    named = {folder.name: _holdings(folder) for folder in sorted(SETS.glob("*")) if folder.is_dir()}
+    return {DEFAULT_SET: _holdings(PROMPTS), **named}
+
+
+def _overlay(flow: str, prompt_set: str) -> dict[str, Path]:
+    """The files that a set lays over the default prompts of `flow`."""
+    if prompt_set == DEFAULT_SET:
+        return {}
+    known = prompt_sets()
+    folder = SETS / prompt_set if prompt_set in known else Path(prompt_set).expanduser()
+    if not folder.is_dir():
+        raise ValueError(f"prompt set {prompt_set!r} is neither a known set ({_listed(known)}) nor a folder")
+    if files := _prompt_files(folder / flow):
+        return files
+    held = "; ".join(f"{name}: {_listed(dimensions)}" for name, dimensions in _holdings(folder).items())
+    found = f"holds {held}; nothing for {flow}" if held else "holds no file <flow>/<dimension>.md"
+    raise ValueError(f"prompt set {prompt_set!r} {found}")
+
+
+def _holdings(folder: Path) -> dict[str, list[str]]:
+    """Flow -> dimensions of the prompt files under `folder`."""
+    flows = sorted(path for path in folder.glob("*") if path.is_dir() and path != SETS)
+    return {path.name: list(files) for path in flows if (files := _prompt_files(path))}
+
+
+def _prompt_files(folder: Path) -> dict[str, Path]:
+    return {file.stem: file for file in sorted(folder.glob("*.md"))}
+
+
+def _read(file: Path) -> _Source:
+    try:
+        parts = _FILE.fullmatch(file.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        return _Source(file, {}, problem=f"found a byte at {error.start} that is not UTF-8; allowed: UTF-8")
+    if not parts:
+        return _Source(file, {}, problem="found no front matter; allowed: TOML between two `+++` lines, at the top")
+    try:
+        # An empty line stands in for the opening `+++`, so that a TOML error counts lines as the file does.
+        front = tomllib.loads("\n" + parts["front"])
+    except tomllib.TOMLDecodeError as error:
+        return _Source(file, {}, problem=f"front matter is not TOML: {error}")
+    return _Source(file, front, parts["body"].strip())
+
+
+def _problems(source: _Source) -> list[str]:
+    """All that is wrong with one file, a line each."""
+    if source.problem:
+        return [f"{source.file}: {source.problem}"]
+    problems = [] if source.body else [f"{source.file}: found an empty body; allowed: the text of the prompt"]
+    try:
+        FrontMatter.model_validate(source.front, context={"body": source.body})
+    except ValidationError as error:
+        problems += [f"{source.file}: {_sentence(detail)}" for detail in error.errors()]
+    return problems
+
+
+def _sentence(detail: ErrorDetails) -> str:
+    """One problem of one key: what was found and what is allowed."""
+    key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
+    if detail["type"] == "extra_forbidden":
+        return f"unknown key `{key}`; allowed: {_listed(FrontMatter.model_fields)}"
+    allowed = FrontMatter.model_fields[str(detail["loc"][0])].description
+    if detail["type"] == "value_error":
+        allowed = detail["msg"].removeprefix("Value error, ")
+    found = "nothing" if detail["type"] == "missing" else repr(detail["input"])
+    return f"key `{key}`: found {found}; allowed: {allowed}"
+
+
+def _tier_problems(tiers: Mapping[str, object]) -> list[str]:
+    """The tier rule decides between two dimensions; tiers that are no tiers at all are reported with their file."""
+    if any(tier not in (1, 2) for tier in tiers.values()):
+        return []
+    members = {number: [dimension for dimension, tier in tiers.items() if tier == number] for number in (1, 2)}
+    return [
+        f"key `tier`: found tier {number} in {_listed(names) or 'no prompt'}; allowed: exactly two dimensions a tier"
+        for number, names in members.items()
+        if len(names) != 2
+    ]
+
+
+def _prompt(flow: str, dimension: str, source: _Source) -> Prompt:
+    digest = sha256(source.body.encode()).hexdigest()
+    named = {"flow": flow, "dimension": dimension, "body": source.body, "sha256": digest, "file": str(source.file)}
+    return Prompt.model_validate({**source.front, **named})
+
+
+def _listed(names: Iterable[str]) -> str:
+    return ", ".join(names)

@@ -1,0 +1,208 @@
+"""A judge on 127.0.0.1: a real HTTP server with just enough of Chat Completions, and the bad habits of real ones.
+
+Owns the wire (waits, hangs, closed sockets, torn bodies) and what a test wants to know of it: the requests, how many
+there were, how many at once. What is said stands in `loopback_replies`; which reply is given, `answer` decides from
+the request.
+
+In a test: `with LoopbackJudge(answer) as judge`. Beside a benchmark: `with judge_process("--latency", "0.2") as judge`.
+"""
+
+import argparse
+import asyncio
+import inspect
+import json
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections import Counter, deque
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass, replace
+from http.client import responses
+from typing import Any
+from urllib.request import urlopen
+
+from loopback_replies import Answer, Reply, Request, allowed_reply, drop, error, with_latency
+
+MODEL = "loopback-judge-2026-01-01"
+READ_LIMIT = 2**22
+"""Bytes buffered per connection before reading pauses: above a usual request, so none is read in portions."""
+
+
+async def read_request(reader: asyncio.StreamReader) -> Request:
+    """The next request of a connection; IncompleteReadError when the client has gone."""
+    head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1")
+    line, *fields = head.rstrip().split("\r\n")
+    pairs = (entry.partition(":") for entry in fields)
+    headers = {name.lower(): value.strip() for name, _, value in pairs}
+    raw = await reader.readexactly(int(headers.get("content-length", 0)))
+    return Request(line.rpartition(" ")[0], headers, raw, time.monotonic())
+
+
+async def client_left(reader: asyncio.StreamReader, seconds: float) -> bool:
+    """Whether the client went away before so many seconds were over; one that pipelines is shown the door too."""
+    try:
+        async with asyncio.timeout(seconds):
+            await reader.read(1)
+        return True
+    except TimeoutError:
+        return False
+
+
+def send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
+    """Writes the reply; False: the connection ends here."""
+    if reply.body is None:
+        return False
+    page = isinstance(reply.body, str)
+    kind, content = ("text/html", reply.body) if page else ("application/json", json.dumps(reply.body))
+    body = content.encode()
+    headers = {"content-type": kind, **reply.headers, "content-length": len(body)}
+    fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    head = f"HTTP/1.1 {reply.status} {responses.get(reply.status, '')}\r\n{fields}\r\n"
+    writer.write(head.encode() + (body[: len(body) // 2] if reply.torn else body))
+    return not reply.torn
+
+
+class LoopbackJudge:
+    """Answers `POST /v1/chat/completions` and `GET /stats` in a thread of its own, for the length of a `with`."""
+
+    def __init__(self, answer: Answer | None = None, *, model: str = MODEL, keep_requests: bool = True) -> None:
+        self.answer = answer or allowed_reply()
+        self.model = model
+        self.base_url = ""
+        self.keep_requests = keep_requests
+        # Only the server's thread writes these, each in one step, so other threads may read them at any time.
+        self.requests: list[Request] = []
+        self.by_name: Counter[str] = Counter()
+        self.count = self.in_flight = self.peak = 0
+        self._queue: deque[Reply] = deque()
+
+    def queue(self, *replies: Reply) -> None:
+        """Replies for the next requests, whatever those ask; after them `answer` speaks again."""
+        self._queue.extend(replies)
+
+    def stats(self) -> dict[str, Any]:
+        counts = {"count": self.count, "peak": self.peak, "in_flight": self.in_flight}
+        return {**counts, "by_name": dict(self.by_name), "cpu_seconds": time.process_time()}
+
+    def __enter__(self) -> "LoopbackJudge":
+        ready = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self.serve(0, ready.set)), daemon=True)
+        self._thread.start()
+        if not ready.wait(10):
+            raise RuntimeError("the loopback judge did not start within 10 seconds")
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.stop()
+        self._thread.join()
+
+    def stop(self) -> None:
+        """From any thread. Once the loop has ended by itself there is nothing left to stop."""
+        with suppress(RuntimeError):
+            self._loop.call_soon_threadsafe(self._stopped.set)
+
+    async def serve(self, port: int, started: Callable[[], object]) -> None:
+        """Serves until `stop`. Open connections end with the loop: `asyncio.run` cancels what is left."""
+        self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
+        server = await asyncio.start_server(self._connection, "127.0.0.1", port, limit=READ_LIMIT, backlog=1024)
+        self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        started()
+        await self._stopped.wait()
+        server.close()
+
+    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        # Cancelled when the judge stops, and then to end quietly: asyncio 3.11 fails over a connection left cancelled.
+        quietly = suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError)
+        with quietly, closing(writer):
+            while send(writer, await self._reply(await read_request(reader), reader)):
+                await writer.drain()
+
+    async def _reply(self, request: Request, reader: asyncio.StreamReader) -> Reply:
+        if request.line == "GET /stats":
+            return Reply(self.stats())
+        if request.line != "POST /v1/chat/completions":
+            return error(404, f"Nothing answers {request.line!r} here.")
+        self._enter(request)
+        try:
+            reply = await self._decide(request)
+            return drop() if reply.seconds and await client_left(reader, reply.seconds) else self._sign(reply)
+        finally:
+            # Before the reply is sent: the client's next request may be here before this task runs again.
+            self.in_flight -= 1
+
+    def _enter(self, request: Request) -> None:
+        self.count += 1
+        self.in_flight += 1
+        self.peak = max(self.peak, self.in_flight)
+        if self.keep_requests:
+            self.requests.append(request)
+
+    async def _decide(self, request: Request) -> Reply:
+        try:
+            self.by_name[request.schema_name] += 1
+            reply = self._queue.popleft() if self._queue else self.answer(request)
+            return await reply if inspect.isawaitable(reply) else reply
+        except Exception as problem:
+            return error(500, f"The loopback judge has no answer: {problem!r}")
+
+    def _sign(self, reply: Reply) -> Reply:
+        """Puts id, date and model on a completion; what the reply says itself stands."""
+        if reply.status != 200 or not isinstance(reply.body, dict):
+            return reply
+        signature = {"id": f"chatcmpl-{self.count}", "object": "chat.completion", "created": int(time.time())}
+        return replace(reply, body={**signature, "model": self.model, **reply.body})
+
+
+@dataclass(frozen=True)
+class JudgeProcess:
+    """A judge in a process of its own, so that its work is not measured with that of the client."""
+
+    base_url: str
+    popen: subprocess.Popen[bytes]
+
+    def stats(self) -> dict[str, Any]:
+        with urlopen(self.base_url.removesuffix("/v1") + "/stats", timeout=10) as response:
+            return json.load(response)
+
+
+@contextmanager
+def judge_process(*options: str) -> Iterator[JudgeProcess]:
+    """Starts this file with these options; it ends when its standard input is closed."""
+    command = [sys.executable, __file__, *options]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as popen:
+        yield JudgeProcess(json.loads(popen.stdout.readline())["base_url"], popen)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description="Answers Chat Completions on 127.0.0.1 until standard input closes.")
+    parser.add_argument("--port", type=int, default=0, help="0: any free port")
+    parser.add_argument("--latency", type=float, default=0.0, help="median wait before a reply, seconds")
+    parser.add_argument("--sigma", type=float, default=0.0, help="spread of the wait, in logarithms")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--seconds", type=float, default=600.0, help="ends by itself after so long")
+    options = parser.parse_args()
+    answer = with_latency(allowed_reply(), options.latency, options.sigma, options.seed)
+    judge = LoopbackJudge(answer, keep_requests=False)
+
+    def await_end_of_input() -> None:
+        # Not sys.stdin: its lock, held by a daemon thread, aborts the interpreter on its way out.
+        while os.read(0, 4096):
+            pass
+        judge.stop()
+
+    def started() -> None:
+        loop = asyncio.get_running_loop()
+        loop.add_signal_handler(signal.SIGTERM, judge.stop)
+        loop.call_later(options.seconds, judge.stop)
+        threading.Thread(target=await_end_of_input, daemon=True).start()
+        print(json.dumps({"base_url": judge.base_url, "pid": os.getpid()}), flush=True)
+
+    asyncio.run(judge.serve(options.port, started))
+
+
+if __name__ == "__main__":
+    main()

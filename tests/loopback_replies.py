@@ -1,0 +1,187 @@
+"""What the loopback judge is asked and what it can say: the request, the replies, and ready-made answers.
+
+Owns the bodies of the OpenAI API, good and bad. How they travel stands in `loopback_judge`.
+"""
+
+import base64
+import json
+import math
+import random
+from collections.abc import Awaitable, Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any
+
+USAGE = {
+    "prompt_tokens": 1200,
+    "completion_tokens": 80,
+    "total_tokens": 1280,
+    "prompt_tokens_details": {"cached_tokens": 1024},
+}
+
+
+@dataclass(frozen=True)
+class Request:
+    """One request as it came; parsed only as far as it is looked at, since bodies are large."""
+
+    line: str
+    """Method and path."""
+    headers: dict[str, str]
+    """Names in lower case."""
+    raw: bytes
+    arrived: float
+    """`time.monotonic()` when the last byte was in."""
+
+    @cached_property
+    def body(self) -> dict[str, Any]:
+        return json.loads(self.raw)
+
+    @cached_property
+    def response_format(self) -> dict[str, Any]:
+        """The reply format asked for; empty: none.
+
+        Read from its own key on: the client writes it compactly and after the messages, and inside a JSON string the
+        quotes would be escaped. Whoever writes otherwise gets the whole body parsed.
+        """
+        key = b'"response_format":'
+        at = self.raw.rfind(key)
+        if at < 0:
+            return self.body.get("response_format") or {}
+        return json.JSONDecoder().raw_decode(self.raw[at + len(key) :].decode().lstrip())[0] or {}
+
+    @property
+    def schema_name(self) -> str:
+        """Name of the reply schema (`diagram_faithfulness`, `probe`); empty: no schema was sent."""
+        return self.response_format.get("json_schema", {}).get("name", "")
+
+    @property
+    def schema(self) -> dict[str, Any]:
+        return self.response_format.get("json_schema", {}).get("schema", {})
+
+    @cached_property
+    def parts(self) -> list[dict[str, Any]]:
+        """Content parts of all messages, in order."""
+        contents = [message["content"] for message in self.body["messages"]]
+        lists = [[{"type": "text", "text": content}] if isinstance(content, str) else content for content in contents]
+        return [part for parts in lists for part in parts]
+
+    @property
+    def texts(self) -> list[str]:
+        return [part["text"] for part in self.parts if part["type"] == "text"]
+
+    @property
+    def images(self) -> list[bytes]:
+        """The pictures sent as data URLs, decoded."""
+        urls = [part["image_url"]["url"] for part in self.parts if part["type"] == "image_url"]
+        return [base64.b64decode(url.partition(",")[2]) for url in urls if url.startswith("data:")]
+
+
+@dataclass(frozen=True)
+class Reply:
+    """What goes back over the wire."""
+
+    body: dict[str, Any] | str | None
+    """JSON, a page of another server, or None: the socket is closed without a word."""
+    status: int = 200
+    headers: Mapping[str, str] = field(default_factory=dict)
+    seconds: float = 0.0
+    """Wait before it is sent."""
+    torn: bool = False
+    """Half of the body is sent, then the socket is closed."""
+
+
+Answer = Callable[[Request], Reply | Awaitable[Reply]]
+
+
+def completion(content: str | None, finish_reason: str = "stop", refusal: str | None = None) -> Reply:
+    message = {"role": "assistant", "content": content, "refusal": refusal}
+    choice = {"index": 0, "message": message, "finish_reason": finish_reason, "logprobs": None}
+    return Reply({"choices": [choice], "usage": USAGE})
+
+
+def text(content: str, finish_reason: str = "stop") -> Reply:
+    return completion(content, finish_reason)
+
+
+def verdict(winner: str, reasoning: str = "The loopback judge looked at neither figure.") -> Reply:
+    return text(json.dumps({"comparison_reasoning": reasoning, "winner": winner}))
+
+
+def refusal(words: str) -> Reply:
+    return completion(None, refusal=words)
+
+
+def cut_off() -> Reply:
+    """A reply that ran into the token limit in the middle of its reasoning."""
+    return text('{"comparison_reasoning": "The Model figure shows', finish_reason="length")
+
+
+def error(
+    status: int,
+    message: str,
+    code: str | None = None,
+    type: str | None = None,
+    param: str | None = None,
+    headers: Mapping[str, str] | None = None,
+) -> Reply:
+    details = {"message": message, "type": type, "param": param, "code": code}
+    return Reply({"error": details}, status, headers or {})
+
+
+def retry_after(seconds: float) -> Reply:
+    """A 429 that says how long to wait."""
+    words = f"Rate limit reached. Please try again in {seconds:g}s."
+    return error(429, words, "rate_limit_exceeded", "requests", headers={"retry-after": f"{seconds:g}"})
+
+
+def drop() -> Reply:
+    return Reply(None)
+
+
+def torn(reply: Reply) -> Reply:
+    return replace(reply, torn=True)
+
+
+def delayed(reply: Reply, seconds: float) -> Reply:
+    return replace(reply, seconds=seconds)
+
+
+def hang() -> Reply:
+    """No answer for as long as the client stays."""
+    return delayed(drop(), math.inf)
+
+
+def example(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:
+    """The plainest value that a JSON schema allows: the first choice, true, 7, every property."""
+    if "$ref" in schema:
+        return example(definitions[schema["$ref"].rpartition("/")[2]], definitions)
+    if choices := schema.get("enum") or ([schema["const"]] if "const" in schema else []):
+        return choices[0]
+    if "anyOf" in schema:
+        return example(schema["anyOf"][0], definitions)
+    if "properties" in schema:
+        return {name: example(part, definitions) for name, part in schema["properties"].items()}
+    kinds = schema.get("type", "string")
+    kind = kinds if isinstance(kinds, str) else kinds[0]
+    return {"boolean": True, "integer": 7, "number": 7, "array": [], "null": None}.get(kind, "As the schema asks.")
+
+
+def allowed_reply(winner: str = "") -> Callable[[Request], Reply]:
+    """Always an allowed reply: `winner` where the schema has it, else its first choice; without a schema, a verdict."""
+
+    def answer(request: Request) -> Reply:
+        schema = request.schema
+        if not schema:
+            return verdict(winner or "Model")
+        content = example(schema, schema.get("$defs", {}))
+        if winner in schema.get("properties", {}).get("winner", {}).get("enum", ()):
+            content["winner"] = winner
+        return text(json.dumps(content))
+
+    return answer
+
+
+def with_latency(answer: Callable[[Request], Reply], latency: float, sigma: float, seed: int) -> Answer:
+    """`answer` after a log-normal wait: `latency` seconds in the median, `sigma` its spread in logarithms."""
+    draws = random.Random(seed)
+    return lambda request: delayed(answer(request), latency * draws.lognormvariate(0, sigma))

@@ -1,0 +1,361 @@
+"""What is sent untouched, what is changed and how, what is refused, and what stays as a thumbnail."""
+
+import base64
+import hashlib
+import struct
+import subprocess
+import sys
+import zlib
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tasks.decoding import BadPicture
+from tasks.pictures import Picture, Policy, prepare, save_thumbnail
+
+FIGURES = Path(__file__).parents[2] / "shared" / "data" / "paperbananabench-mini" / "diagram" / "images"
+POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
+RED, BLUE, WHITE = (255, 0, 0), (0, 0, 255), (255, 255, 255)
+
+
+def file(image: Image.Image, name: str, **options: object) -> bytes:
+    buffer = BytesIO()
+    image.save(buffer, name, **options)
+    return buffer.getvalue()
+
+
+def chunk(name: bytes, body: bytes) -> bytes:
+    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
+
+
+def png(width: int, height: int, bits: int, kind: int, rows: bytes, before: bytes = b"") -> bytes:
+    """A PNG by hand, for what Pillow would not write. Kinds: 0 grey, 2 RGB, 3 palette, 4 grey with alpha."""
+    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, 0))
+    return b"\x89PNG\r\n\x1a\n" + header + before + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+def noise(width: int, height: int, mode: str = "RGB") -> Image.Image:
+    return Image.effect_noise((width, height), 80).convert(mode)
+
+
+def plain(mode: str, colour: object = "white") -> Image.Image:
+    return Image.new(mode, (30, 20), colour)
+
+
+def oriented(orientation: int) -> Image.Exif:
+    exif = Image.Exif()
+    exif[0x0112] = orientation
+    return exif
+
+
+def with_exif(jpeg: bytes, exif: bytes) -> bytes:
+    return jpeg[:2] + b"\xff\xe1" + struct.pack(">H", len(exif) + 8) + b"Exif\0\0" + exif + jpeg[2:]
+
+
+def animation(name: str, **options: object) -> bytes:
+    later = [plain("RGB", BLUE), plain("RGB", WHITE)]
+    return file(plain("RGB", RED), name, save_all=True, append_images=later, **options)
+
+
+def sent_bytes(picture: Picture) -> bytes:
+    return base64.b64decode(picture.data_url.partition(";base64,")[2], validate=True)
+
+
+def sent_pixels(data: bytes, policy: Policy = POLICY) -> list[object]:
+    image = Image.open(BytesIO(sent_bytes(prepare(data, policy))))
+    return [image.getpixel((x, y)) for y in range(image.height) for x in range(image.width)]
+
+
+def refusal(data: bytes, policy: Policy = POLICY) -> str:
+    with pytest.raises(BadPicture) as refused:
+        prepare(data, policy)
+    return str(refused.value)
+
+
+JPEG = file(noise(60, 40), "JPEG")
+TORN_EXIF = with_exif(JPEG, b"II*\0\x08\0\0\0\x05\0torn")
+
+CLEAN = {
+    "JPEG": ("image/jpeg", JPEG),
+    "grey JPEG": ("image/jpeg", file(noise(60, 40, "L"), "JPEG")),
+    "JPEG that is upright by its EXIF": ("image/jpeg", file(plain("RGB"), "JPEG", exif=oriented(1))),
+    "JPEG with an orientation that does not exist": ("image/jpeg", file(plain("RGB"), "JPEG", exif=oriented(77))),
+    "JPEG with a large EXIF block": ("image/jpeg", with_exif(JPEG, b"II*\0\x08\0\0\0\0\0" + bytes(65_000))),
+    "JPEG with a second picture behind it": ("image/jpeg", animation("MPO")),
+    "JPEG with garbage behind it": ("image/jpeg", JPEG + b"garbage" * 99),
+    "PNG": ("image/png", file(noise(60, 40), "PNG")),
+    "PNG of one pixel": ("image/png", file(Image.new("RGB", (1, 1)), "PNG")),
+    "PNG of one bit": ("image/png", file(noise(60, 40, "1"), "PNG")),
+    "PNG with a palette": ("image/png", file(noise(60, 40, "P"), "PNG")),
+    "PNG with an opaque alpha channel": ("image/png", file(noise(60, 40, "RGBA"), "PNG")),
+    "grey PNG with an opaque alpha channel": ("image/png", file(noise(60, 40, "LA"), "PNG")),
+    "PNG with an opaque palette": ("image/png", file(plain("P", 0), "PNG", transparency=b"\xff\xff")),
+    "PNG with a transparent colour nowhere in it": ("image/png", file(plain("RGB"), "PNG", transparency=RED)),
+    "PNG with damaged EXIF": ("image/png", png(1, 1, 8, 0, b"\0\7", chunk(b"eXIf", b"torn"))),
+    "WebP": ("image/webp", file(noise(60, 40), "WEBP")),
+    "WebP with an opaque alpha channel": ("image/webp", file(noise(60, 40, "RGBA"), "WEBP", lossless=True, exact=True)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("media_type", "data"), CLEAN.values(), ids=CLEAN)
+def test_clean_picture_is_sent_byte_for_byte_with_its_own_media_type(media_type: str, data: bytes):
+    picture = prepare(data, POLICY)
+    assert picture.data_url == f"data:{media_type};base64,{base64.b64encode(data).decode()}"
+    assert picture.note.changes == ()
+    assert picture.note.source_sha256 == picture.note.sent_sha256 == hashlib.sha256(data).hexdigest()
+
+
+@pytest.mark.skipif(not FIGURES.is_dir(), reason="the figures of the benchmark are not here")
+def test_published_figures_are_sent_byte_for_byte():
+    figures = list(FIGURES.glob("*.jpg"))
+    assert figures
+    assert {prepare(figure.read_bytes(), POLICY).note.changes for figure in figures} == {()}
+
+
+WHITENED = "transparency composited on white"
+SMALL = POLICY.model_copy(update={"max_side": 50})
+NORMALIZED = POLICY.model_copy(update={"normalize": True})
+
+CHANGED = {
+    "GIF": (file(plain("RGB"), "GIF"), POLICY, ("GIF to PNG",)),
+    "animated GIF": (animation("GIF"), POLICY, ("first of 3 frames", "GIF to PNG")),
+    "animated PNG": (animation("PNG"), POLICY, ("first of 3 frames",)),
+    "animated WebP": (animation("WEBP"), POLICY, ("first of 3 frames", "WEBP to PNG")),
+    "turned JPEG": (file(plain("RGB"), "JPEG", exif=oriented(6)), POLICY, ("EXIF orientation applied", "JPEG to PNG")),
+    "turned WebP": (file(plain("RGB"), "WEBP", exif=oriented(8)), POLICY, ("EXIF orientation applied", "WEBP to PNG")),
+    "CMYK JPEG": (file(plain("CMYK", 0), "JPEG"), POLICY, ("CMYK to RGB", "JPEG to PNG")),
+    "CMYK JPEG with a profile": (
+        file(plain("CMYK", 0), "JPEG", icc_profile=b"profile"),
+        POLICY,
+        ("CMYK to RGB", "JPEG to PNG"),
+    ),
+    "transparent PNG": (file(plain("RGBA", (0, 0, 0, 9)), "PNG"), POLICY, (WHITENED,)),
+    "16 bits": (file(plain("I;16", 40_000), "PNG"), POLICY, ("16 bits scaled to 8",)),
+    "16 bits RGB": (png(1, 1, 16, 2, b"\0" + bytes(6)), POLICY, ("16 bits scaled to 8",)),
+    "too wide": (file(noise(90, 30), "PNG"), SMALL, ("resized 90x30 to 50x17",)),
+    "too wide, one pixel high": (file(noise(90, 1), "PNG"), SMALL, ("resized 90x1 to 50x1",)),
+    "too high once turned": (
+        file(noise(90, 30), "JPEG", exif=oriented(6)),
+        SMALL,
+        ("EXIF orientation applied", "resized 30x90 to 17x50", "JPEG to PNG"),
+    ),
+    "normalized PNG": (file(noise(60, 40, "P"), "PNG"), NORMALIZED, ("normalized to RGB PNG",)),
+    "normalized JPEG": (JPEG, NORMALIZED, ("normalized to RGB PNG",)),
+    "normalized GIF": (animation("GIF"), NORMALIZED, ("first of 3 frames", "normalized to RGB PNG")),
+}
+
+
+@pytest.mark.parametrize(("data", "policy", "changes"), CHANGED.values(), ids=CHANGED)
+def test_changed_picture_becomes_rgb_png_and_says_why(data: bytes, policy: Policy, changes: tuple[str, ...]):
+    picture = prepare(data, policy)
+    sent = sent_bytes(picture)
+    image = Image.open(BytesIO(sent))
+    assert picture.note.changes == changes
+    assert picture.data_url.startswith("data:image/png;base64,")
+    assert (image.format, image.mode, image.info) == ("PNG", "RGB", {})
+    assert (picture.note.sent_format, picture.note.sent_bytes) == ("PNG", len(sent))
+    assert (picture.note.sent_width, picture.note.sent_height) == image.size
+    assert picture.note.sent_sha256 == hashlib.sha256(sent).hexdigest()
+    assert picture.note.source_sha256 == hashlib.sha256(data).hexdigest()
+
+
+def test_note_tells_the_source_as_it_was():
+    data = file(Image.new("CMYK", (30, 20)), "JPEG", exif=oriented(6))
+    note = prepare(data, POLICY).note
+    assert (note.format, note.mode, note.width, note.height, note.bytes) == ("JPEG", "CMYK", 30, 20, len(data))
+    assert (note.sent_width, note.sent_height) == (20, 30)
+
+
+@pytest.mark.parametrize(
+    ("orientation", "upright"),
+    [
+        (2, [[2, 1], [4, 3], [6, 5]]),
+        (3, [[6, 5], [4, 3], [2, 1]]),
+        (4, [[5, 6], [3, 4], [1, 2]]),
+        (5, [[1, 3, 5], [2, 4, 6]]),
+        (6, [[5, 3, 1], [6, 4, 2]]),
+        (7, [[6, 4, 2], [5, 3, 1]]),
+        (8, [[2, 4, 6], [1, 3, 5]]),
+    ],
+)
+def test_exif_orientation_sets_every_pixel_upright(orientation: int, upright: list[list[int]]):
+    stored = png(2, 3, 8, 0, b"\0\1\2\0\3\4\0\5\6", chunk(b"eXIf", oriented(orientation).tobytes()))
+    assert sent_pixels(stored) == [(grey, grey, grey) for row in upright for grey in row]
+    assert prepare(stored, POLICY).note.sent_width == len(upright[0])
+
+
+PALETTE = chunk(b"PLTE", bytes((*RED, *BLUE)))
+PIXELS = {
+    "hidden colour under alpha 0": (file(plain("RGBA", (9, 9, 9, 0)), "PNG"), {WHITE}),
+    "half transparent black": (file(plain("RGBA", (0, 0, 0, 128)), "PNG"), {(127, 127, 127)}),
+    "half transparent grey": (file(plain("LA", (0, 128)), "PNG"), {(127, 127, 127)}),
+    "transparent WebP": (file(plain("RGBA", (0, 0, 0, 0)), "WEBP"), {WHITE}),
+    "transparent GIF": (file(plain("P", 0), "GIF", transparency=0), {WHITE}),
+    "one transparent palette entry": (png(2, 1, 8, 3, b"\0\0\1", PALETTE + chunk(b"tRNS", b"\0")), {WHITE, BLUE}),
+    "palette of alphas": (png(2, 1, 8, 3, b"\0\0\1", PALETTE + chunk(b"tRNS", b"\x80\xff")), {(255, 127, 127), BLUE}),
+    "transparent RGB colour": (file(plain("RGB", RED), "PNG", transparency=RED), {WHITE}),
+    "transparent grey of 1 bit": (png(2, 1, 1, 0, b"\0\x40", chunk(b"tRNS", b"\0\0")), {WHITE}),
+    "transparent grey of 2 bits": (png(4, 1, 2, 0, b"\0\x15", chunk(b"tRNS", b"\0\1")), {(0, 0, 0), WHITE}),
+    "transparent grey of 4 bits": (png(2, 1, 4, 0, b"\0\x12", chunk(b"tRNS", b"\0\1")), {WHITE, (34, 34, 34)}),
+    "16 bits grey": (file(plain("I;16", 40_000), "PNG"), {(156, 156, 156)}),
+    "16 bits grey, full": (file(plain("I;16", 65_535), "PNG"), {WHITE}),
+    "16 bits grey, one of two neighbours transparent": (
+        png(2, 1, 16, 0, b"\0" + struct.pack(">HH", 40_000, 40_001), chunk(b"tRNS", struct.pack(">H", 40_001))),
+        {(156, 156, 156), WHITE},
+    ),
+    "16 bits grey with alpha": (png(1, 1, 16, 4, b"\0" + struct.pack(">HH", 40_000, 0)), {WHITE}),
+    "16 bits RGB": (png(1, 1, 16, 2, b"\0" + struct.pack(">HHH", 40_000, 0, 65_535)), {(156, 0, 255)}),
+    "16 bits RGB, transparent colour": (
+        png(2, 1, 16, 2, b"\0" + struct.pack(">6H", 40_000, 0, 0, 0, 0, 65_535), chunk(b"tRNS", b"\x9c\x40\0\0\0\0")),
+        {WHITE, BLUE},
+    ),
+    "CMYK without ink": (file(plain("CMYK", 0), "JPEG"), {WHITE}),
+    "first GIF frame": (animation("GIF"), {RED}),
+    "first PNG frame": (animation("PNG"), {RED}),
+    "first WebP frame": (animation("WEBP", lossless=True), {RED}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "colours"), PIXELS.values(), ids=PIXELS)
+def test_judge_sees_these_colours(data: bytes, colours: set[tuple[int, int, int]]):
+    assert set(sent_pixels(data)) == colours
+
+
+@pytest.mark.parametrize(("name", "max_bytes"), [("PNG", 20_000), ("JPEG", 20_000), ("GIF", 20_000), ("PNG", 90)])
+def test_picture_over_the_byte_limit_shrinks_until_it_fits(name: str, max_bytes: int):
+    data = file(noise(400, 200), name)
+    note = prepare(data, POLICY.model_copy(update={"max_bytes": max_bytes})).note
+    size = f"{note.sent_width}x{note.sent_height}"
+    assert note.sent_bytes <= max_bytes
+    assert f"{len(data)} bytes, allowed {max_bytes}" in note.changes
+    assert f"resized 400x200 to {size} to stay within {max_bytes} bytes" in note.changes
+
+
+def test_shrinking_for_bytes_does_not_throw_away_more_than_needed():
+    limit = 100_000
+    note = prepare(file(noise(400, 300), "PNG"), POLICY.model_copy(update={"max_bytes": limit})).note
+    assert limit / 2 < note.sent_bytes <= limit
+
+
+def test_bloated_png_that_fits_once_rewritten_keeps_its_size():
+    data = file(plain("RGB"), "PNG") + bytes(50_000)
+    note = prepare(data, POLICY.model_copy(update={"max_bytes": 20_000})).note
+    assert note.changes == (f"{len(data)} bytes, allowed 20000",)
+    assert (note.sent_width, note.sent_height) == (30, 20)
+
+
+def test_picture_that_no_size_can_fit_is_refused():
+    message = refusal(file(noise(40, 30), "PNG"), POLICY.model_copy(update={"max_bytes": 20}))
+    assert message == "40x30 cannot be made small enough for 20 bytes"
+
+
+TEXT_BOMB = b"".join(chunk(b"zTXt", b"key%d\0\0" % i + zlib.compress(bytes(900_000))) for i in range(80))
+HUGE_WEBP = b"RIFF\x40\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\xff\x3f\0\xff\x3f\0" + bytes(40)
+HUGE_GIF = b"GIF89a\xff\xff\xff\xff\0\0\0,\0\0\0\0\1\0\1\0\0\2\2\x44\1\0;"
+REFUSED = {
+    "empty": (b"", "the file is empty"),
+    "text": (b"no picture at all", "found first bytes b'no picture a'; allowed are PNG, JPEG, WebP and GIF"),
+    "SVG": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "found SVG or XML; allowed are"),
+    "XML": (b"\n<?xml version='1.0'?><svg/>", "found SVG or XML"),
+    "HTML": (b"<!DOCTYPE html><title>404</title>", "found HTML"),
+    "PDF": (b"%PDF-1.7 ...", "found PDF"),
+    "EPS": (b"%!PS-Adobe-3.0 EPSF-3.0", "found PostScript (EPS)"),
+    "Git LFS pointer": (b"version https://git-lfs.github.com/spec/v1", "found a Git LFS pointer"),
+    "TIFF": (file(plain("RGB"), "TIFF"), "found TIFF"),
+    "BMP": (file(plain("RGB"), "BMP"), "found BMP"),
+    "AVIF": (b"\0\0\0\x1cftypavif\0\0\0\0", "found AVIF or HEIC"),
+    "PNG of no size": (png(0, 0, 8, 0, b""), "PNG file is damaged or cut short"),
+    "PNG header alone": (png(1, 1, 8, 0, b"")[:20], "PNG file is damaged or cut short"),
+    "PNG with a damaged chunk": (png(1, 1, 8, 0, b"\0\1").replace(b"IDAT", b"IDAX"), "PNG file is damaged"),
+    "PNG text bomb": (png(1, 1, 8, 0, b"\0\1", TEXT_BOMB), "Too much memory used in text chunks"),
+    "PNG bomb": (png(30_000, 30_000, 8, 0, b""), "900 megapixels (30000x30000), allowed are 64"),
+    "PNG Pillow would warn of": (png(10_000, 9_000, 8, 0, b""), "90 megapixels (10000x9000), allowed are 64"),
+    "PNG a line over the limit": (png(8000, 8001, 1, 0, b""), "64.008 megapixels (8000x8001), allowed are 64"),
+    "PNG at the limit, without pixels": (png(8000, 8000, 1, 0, b""), "PNG file is damaged or cut short"),
+    "WebP bomb": (HUGE_WEBP, "more than 64 megapixels"),
+    "GIF bomb": (HUGE_GIF, "4294.84 megapixels (65535x65535), allowed are 64"),
+    **{f"{name} cut short": (file(noise(60, 40), name)[:-60], f"{name} file is damaged or cut short")
+       for name in ("PNG", "JPEG", "WEBP", "GIF")},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "sentence"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_picture_is_refused_with_what_was_found(data: bytes, sentence: str):
+    assert sentence in refusal(data)
+
+
+def thumbnail(picture: Picture) -> Image.Image:
+    image = Image.open(BytesIO(picture.thumbnail))
+    assert image.format == "WEBP"
+    return image
+
+
+@pytest.mark.parametrize(
+    ("size", "expected"),
+    [((1400, 500), (512, 183)), ((500, 1400), (183, 512)), ((60, 40), (60, 40)), ((3000, 2), (512, 1))],
+)
+def test_thumbnail_is_bounded_and_never_enlarged(size: tuple[int, int], expected: tuple[int, int]):
+    image = thumbnail(prepare(file(noise(*size), "JPEG"), POLICY))
+    assert (image.size, image.mode) == (expected, "RGB")
+
+
+def test_thumbnail_shows_what_was_sent():
+    stored = Image.new("RGBA", (80, 40), (0, 0, 0, 0))
+    stored.paste(BLUE, (0, 0, 40, 40))
+    image = thumbnail(prepare(file(stored, "PNG", exif=oriented(6)), POLICY))
+    assert image.size == (40, 80)
+    assert image.getpixel((20, 5)) == pytest.approx(BLUE, abs=8)
+    assert image.getpixel((20, 75)) == pytest.approx(WHITE, abs=8)
+
+
+def test_thumbnail_carries_no_metadata():
+    picture = prepare(file(plain("RGB"), "JPEG", icc_profile=bytes(500_000), exif=oriented(1)), POLICY)
+    assert picture.note.changes == ()
+    assert len(picture.thumbnail) < 1000
+
+
+def test_thumbnail_is_saved_once_under_the_hash_of_the_source(tmp_path: Path):
+    picture = prepare(JPEG, POLICY)
+    save_thumbnail(tmp_path, picture)
+    saved = tmp_path / "pictures" / f"{hashlib.sha256(JPEG).hexdigest()}.webp"
+    assert saved.read_bytes() == picture.thumbnail
+    save_thumbnail(tmp_path, picture._replace(thumbnail=b"of a later run"))
+    assert saved.read_bytes() == picture.thumbnail
+
+
+def test_many_writers_of_one_thumbnail_leave_one_whole_file(tmp_path: Path):
+    picture = prepare(file(noise(600, 600), "PNG"), POLICY)
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: save_thumbnail(tmp_path, picture), range(40)))
+    assert [path.read_bytes() for path in (tmp_path / "pictures").iterdir()] == [picture.thumbnail]
+
+
+def test_threads_prepare_the_same_as_one():
+    files = [data for _, data in CLEAN.values()] + [data for data, _ in PIXELS.values()]
+    with ThreadPoolExecutor(8) as pool:
+        together = list(pool.map(lambda data: prepare(data, POLICY), files * 3))
+    assert together == [prepare(data, POLICY) for data in files] * 3
+
+
+def test_damaged_metadata_and_bombs_are_no_warnings_for_the_user(tmp_path: Path):
+    (tmp_path / "torn.jpg").write_bytes(TORN_EXIF)
+    (tmp_path / "bomb.png").write_bytes(png(10_000, 9_000, 8, 0, b""))
+    script = """
+import sys
+from pathlib import Path
+from tasks.decoding import BadPicture
+from tasks.pictures import Policy, prepare
+policy = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
+print(prepare(Path(sys.argv[1], "torn.jpg").read_bytes(), policy).note.changes)
+try:
+    prepare(Path(sys.argv[1], "bomb.png").read_bytes(), policy)
+except BadPicture as error:
+    print(error)
+"""
+    command = [sys.executable, "-W", "always", "-c", script, str(tmp_path)]
+    ran = subprocess.run(command, capture_output=True, text=True, cwd=Path(__file__).parents[1], check=True)
+    assert ran.stdout.splitlines() == ["()", "90 megapixels (10000x9000), allowed are 64"]
+    assert ran.stderr == ""

@@ -1,0 +1,244 @@
+"""How prompt files become a rubric: the overlay of a set, what is refused, and what is sent."""
+
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tasks.rubric import Rubric, load_rubric, prompt_sets
+
+FRONT = """\
+tier = 1
+verdicts = ["Model", "Human"]
+default = "Human"
+
+[inputs]
+model = "Right Picture"
+caption = "Words"
+human = "Left Picture"
+"""
+BODY = "Compare Left Picture and Right Picture under their Words."
+
+ALL = "Model, Human, Both are good, Both are bad"
+TABLE = "a table of context, caption, human and model, each with a label that is text and not empty"
+
+
+def write(folder: Path, name: str = "diagram/readability", front: str = FRONT, body: str = BODY) -> Path:
+    file = folder / f"{name}.md"
+    file.parent.mkdir(parents=True, exist_ok=True)
+    file.write_text(f"+++\n{front}+++\n\n{body}\n", encoding="utf-8")
+    return file
+
+
+def complaints(folder: Path, flow: str = "diagram") -> list[str]:
+    """What loading a set complains of, a line each, without the line above them."""
+    with pytest.raises(ValueError) as caught:
+        load_rubric(flow, str(folder))
+    return str(caught.value).splitlines()[1:]
+
+
+@pytest.mark.parametrize("flow", ["diagram", "plot"])
+def test_the_default_rubric_has_two_dimensions_in_each_tier(flow: str):
+    rubric = load_rubric(flow)
+    assert [(prompt.tier, prompt.dimension) for prompt in rubric.prompts] == [
+        (1, "faithfulness"),
+        (1, "readability"),
+        (2, "aesthetics"),
+        (2, "conciseness"),
+    ]
+    assert {prompt.flow for prompt in rubric.prompts} == {flow}
+
+
+def test_a_named_set_replaces_its_files_and_leaves_the_others():
+    default, paper = load_rubric("diagram"), load_rubric("diagram", "paper")
+    differing = {a.dimension for a, b in zip(default.prompts, paper.prompts, strict=True) if a.body != b.body}
+    assert differing == {"aesthetics", "readability"}
+    assert paper.prompt("conciseness") == default.prompt("conciseness")
+    assert Path(paper.prompt("aesthetics").file).match("sets/paper/diagram/aesthetics.md")
+
+
+def test_a_folder_is_a_set(tmp_path: Path):
+    file = write(tmp_path)
+    rubric = load_rubric("diagram", str(tmp_path))
+    assert (rubric.prompt("readability").body, rubric.prompt("readability").file) == (BODY, str(file))
+    assert rubric.prompt("aesthetics") == load_rubric("diagram").prompt("aesthetics")
+
+
+def test_inputs_keep_the_order_of_the_file(tmp_path: Path):
+    write(tmp_path)
+    inputs = load_rubric("diagram", str(tmp_path)).prompt("readability").inputs
+    assert list(inputs.items()) == [("model", "Right Picture"), ("caption", "Words"), ("human", "Left Picture")]
+
+
+@pytest.mark.parametrize("newline", ["\n", "\r\n"])
+@pytest.mark.parametrize("mark", ["", "\ufeff"])
+def test_the_hash_is_that_of_the_body_as_sent_whatever_the_editor(tmp_path: Path, newline: str, mark: str):
+    body = f"{BODY}\n\n- größer"
+    file = write(tmp_path, body=body)
+    file.write_bytes((mark + file.read_text(encoding="utf-8").replace("\n", newline)).encode())
+    prompt = load_rubric("diagram", str(tmp_path)).prompt("readability")
+    assert prompt.body == body
+    assert prompt.sha256 == sha256(body.encode()).hexdigest()
+
+
+def test_a_rule_of_plus_signs_in_the_body_belongs_to_the_body(tmp_path: Path):
+    write(tmp_path, body=f"{BODY}\n+++\nmore")
+    assert load_rubric("diagram", str(tmp_path)).prompt("readability").body == f"{BODY}\n+++\nmore"
+
+
+def test_a_rubric_survives_the_way_through_json():
+    rubric = load_rubric("diagram", "paper")
+    assert Rubric.model_validate_json(rubric.model_dump_json()) == rubric
+
+
+def test_a_dimension_that_a_rubric_lacks_is_refused_with_those_it_has():
+    with pytest.raises(
+        ValueError, match="plot has no dimension 'clarity'; it has faithfulness, readability, aesthetics, conciseness"
+    ):
+        load_rubric("plot").prompt("clarity")
+
+
+def test_prompt_sets_lists_flows_and_dimensions():
+    sets = prompt_sets()
+    assert sets["default"]["diagram"] == ["aesthetics", "conciseness", "faithfulness", "readability"]
+    assert sets["default"]["plot"] == ["aesthetics", "conciseness", "faithfulness", "readability"]
+    assert sets["paper"] == {"diagram": ["aesthetics", "readability"]}
+
+
+def test_a_set_without_this_flow_is_refused_with_what_it_holds():
+    with pytest.raises(ValueError) as caught:
+        load_rubric("plot", "paper")
+    assert str(caught.value) == "prompt set 'paper' holds diagram: aesthetics, readability; nothing for plot"
+
+
+@pytest.mark.parametrize(
+    ("flow", "prompt_set", "message"),
+    [
+        ("diagram", "papre", r"'papre' is neither a known set \(default, paper\) nor a folder"),
+        ("diagram", ".", r"'\.' holds no file <flow>/<dimension>\.md"),
+        ("sculpture", "default", r"no prompts for flow 'sculpture'; flows with prompts: .*diagram.*plot"),
+        ("sets", "default", r"no prompts for flow 'sets'"),
+    ],
+)
+def test_an_unknown_set_or_flow_is_refused_with_what_there_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flow: str, prompt_set: str, message: str
+):
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(ValueError, match=message):
+        load_rubric(flow, prompt_set)
+
+
+def test_a_known_name_goes_before_a_folder_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    write(tmp_path / "paper")
+    monkeypatch.chdir(tmp_path)
+    assert load_rubric("diagram", "paper").prompt("readability").body != BODY
+    assert load_rubric("diagram", "./paper").prompt("readability").body == BODY
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "complaint"),
+    [
+        ("tier = 1", "tier = 3", "key `tier`: found 3; allowed: 1 or 2, the tier of the decision rule"),
+        ("tier = 1", "", "key `tier`: found nothing; allowed: 1 or 2, the tier of the decision rule"),
+        ("tier = 1", "tear = 1\ntier = 1", "unknown key `tear`; allowed: tier, verdicts, default, inputs"),
+        (
+            '["Model", "Human"]',
+            '["Human", "Draw"]',
+            f"key `verdicts.1`: found 'Draw'; allowed: an array of at least one of {ALL}",
+        ),
+        (
+            '["Model", "Human"]',
+            '["Human", "Human"]',
+            f"key `verdicts`: found ['Human', 'Human']; allowed: at least one of {ALL}, each once",
+        ),
+        (
+            '["Model", "Human"]',
+            "[]",
+            f"key `verdicts`: found []; allowed: at least one of {ALL}, each once",
+        ),
+        (
+            '= "Human"',
+            '= "Both are bad"',
+            "key `default`: found 'Both are bad'; allowed: one of Model, Human, or no such key",
+        ),
+        (
+            'model = "Right Picture"',
+            "",
+            "key `inputs`: found {'caption': 'Words', 'human': 'Left Picture'}; allowed: both human and model",
+        ),
+        (
+            "caption =",
+            "title =",
+            f"key `inputs.title`: found 'title'; allowed: {TABLE}",
+        ),
+        (
+            '"Words"',
+            '" "',
+            f"key `inputs.caption`: found ' '; allowed: {TABLE}",
+        ),
+    ],
+)
+def test_front_matter_at_fault_is_named_with_what_is_allowed(tmp_path: Path, old: str, new: str, complaint: str):
+    file = write(tmp_path, front=FRONT.replace(old, new))
+    assert f"{file}: {complaint}" in complaints(tmp_path)
+
+
+def test_labels_must_differ_and_stand_in_the_body(tmp_path: Path):
+    write(tmp_path, front=FRONT.replace("Left Picture", "Words").replace("Right Picture", "Third Picture"))
+    (complaint,) = complaints(tmp_path)
+    assert complaint.endswith("allowed: a label once only and labels that the body names (it lacks Third Picture)")
+
+
+def test_an_empty_body_is_refused(tmp_path: Path):
+    file = write(tmp_path, body=" ")
+    assert f"{file}: found an empty body; allowed: the text of the prompt" in complaints(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        (b"# No front matter", "found no front matter; allowed: TOML between two `+++` lines, at the top"),
+        (b"+++\ntier = 1\n", "found no front matter; allowed: TOML between two `+++` lines, at the top"),
+        (b"+++\ntier = 1\nverdicts = [\n+++\nText", "front matter is not TOML: Invalid value (at end of document)"),
+        (
+            b"+++\ntier = 1\ntier = 2\n+++\nText",
+            "front matter is not TOML: Cannot overwrite a value (at line 3, column 9)",
+        ),
+        (b"+++\n\xff\n+++\nText", "found a byte at 4 that is not UTF-8; allowed: UTF-8"),
+    ],
+)
+def test_a_file_that_cannot_be_taken_apart_is_named(tmp_path: Path, content: bytes, complaint: str):
+    file = write(tmp_path)
+    file.write_bytes(content)
+    assert complaints(tmp_path) == [f"{file}: {complaint}"]
+
+
+def test_a_tier_of_three_and_a_tier_of_one_are_both_named(tmp_path: Path):
+    write(tmp_path, "diagram/aesthetics")
+    assert complaints(tmp_path) == [
+        "key `tier`: found tier 1 in aesthetics, faithfulness, readability; allowed: exactly two dimensions a tier",
+        "key `tier`: found tier 2 in conciseness; allowed: exactly two dimensions a tier",
+    ]
+
+
+def test_a_file_that_is_no_dimension_is_refused_with_those_there_are(tmp_path: Path):
+    file = write(tmp_path, "diagram/clarity")
+    allowed = "aesthetics, conciseness, faithfulness, readability"
+    assert complaints(tmp_path) == [f"{file}: 'clarity' is no dimension of diagram; allowed: {allowed}"]
+
+
+def test_all_problems_of_all_files_come_together(tmp_path: Path):
+    stranger = write(tmp_path, "diagram/clarity")
+    twice = write(tmp_path, front='colour = "red"\n' + FRONT.replace('default = "Human"', 'default = "Tie"'), body="")
+    broken = write(tmp_path, "diagram/aesthetics", front="tier = \n")
+    found = complaints(tmp_path)
+    assert [line.split(": ")[0] for line in found] == [str(stranger), str(broken), *[str(twice)] * 4]
+    for part in ("clarity", "not TOML", "empty body", "`default`: found 'Tie'", "`colour`", "`inputs`"):
+        assert sum(part in line for line in found) == 1
+
+
+def test_the_message_begins_with_the_flow_and_the_set(tmp_path: Path):
+    write(tmp_path, "diagram/clarity")
+    with pytest.raises(ValueError) as caught:
+        load_rubric("diagram", str(tmp_path))
+    assert str(caught.value).startswith(f"the prompts of diagram (prompt set '{tmp_path}') cannot be used:\n")
