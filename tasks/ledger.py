@@ -26,18 +26,19 @@ class Ledger:
 
     def __init__(self, store: Path, start: RunStart) -> None:
         self.folder = folder(store, start.run_id)
-        self.folder.mkdir(parents=True)
-        _write_whole(self.folder / RUN, start)
-        self._files: dict[str, BinaryIO] = {name: (self.folder / name).open("ab") for name in (JUDGMENTS, OUTCOMES)}
+        self._start = start
+        self._files: dict[str, BinaryIO] = {}
 
     def append(self, row: Judgment | Outcome) -> None:
-        """Add one row to the file of its kind."""
+        """Add one row to the file of its kind. The first row makes the folder: a run refused before it leaves none."""
+        self._open()
         file = self._files[JUDGMENTS if isinstance(row, Judgment) else OUTCOMES]
         file.write(row.model_dump_json().encode() + b"\n")
         file.flush()
 
     def end(self, end: RunEnd) -> None:
         """Mark the run as finished. From here on nothing in the folder changes."""
+        self._open()
         self.close()
         _write_whole(self.folder / END, end)
 
@@ -45,6 +46,12 @@ class Ledger:
         """Release the files; without `end` the run stays unfinished."""
         for file in self._files.values():
             file.close()
+
+    def _open(self) -> None:
+        if not self._files:
+            self.folder.mkdir(parents=True)
+            _write_whole(self.folder / RUN, self._start)
+            self._files = {name: (self.folder / name).open("ab") for name in (JUDGMENTS, OUTCOMES)}
 
 
 def _write_whole(path: Path, record: Record) -> None:
@@ -90,7 +97,7 @@ def read_rows(path: Path) -> Iterator[dict[str, Any]]:
     Raises:
         ValueError: a row that a newer version wrote, or one that is damaged, with file and line.
     """
-    return (lift(json.loads(line), path, number) for number, (_, line) in enumerate(_lines(path), 1))
+    return (_parsed(line, path, number) for number, (_, line) in enumerate(_lines(path), 1))
 
 
 def lift(row: dict[str, Any], path: Path, line: int = 1) -> dict[str, Any]:
@@ -106,7 +113,17 @@ def lift(row: dict[str, Any], path: Path, line: int = 1) -> dict[str, Any]:
 
 
 def _read(path: Path, kind: type[R]) -> R:
-    return kind.model_validate(lift(json.loads(path.read_bytes()), path))
+    return kind.model_validate(_parsed(path.read_bytes(), path))
+
+
+def _parsed(text: bytes, path: Path, line: int = 1) -> dict[str, Any]:
+    try:
+        row = json.loads(text)
+    except ValueError as error:
+        raise ValueError(f"{path}, line {line}: damaged: {error}") from None
+    if not isinstance(row, dict):
+        raise ValueError(f"{path}, line {line}: damaged: found {row!r}, expected an object")
+    return lift(row, path, line)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -153,7 +170,7 @@ class Replies:
             return None
         with spot.path.open("rb") as file:
             file.seek(spot.offset)
-            return Judgment.model_validate(lift(json.loads(file.readline()), spot.path))
+            return Judgment.model_validate(_parsed(file.readline(), spot.path))
 
 
 def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies:

@@ -18,25 +18,31 @@ EMBEDDED_MODEL = "pixel-baseline"
 class Judge(Record):
     """A model behind an endpoint that speaks the OpenAI API."""
 
-    model: str = Field(EMBEDDED_MODEL, min_length=1, description="Model that judges, by the endpoint's name for it.")
+    model: str = Field(
+        default=EMBEDDED_MODEL, min_length=1, description="Model that judges, by the endpoint's name for it."
+    )
     base_url: str = Field(
-        EMBEDDED,
+        default=EMBEDDED,
         description="Address of the API, such as https://api.openai.com/v1, or `embedded`: the pixel judge, which "
         "measures pixels, needs no key and no network, and is no model.",
     )
     api_key_env: str = Field(
-        "",
+        default="",
         pattern=r"^[A-Za-z0-9_-]*$",
         description="Name (never the value) of the environment variable or Prefect Secret block that holds the key. "
         "Empty: the key listed for the host. The worker's JURY_ENDPOINTS lists which key may go to which host.",
     )
-    temperature: float = Field(1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting.")
-    max_output_tokens: int = Field(10_000, ge=16, description="Longest reply, in tokens.")
-    timeout_seconds: float = Field(120.0, gt=0, le=3600, description="Longest wait for one reply.")
-    concurrency: int = Field(16, ge=1, le=1024, description="Calls in flight at once.")
-    detail: Literal["auto", "low", "high"] = Field("auto", description="How finely the judge looks at pictures.")
-    price_in: float = Field(0.0, ge=0, description="Price of a million input tokens; 0: unknown.")
-    price_out: float = Field(0.0, ge=0, description="Price of a million output tokens; 0: unknown.")
+    temperature: float = Field(
+        default=1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting."
+    )
+    max_output_tokens: int = Field(default=10_000, ge=16, description="Longest reply, in tokens.")
+    timeout_seconds: float = Field(default=120.0, gt=0, le=3600, description="Longest wait for one reply.")
+    concurrency: int = Field(default=16, ge=1, le=1024, description="Calls in flight at once.")
+    detail: Literal["auto", "low", "high"] = Field(
+        default="auto", description="How finely the judge looks at pictures."
+    )
+    price_in: float = Field(default=0.0, ge=0, description="Price of a million input tokens; 0: unknown.")
+    price_out: float = Field(default=0.0, ge=0, description="Price of a million output tokens; 0: unknown.")
 
     @model_validator(mode="after")
     def _address(self) -> "Judge":
@@ -57,48 +63,73 @@ class Judge(Record):
         return self
 
 
-class Parameters(Record):
+class Probe(Record):
+    """What `jury probe` takes."""
+
+    judge: Judge = Field(default=Judge(), description="The model that judges, and how it is called.")
+
+
+class Parameters(Probe):
     """What every flow takes."""
 
     dataset: str = Field(
-        "samples",
+        default="samples",
         min_length=1,
         description="Folder or manifest file to judge. `samples`: the drawn samples, made under the store.",
     )
-    store: str = Field("jury-store", min_length=1, description="Folder that keeps ledgers, pictures and the history.")
-    candidate_name: str = Field("", description="Name of the system judged; empty: named after its folder or file.")
-    limit: int = Field(0, ge=0, description="Judge only the first so many samples; 0: all.")
-    ids: list[str] = Field([], description="Judge only the samples with these ids; empty: all.")
-    category: list[str] = Field([], description="Judge only these categories; empty: all.")
-    difficulty: list[str] = Field([], description="Judge only these difficulties; empty: all.")
-    candidate: list[str] = Field([], description="Judge only these candidates of the dataset; empty: all.")
-    prompt_set: str = Field("default", min_length=1, description="Name of a prompt set, or a folder that holds one.")
-    judge: Judge = Field(Judge(), description="The model that judges, and how it is called.")  # pyright: ignore[reportCallIssue]
-    votes: int = Field(1, ge=1, le=25, description="Votes for each question.")
-    reuse_hours: float = Field(
-        20.0, ge=0, description="Replies to the very same call are taken from earlier runs up to this age; 0: never."
+    store: str = Field(
+        default="jury-store", min_length=1, description="Folder that keeps ledgers, pictures and the history."
     )
-    chunk_size: int = Field(16, ge=1, le=512, description="Samples handled together as one Prefect task a dimension.")
-    retries: int = Field(2, ge=0, le=10, description="How often a chunk asks again for what the judge did not answer.")
-    retry_delay_seconds: float = Field(10.0, ge=0, le=3600, description="Wait before the first such retry; it doubles.")
-    max_picture_megabytes: float = Field(20.0, gt=0, le=200, description="Largest picture file sent as it is.")
-    max_picture_side: int = Field(8000, ge=64, le=32_000, description="Longest side sent as it is, in pixels.")
-    normalize: bool = Field(False, description="Send every picture as PNG, not only those that must change.")
+    candidate_name: str = Field(
+        default="", description="Name of the system judged; empty: named after its folder or file."
+    )
+    limit: int = Field(default=0, ge=0, description="Judge only the first so many samples; 0: all.")
+    ids: list[str] = Field(default=[], description="Judge only the samples with these ids; empty: all.")
+    category: list[str] = Field(default=[], description="Judge only these categories; empty: all.")
+    difficulty: list[str] = Field(default=[], description="Judge only these difficulties; empty: all.")
+    candidate: list[str] = Field(default=[], description="Judge only these candidates of the dataset; empty: all.")
+    prompt_set: str = Field(
+        default="default", min_length=1, description="Name of a prompt set, or a folder that holds one."
+    )
+    votes: int = Field(default=1, ge=1, le=25, description="Votes for each question.")
+    reuse_hours: float = Field(
+        default=20.0,
+        ge=0,
+        description="Replies to the very same call are taken from earlier runs up to this age; 0: never.",
+    )
+    chunk_size: int = Field(
+        default=16, ge=1, le=512, description="Samples handled together as one Prefect task a dimension."
+    )
+    retries: int = Field(
+        default=2, ge=0, le=10, description="How often a chunk asks again for what the judge did not answer."
+    )
+    retry_delay_seconds: float = Field(
+        default=10.0, ge=0, le=3600, description="Wait before the first such retry; it doubles."
+    )
+    max_picture_megabytes: float = Field(default=20.0, gt=0, le=200, description="Largest picture file sent as it is.")
+    max_picture_side: int = Field(default=8000, ge=64, le=32_000, description="Longest side sent as it is, in pixels.")
+    normalize: bool = Field(default=False, description="Send every picture as PNG, not only those that must change.")
 
 
 class PairwiseParameters(Parameters):
     """What the pairwise flows (diagram, plot) take."""
 
-    split: Literal["test", "ref"] = Field("test", description="Which list of a PaperBananaBench folder is judged.")
-    results: str = Field("", description="A generator's result file (JSON or JSON Lines) that holds the Model figures.")
-    images: str = Field("", description="Folder of Model figures: <id>.png (or .jpg …), or <id>/final_output.png.")
+    split: Literal["test", "ref"] = Field(
+        default="test", description="Which list of a PaperBananaBench folder is judged."
+    )
+    results: str = Field(
+        default="", description="A generator's result file (JSON or JSON Lines) that holds the Model figures."
+    )
+    images: str = Field(
+        default="", description="Folder of Model figures: <id>.png (or .jpg …), or <id>/final_output.png."
+    )
     stage: list[str] = Field(
-        [],
+        default=[],
         description="Stages of the result file to judge, each a candidate: vanilla, planner, stylist, critic0, "
         "critic1, critic2, polished. Empty: the one the file names.",
     )
     orders: Literal["human_first", "both"] = Field(
-        "human_first", description="Which figure comes first: the published order, or both orders."
+        default="human_first", description="Which figure comes first: the published order, or both orders."
     )
 
     def order_list(self) -> tuple[Order, ...]:

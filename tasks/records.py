@@ -101,7 +101,7 @@ class PictureNote(Record):
 class Judgment(Record):
     """One reply to one call, or what came instead of one. Rows of `judgments.jsonl`."""
 
-    schema_version: int = Field(SCHEMA, alias="schema")
+    schema_version: int = Field(default=SCHEMA, alias="schema")
     run_id: str
     flow: str
     sample_id: str
@@ -169,7 +169,7 @@ class DimensionOutcome(Record):
 class Outcome(Record):
     """What the rule makes of a sample's verdicts. Rows of `outcomes.jsonl`."""
 
-    schema_version: int = Field(SCHEMA, alias="schema")
+    schema_version: int = Field(default=SCHEMA, alias="schema")
     run_id: str
     flow: str
     sample_id: str
@@ -199,7 +199,7 @@ class Outcome(Record):
 class RunStart(Record):
     """What a run set out to do: `run.json`, written before the first call."""
 
-    schema_version: int = Field(SCHEMA, alias="schema")
+    schema_version: int = Field(default=SCHEMA, alias="schema")
     run_id: str
     evaluation_id: str
     flow: str
@@ -230,7 +230,7 @@ class RunStart(Record):
 class RunEnd(Record):
     """What came of a run: `end.json`, written once; its absence means unfinished."""
 
-    schema_version: int = Field(SCHEMA, alias="schema")
+    schema_version: int = Field(default=SCHEMA, alias="schema")
     run_id: str
     finished_at: str
     seconds: float

@@ -132,23 +132,31 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
     return Rubric(flow=flow, prompt_set=prompt_set, prompts=tuple(prompts))
 
 
-def prompt_sets() -> dict[str, dict[str, list[str]]]:
-    """Every set that comes with the program: name -> flow -> dimensions, `default` first."""
-    named = {folder.name: _holdings(folder) for folder in sorted(SETS.glob("*")) if folder.is_dir()}
-    return {DEFAULT_SET: _holdings(PROMPTS), **named}
+def prompt_sets() -> list[str]:
+    """Names of the sets that come with the program, `default` first."""
+    return [DEFAULT_SET, *(folder.name for folder in sorted(SETS.glob("*")) if folder.is_dir())]
+
+
+def holdings(prompt_set: str = DEFAULT_SET) -> dict[str, list[str]]:
+    """Flow -> dimensions that a set has prompts of its own for; ValueError when there is no such set or folder."""
+    return _holdings(_folder(prompt_set))
+
+
+def _folder(prompt_set: str) -> Path:
+    known = prompt_sets()
+    if prompt_set == DEFAULT_SET:
+        return PROMPTS
+    folder = SETS / prompt_set if prompt_set in known else Path(prompt_set).expanduser()
+    if not folder.is_dir():
+        raise ValueError(f"prompt set {prompt_set!r} is neither a known set ({_listed(known)}) nor a folder")
+    return folder
 
 
 def _overlay(flow: str, prompt_set: str) -> dict[str, Path]:
     """The files that a set lays over the default prompts of `flow`."""
-    if prompt_set == DEFAULT_SET:
-        return {}
-    known = prompt_sets()
-    folder = SETS / prompt_set if prompt_set in known else Path(prompt_set).expanduser()
-    if not folder.is_dir():
-        raise ValueError(f"prompt set {prompt_set!r} is neither a known set ({_listed(known)}) nor a folder")
-    if files := _prompt_files(folder / flow):
+    if files := _prompt_files(_folder(prompt_set) / flow):
         return files
-    held = "; ".join(f"{name}: {_listed(dimensions)}" for name, dimensions in _holdings(folder).items())
+    held = "; ".join(f"{name}: {_listed(dimensions)}" for name, dimensions in holdings(prompt_set).items())
     found = f"holds {held}; nothing for {flow}" if held else "holds no file <flow>/<dimension>.md"
     raise ValueError(f"prompt set {prompt_set!r} {found}")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.rubric import Rubric, load_rubric, prompt_sets
+from tasks.rubric import Rubric, holdings, load_rubric, prompt_sets
 
 FRONT = """\
 tier = 1
@@ -98,11 +98,11 @@ def test_a_dimension_that_a_rubric_lacks_is_refused_with_those_it_has():
         load_rubric("plot").prompt("clarity")
 
 
-def test_prompt_sets_lists_flows_and_dimensions():
-    sets = prompt_sets()
-    assert sets["default"]["diagram"] == ["aesthetics", "conciseness", "faithfulness", "readability"]
-    assert sets["default"]["plot"] == ["aesthetics", "conciseness", "faithfulness", "readability"]
-    assert sets["paper"] == {"diagram": ["aesthetics", "readability"]}
+def test_sets_say_what_they_hold():
+    assert prompt_sets() == ["default", "paper"]
+    four = ["aesthetics", "conciseness", "faithfulness", "readability"]
+    assert holdings() == {"diagram": four, "plot": four}
+    assert holdings("paper") == {"diagram": ["aesthetics", "readability"]}
 
 
 def test_a_set_without_this_flow_is_refused_with_what_it_holds():

@@ -1,0 +1,172 @@
+"""The `jury` command: everything a person starts from a terminal.
+
+Each command is one function. What takes long to import (Prefect, DuckDB) is imported by the command that needs it, so
+that the others answer at once.
+"""
+
+import argparse
+import asyncio
+import atexit
+import os
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from flows.commands.options import add_options, parse_options
+from tasks.parameters import PairwiseParameters, Probe
+
+FLOWS = ("diagram", "plot")
+STORE = PairwiseParameters().store
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run one command.
+
+    Returns:
+        0 when every judgment is ok, 3 when any is not or a Human picture is bad, 2 when a mistake in the input or a
+        refusal by the judge stopped the command, with the reason as one message on standard error.
+    """
+    found = _parser().parse_args(arguments)
+    atexit.register(_hush)
+    try:
+        return found.command(found)
+    except ValueError as error:
+        print(f"jury: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(
+            "jury: stopped; every reply so far is in the ledger, and the same command goes on from there",
+            file=sys.stderr,
+        )
+        return 130
+    except BrokenPipeError:
+        # The reader of our output has gone (`jury query … | head`); there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+
+
+def _hush() -> None:
+    """Keep what DuckDB 2.0 says about itself while Python shuts down (nanobind's leak list) from the user."""
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="jury", description="Evaluations with a vision-language model as the judge.")
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+
+    def command(name: str, function: Callable[[argparse.Namespace], int], words: str) -> argparse.ArgumentParser:
+        added = commands.add_parser(name, help=words, description=words)
+        added.set_defaults(command=function)
+        return added
+
+    demo = command("demo", _demo, "Draw samples with known defects and judge them, with no key and no network.")
+    _add_store(demo)
+    run = command("run", _run, "Judge a dataset.")
+    flows = run.add_subparsers(required=True, metavar="FLOW", dest="flow")
+    for flow in FLOWS:
+        each = flows.add_parser(flow, help=f"Judge {flow}s.")
+        add_options(each, PairwiseParameters)
+        each.add_argument("--json", action="store_true", help="Print the scores as JSON.")
+    query = command("query", _query, "Show a table or view of the history, or the answer to an SQL query.")
+    query.add_argument("question", nargs="?", default="", metavar="NAME|SQL", help="Empty: list what there is.")
+    query.add_argument("--json", action="store_true", help="Print an array of objects.")
+    _add_store(query)
+    sync = command("sync", _sync, "Load what the ledgers hold and the history lacks.")
+    sync.add_argument("--rebuild", action="store_true", help="Make the history anew from all ledgers.")
+    _add_store(sync)
+    probe = command("probe", _probe, "Ask the judge one cheap question.")
+    add_options(probe, Probe)
+    prompts = command("prompts", _prompts, "List, show or check the prompts.")
+    prompts.add_argument("what", choices=["list", "show", "check"])
+    prompts.add_argument("prompt", nargs="?", default="", metavar="FLOW/DIMENSION", help="The prompt to show.")
+    prompts.add_argument("--prompt-set", default="default", help="Name or folder of a prompt set.")
+    samples = command("samples", _samples, "Draw figures with known defects into a folder.")
+    samples.add_argument("folder", metavar="DIR")
+    samples.add_argument("--count", type=int, default=24, help="Samples a flow (default: 24).")
+    samples.add_argument("--seed", type=int, default=7, help="The same seed draws the same files (default: 7).")
+    return parser
+
+
+def _add_store(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--store", default=STORE, help=f"Folder of ledgers and history (default: {STORE}).")
+
+
+def _demo(found: argparse.Namespace) -> int:
+    from flows.commands.running import run_flow
+
+    codes: list[int] = []
+    for flow in FLOWS:
+        print(f"\n{flow}: drawn samples, judged by pixels\n")
+        codes.append(run_flow(flow, PairwiseParameters(store=found.store, reuse_hours=0)))
+    print(f"\nThe history is {Path(found.store) / 'history.duckdb'}. Next:\n")
+    for words in (
+        "query leaderboard",
+        "query \"SELECT sample_id, overall, path FROM outcomes WHERE injected = 'black'\"",
+        "run diagram --judge.model gpt-5 --judge.base-url https://api.openai.com/v1 --limit 4",
+    ):
+        print(f"  .venv/bin/jury {words}" + ("" if found.store == STORE else f" --store {found.store}"))
+    # A drawn sample without its picture is a forfeit on purpose, so the demo ends well when every reply came.
+    return max(codes)
+
+
+def _run(found: argparse.Namespace) -> int:
+    from flows.commands.running import run_flow
+
+    return run_flow(found.flow, parse_options(found, PairwiseParameters), as_json=found.json)
+
+
+def _query(found: argparse.Namespace) -> int:
+    from flows.commands.asking import show_query
+
+    return show_query(Path(found.store), found.question, as_json=found.json)
+
+
+def _sync(found: argparse.Namespace) -> int:
+    from flows.commands.asking import show_sync
+
+    return show_sync(Path(found.store), found.rebuild)
+
+
+def _probe(found: argparse.Namespace) -> int:
+    from tasks.request import probe_request
+    from tasks.vlm import Vlm
+
+    judge = parse_options(found, Probe).judge
+
+    async def ask() -> int:
+        vlm = Vlm(judge)
+        try:
+            reply = await vlm.probe(probe_request())
+        finally:
+            await vlm.close()
+        print(f"{reply.status}: {reply.model or judge.model} in {reply.seconds:g} s, reply format {reply.rung}")
+        print(reply.error or reply.text)
+        if vlm.not_sent:
+            print(f"left out because the endpoint refuses it: {', '.join(vlm.not_sent)}")
+        return 0 if reply.status == "ok" else 3
+
+    return asyncio.run(ask())
+
+
+def _prompts(found: argparse.Namespace) -> int:
+    from flows.commands.prompts import check_prompts, list_prompts, show_prompt
+
+    match found.what:
+        case "list":
+            print(list_prompts())
+        case "show":
+            print(show_prompt(found.prompt, found.prompt_set))
+        case _:
+            print(check_prompts(found.prompt_set))
+    return 0
+
+
+def _samples(found: argparse.Namespace) -> int:
+    from tasks.samples import draw_samples
+
+    folder = Path(found.folder)
+    for flow in FLOWS:
+        draw_samples(folder, flow, found.count, found.seed)
+        print(f"{found.count} {flow} samples drawn; judge them with: jury run {flow} --dataset {folder}")
+    return 0

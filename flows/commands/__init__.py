@@ -1,0 +1,1 @@
+"""What the `jury` command does, a module for each kind of work; `flows.cli` names the commands."""

@@ -1,0 +1,81 @@
+"""Asking the history from the terminal, and bringing it into step with the ledgers."""
+
+import json
+import re
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from shutil import get_terminal_size
+
+from tasks import history
+from tasks.store import HISTORY, pending, sync
+
+WIDEST = 240
+"""Most characters of one value in a table on the terminal; `--json` shows all."""
+SHA256 = re.compile("[0-9a-f]{64}")
+"""Shown by its first 12 characters in a table, and whole in JSON."""
+
+
+def show_query(store: Path, question: str, as_json: bool) -> int:
+    """Print a table, a view or the answer to SQL; without a question, what there is to ask for."""
+    _tell_if_behind(store)
+    if question:
+        answer = history.query(store, question)
+    else:
+        answer = history.Table(("name", "kind", "what it holds"), [tuple(entry) for entry in history.catalog(store)])
+    rows = history.as_json_rows(answer)
+    if as_json:
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    else:
+        _print_rows(answer.columns, rows)
+    return 0
+
+
+def _tell_if_behind(store: Path) -> None:
+    try:
+        late = pending(store)
+    except ValueError as error:  # A history of another version can still be asked.
+        print(f"jury: {error}", file=sys.stderr)
+    else:
+        if late:
+            print(f"jury: finished runs not yet in the history: {len(late)}; `jury sync` loads them", file=sys.stderr)
+
+
+def _print_rows(columns: Sequence[str], rows: Sequence[dict[str, object]]) -> None:
+    cells = [[_words(value) for value in row.values()] for row in rows]
+    widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
+    if sys.stdout.isatty() and sum(widths) + 2 * len(widths) > get_terminal_size().columns:
+        _print_records(columns, cells)
+    else:
+        for line in (columns, ["-" * width for width in widths], *cells):
+            print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    print(f"rows: {len(rows)}")
+
+
+def _print_records(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """One value a line, for rows that are wider than the terminal."""
+    longest = max(map(len, columns))
+    for row in rows:
+        for name, cell in zip(columns, row, strict=True):
+            print(f"{name.ljust(longest)}  {cell}")
+        print()
+
+
+def _words(value: object) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    words = " ".join((value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).split())
+    if SHA256.fullmatch(words):
+        return words[:12]
+    return words if len(words) <= WIDEST else words[: WIDEST - 1] + "…"
+
+
+def show_sync(store: Path, rebuild: bool) -> int:
+    """Bring the history into step with the ledgers and say what changed."""
+    done = sync(store, rebuild=rebuild)
+    for sentence in done.damaged:
+        print(f"jury: {sentence}", file=sys.stderr)
+    print(f"{len(done.loaded)} runs loaded into {store / HISTORY}" if done.loaded else "the history is in step")
+    return 2 if done.damaged else 0

@@ -1,0 +1,64 @@
+"""Running flows from the terminal: the settings Prefect needs, and what is printed of a run."""
+
+import asyncio
+import json
+import os
+import sys
+from importlib import import_module
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from tasks import tables
+from tasks.parameters import Parameters
+from tasks.summary import Summary, summarize
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import State
+
+OK, STOPPED, NOT_ALL_OK = 0, 2, 3
+
+
+def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
+    """Run a flow in this process and print what came of it.
+
+    Returns:
+        The command's exit code: 0, 2 where the run was stopped, 3 where not everything could be judged.
+    """
+    prepare_prefect(Path(parameters.store))
+    state = asyncio.run(_final_state(flow, parameters))
+    if not state.is_completed():
+        print(f"jury: {state.message}", file=sys.stderr)
+        return STOPPED
+    result = state.result(_sync=True)  # pyright: ignore
+    summary = summarize(Path(parameters.store), result["run_id"])
+    for warning in result["warnings"]:
+        print(f"jury: {warning}", file=sys.stderr)
+    if as_json:
+        print(json.dumps([row.model_dump() for row in summary.rows], indent=1, ensure_ascii=False))
+    else:
+        _print_summary(summary)
+    return OK if summary.all_ok else NOT_ALL_OK
+
+
+async def _final_state(flow: str, parameters: Parameters) -> "State":
+    return await getattr(import_module(f"flows.{flow}"), flow)(parameters, return_state=True)
+
+
+def prepare_prefect(store: Path) -> None:
+    """Settings that Prefect reads while it is imported: a home of its own under the store, and no telemetry."""
+    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
+    os.environ.setdefault("DO_NOT_TRACK", "1")
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
+    if "PREFECT_API_URL" not in os.environ and "PREFECT_HOME" not in os.environ:
+        home = store.absolute() / "prefect"
+        home.mkdir(parents=True, exist_ok=True)
+        os.environ["PREFECT_HOME"] = str(home)
+        os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
+        print("starting a temporary Prefect server (about 10 s) …", file=sys.stderr)
+
+
+def _print_summary(summary: Summary) -> None:
+    console = tables.console()
+    console.print(tables.leaderboard_table(summary.rows, summary.start.flow))
+    for line in [*tables.defect_lines(summary), *tables.failure_lines(summary)]:
+        console.print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,243 @@
+"""The chain, once: load, judge, aggregate, store, report.
+
+Every flow is one call of `evaluate`. This module owns the order of the steps, how Prefect runs them (one task run for
+a chunk of samples on one dimension, because a task run for each call would cost more than the call), and how much is in
+memory at once; how each step works stands in `tasks`.
+"""
+
+import asyncio
+import math
+import time
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prefect import get_client, task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
+from prefect.context import FlowRunContext, TaskRunContext
+from prefect.logging import get_run_logger
+from prefect.states import Completed, Failed
+from prefect.tasks import exponential_backoff
+
+from tasks.aggregate import decide, last_attempts, outcome, undecided
+from tasks.cases import Case, RunContext, load_case
+from tasks.judge import judge, take_over
+from tasks.ledger import Ledger, earlier_replies
+from tasks.load import Dataset, load_dataset
+from tasks.parameters import PairwiseParameters
+from tasks.progress import Progress
+from tasks.protocol import answered_protocol, picture_policy, protocol_key, run_start
+from tasks.records import InvalidReply, JudgeUnavailable, Outcome, RunEnd, Sample
+from tasks.report import publish
+from tasks.request import probe_request
+from tasks.rubric import Rubric, load_rubric
+from tasks.samples import DRAWN, drawn_samples
+from tasks.store import HistoryLocked, store_run
+from tasks.summary import summarize
+from tasks.vlm import Vlm
+
+
+@dataclass
+class Chunks:
+    """The run that the tasks of this flow run work on, and the chunks now in hand by their first sample."""
+
+    run: RunContext
+    in_hand: dict[int, list[Case]] = field(default_factory=dict[int, list[Case]])
+    probing: asyncio.Lock = field(default_factory=asyncio.Lock)
+    probed: bool = False
+
+
+# Prefect walks, hashes and stores what a task is given, so tasks are given names and numbers and find the rest here.
+CHUNKS: ContextVar[Chunks] = ContextVar("chunks")
+
+
+async def evaluate(flow: str, parameters: PairwiseParameters) -> State:
+    """Run one evaluation from its dataset to its report.
+
+    Returns:
+        Completed, with the counts in its message and `{"run_id", "warnings"}` as its result; or Failed with one
+        sentence, where the input or the judge makes any further call pointless. What was paid for is in the ledger.
+    """
+    try:
+        return await _evaluate(flow, parameters)
+    except* ValueError as stopped:
+        get_run_logger().debug("The run was stopped", exc_info=stopped)
+        sentence = _first(stopped)
+    return Failed(message=sentence)
+
+
+async def _evaluate(flow: str, parameters: PairwiseParameters) -> State:
+    started = time.monotonic()
+    rubric = load_rubric(flow, parameters.prompt_set)
+    vlm = Vlm(parameters.judge)
+    dataset = await load_step(flow, parameters)
+    run = _open_run(flow, parameters, dataset, rubric, vlm)
+    await _name_run(run)
+    try:
+        async with Progress(flow, len(dataset.samples)) as progress:
+            await _judge_all(Chunks(run), dataset.samples, progress)
+    finally:
+        run.ledger.close()
+        await vlm.close()
+    run.ledger.end(_run_end(run, dataset.warnings, time.monotonic() - started))
+    warnings = [*dataset.warnings, *await _store(run)]
+    sentence = await report_step(parameters.store, run.start.run_id, warnings)
+    return Completed(message=sentence, data={"run_id": run.start.run_id, "warnings": warnings})
+
+
+def _open_run(flow: str, parameters: PairwiseParameters, dataset: Dataset, rubric: Rubric, vlm: Vlm) -> RunContext:
+    flow_run = FlowRunContext.get()
+    record = flow_run.flow_run if flow_run else None
+    scheduled = bool(record and record.auto_scheduled)
+    start = run_start(flow, parameters, dataset, rubric, str(record.id) if record else "", scheduled)
+    store = Path(parameters.store)
+    replies = earlier_replies(store, start, parameters.reuse_hours)
+    return RunContext(start, rubric, parameters, picture_policy(parameters), vlm, Ledger(store, start), replies)
+
+
+async def _name_run(run: RunContext) -> None:
+    """Give the run in the UI a name that says what is judged, now that the dataset is known."""
+    start = run.start
+    if start.prefect_run_id:
+        name = f"{start.flow} · {' + '.join(start.candidates)} · {start.model} · {start.samples} samples"
+        async with get_client() as client:
+            await client.update_flow_run(start.prefect_run_id, name=name)  # pyright: ignore
+
+
+async def _judge_all(chunks: Chunks, samples: tuple[Sample, ...], progress: Progress) -> None:
+    """Judge chunk after chunk, with as many in hand as keep the judge busy and no more."""
+    CHUNKS.set(chunks)
+    parameters = chunks.run.parameters
+    size = parameters.chunk_size
+    calls = size * len(chunks.run.rubric.prompts) * len(parameters.order_list()) * parameters.votes
+    # One chunk more than fills the judge: it is being read while the others are judged.
+    room = asyncio.Semaphore(math.ceil(parameters.judge.concurrency / calls) + 1)
+    async with asyncio.TaskGroup() as group:
+        for first in range(0, len(samples), size):
+            await room.acquire()
+            judged = group.create_task(_judge_chunk(chunks, first, samples[first : first + size], progress))
+            judged.add_done_callback(lambda _: room.release())
+
+
+async def _judge_chunk(chunks: Chunks, first: int, samples: tuple[Sample, ...], progress: Progress) -> None:
+    run = chunks.run
+    cases = await asyncio.gather(*(asyncio.to_thread(load_case, run, sample) for sample in samples))
+    for case in cases:
+        take_over(run, case)
+    asked = [p.dimension for p in run.rubric.prompts if any(case.unsettled(p.dimension) for case in cases)]
+    if asked:
+        await _probe(chunks)
+        chunks.in_hand[first] = cases
+        last = first + len(samples) - 1
+        retries, delay = run.parameters.retries, run.parameters.retry_delay_seconds
+        step = judge_step.with_options(retries=retries, retry_delay_seconds=exponential_backoff(delay))
+        async with asyncio.TaskGroup() as group:
+            for dimension in asked:
+                group.create_task(step(dimension, first, last))
+        del chunks.in_hand[first]
+    for case in cases:
+        decided = _decide(run, case)
+        counting = last_attempts(case.judgments).values()
+        run.ledger.append(decided)
+        run.tally.add(case.judgments, counting, decided)
+        progress.advance(counting)
+
+
+async def _probe(chunks: Chunks) -> None:
+    """Before the first call of the run, find out with a cheap one whether all calls would fail."""
+    async with chunks.probing:
+        if not chunks.probed:
+            await chunks.run.vlm.probe(probe_request())
+            chunks.probed = True
+
+
+def _decide(run: RunContext, case: Case) -> Outcome:
+    if case.lacking:
+        decision = undecided(case.lacking, case.problem, run.rubric)
+    else:
+        decision = decide(case.judgments, run.rubric, run.parameters.order_list(), run.parameters.votes)
+    return outcome(case.sample, decision, run.start, case.texts.get("caption", ""), case.notes())
+
+
+def _run_end(run: RunContext, warnings: tuple[str, ...], seconds: float) -> RunEnd:
+    tally = run.tally
+    protocol = answered_protocol(run.start.protocol, tally.models, tally.rungs, run.vlm.not_sent)
+    return RunEnd(
+        run_id=run.start.run_id,
+        finished_at=datetime.now(UTC).isoformat(),
+        seconds=round(seconds, 3),
+        protocol_key=protocol_key(protocol),
+        protocol=protocol,
+        calls=tally.calls,
+        reused=tally.reused,
+        judgments=dict(tally.judgments),
+        outcomes=dict(tally.outcomes),
+        warnings=warnings,
+    )
+
+
+async def _store(run: RunContext) -> tuple[str, ...]:
+    """Load the run into the history; a history that stays locked costs a warning, for the ledger holds everything."""
+    try:
+        await store_step(run.parameters.store, run.start.run_id)
+    except (HistoryLocked, ValueError) as error:
+        return (f"{error}. The run is safe in its ledger; `jury sync` loads it into the history.",)
+    return ()
+
+
+@task(name="load", cache_policy=NO_CACHE)
+async def load_step(flow: str, parameters: PairwiseParameters) -> Dataset:
+    """Check the whole dataset before anything is asked."""
+    if parameters.dataset == DRAWN:
+        folder = await asyncio.to_thread(drawn_samples, Path(parameters.store) / DRAWN, flow)
+        parameters = parameters.model_copy(update={"dataset": str(folder)})
+    return await asyncio.to_thread(load_dataset, flow, parameters)
+
+
+def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
+    return isinstance(state.data, JudgeUnavailable | InvalidReply | HistoryLocked)
+
+
+@task(
+    name="judge",
+    task_run_name="{dimension} {first}-{last}",
+    cache_policy=NO_CACHE,
+    retry_condition_fn=_worth_retrying,
+    retry_jitter_factor=0.3,
+)
+async def judge_step(dimension: str, first: int, last: int) -> dict[str, int]:
+    """Judge one dimension of a chunk of samples; Prefect retries it while calls are unsettled."""
+    chunks = CHUNKS.get()
+    task_run = TaskRunContext.get()
+    final = task_run is None or task_run.task_run.run_count > chunks.run.parameters.retries
+    return await judge(chunks.run, dimension, chunks.in_hand[first], final)
+
+
+@task(
+    name="store",
+    cache_policy=NO_CACHE,
+    retries=3,
+    retry_delay_seconds=[1, 3, 6],
+    retry_condition_fn=_worth_retrying,
+    retry_jitter_factor=0.5,
+)
+async def store_step(store: str, run_id: str) -> None:
+    """Load one run into the history."""
+    await asyncio.to_thread(store_run, Path(store), run_id)
+
+
+@task(name="report", cache_policy=NO_CACHE)
+async def report_step(store: str, run_id: str, warnings: list[str]) -> str:
+    """Show the run in the Prefect UI; returns the run in one sentence."""
+    summary = await asyncio.to_thread(summarize, Path(store), run_id)
+    await publish(summary, warnings)
+    return summary.sentence
+
+
+def _first(stopped: BaseExceptionGroup[ValueError]) -> str:
+    error: BaseException = stopped
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return str(error)

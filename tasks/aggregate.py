@@ -1,0 +1,221 @@
+"""From verdicts to outcomes: votes, orders, the two-tier rule and the scores. Pure functions.
+
+The rule is the PaperBanana protocol's; what it leaves open (votes, orders, missing verdicts) is settled here and only
+here. Nothing is made up: a missing verdict is not a neutral one.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
+from itertools import product
+from typing import NamedTuple
+
+from tasks.records import (
+    MIXED,
+    TIE,
+    DimensionOutcome,
+    Judgment,
+    Order,
+    Outcome,
+    OutcomeStatus,
+    PictureNote,
+    RunStart,
+    Sample,
+)
+from tasks.rubric import Rubric
+from tasks.samples import caught
+
+AGGREGATION = "1"
+"""Version of the rules below; part of the protocol key."""
+
+WINNERS = {"Model", "Human"}
+SCORES = {"Model": 100.0, "Human": 0.0}
+NEUTRAL_SCORE = 50.0
+
+
+def score(verdict: str | None) -> float | None:
+    """Score of a verdict or an overall outcome: Model 100, neutral or Tie 50, Human 0; None when it is missing."""
+    return None if verdict is None else SCORES.get(verdict, NEUTRAL_SCORE)
+
+
+def merge_votes(votes: Sequence[str | None]) -> str | None:
+    """One verdict from the votes of one order; None stands for a vote that is not ok.
+
+    The verdict with more than half of the ok votes; else Model, Human or neutral with more than half of them (the
+    neutral with more votes, `Mixed` when good and bad are level); else `Mixed`. None when fewer than half are ok.
+    """
+    ok = [vote for vote in votes if vote is not None]
+    if 2 * len(ok) < len(votes) or not ok:
+        return None
+    counts = Counter(ok)
+    first, most = counts.most_common(1)[0]
+    if 2 * most > len(ok):
+        return first
+    neutrals = Counter({verdict: n for verdict, n in counts.items() if verdict not in WINNERS}).most_common()
+    if 2 * sum(n for _, n in neutrals) <= len(ok):
+        return MIXED
+    level = len(neutrals) > 1 and neutrals[0][1] == neutrals[1][1]
+    return MIXED if level else neutrals[0][0]
+
+
+class MergedOrders(NamedTuple):
+    """What the orders of one dimension come to."""
+
+    verdict: str | None
+    order_flip: bool | None
+    reversal: bool | None
+
+
+def merge_orders(by_order: Mapping[Order, str | None]) -> MergedOrders:
+    """One verdict from the orders asked: equal orders agree, others are `Mixed`, a missing one leaves none.
+
+    `order_flip` and `reversal` (Model in one order, Human in the other) are None unless both orders gave a verdict.
+    """
+    found = list(by_order.values())
+    if None in found:
+        return MergedOrders(None, None, None)
+    if len(found) == 1:
+        return MergedOrders(found[0], None, None)
+    flip = found[0] != found[1]
+    return MergedOrders(MIXED if flip else found[0], flip, set(found) == WINNERS)
+
+
+def tier(first: str, second: str) -> str:
+    """The rule of one tier: the winner that both name or that one names beside a neutral; otherwise Tie."""
+    winners = {first, second} & WINNERS
+    return winners.pop() if len(winners) == 1 else TIE
+
+
+class Overall(NamedTuple):
+    """Outcome of the two tiers, the tier that decided, and how, in words."""
+
+    outcome: str | None
+    tier: str
+    path: str
+
+
+def overall(verdicts: Mapping[str, str | None], rubric: Rubric) -> Overall:
+    """Combine one verdict a dimension by the two-tier rule.
+
+    Args:
+        verdicts: dimension -> verdict, None where it is missing.
+        rubric: says which two dimensions make a tier and what each may answer.
+
+    Returns:
+        The outcome (Model, Human, Tie). With verdicts missing it stands only where every allowed value of them gives
+        the same, and is None otherwise; the tier is `either` where the missing values would decide which one it is.
+    """
+    given = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
+    missing = [prompt for prompt in rubric.prompts if prompt.dimension not in given]
+    names = [prompt.dimension for prompt in missing]
+    possible = [
+        _two_tiers({**given, **dict(zip(names, values, strict=True))}, rubric)
+        for values in product(*(prompt.verdicts for prompt in missing))
+    ]
+    if not missing:
+        return possible[0]
+    outcomes = sorted({result.outcome for result in possible if result.outcome})
+    if len(outcomes) > 1:
+        return Overall(None, "", f"{' and '.join(names)} missing: the outcome could be {' or '.join(outcomes)}")
+    tiers = {result.tier for result in possible}
+    said = ", ".join(f"{name} {verdict}" for name, verdict in given.items())
+    path = f"{said}; {' and '.join(names)} missing, but every allowed answer leads to {outcomes[0]}"
+    return Overall(outcomes[0], tiers.pop() if len(tiers) == 1 else "either", path)
+
+
+def _two_tiers(verdicts: Mapping[str, str], rubric: Rubric) -> Overall:
+    first, first_words = _one_tier(1, verdicts, rubric)
+    if first != TIE:
+        return Overall(first, "tier 1", first_words)
+    second, second_words = _one_tier(2, verdicts, rubric)
+    return Overall(second, "tier 2", f"{first_words}; {second_words}")
+
+
+def _one_tier(number: int, verdicts: Mapping[str, str], rubric: Rubric) -> tuple[str, str]:
+    one, other = (prompt.dimension for prompt in rubric.prompts if prompt.tier == number)
+    result = tier(verdicts[one], verdicts[other])
+    return result, f"tier {number}: {one} {verdicts[one]}, {other} {verdicts[other]} -> {result}"
+
+
+class Decision(NamedTuple):
+    """What the rule makes of one sample, before it is written down as an Outcome."""
+
+    status: OutcomeStatus
+    overall: Overall
+    score: float | None
+    dimensions: tuple[DimensionOutcome, ...]
+    problem: str = ""
+
+
+def decide(judgments: Iterable[Judgment], rubric: Rubric, orders: Sequence[Order], votes: int) -> Decision:
+    """Decide a sample whose pictures were judged, from its judgments: all attempts, in any order."""
+    latest = last_attempts(judgments)
+    dimensions = tuple(_dimension(prompt.dimension, latest, orders, votes) for prompt in rubric.prompts)
+    result = overall({each.dimension: each.verdict for each in dimensions}, rubric)
+    return Decision("complete" if result.outcome else "incomplete", result, score(result.outcome), dimensions)
+
+
+def undecided(status: OutcomeStatus, problem: str, rubric: Rubric) -> Decision:
+    """Decide a sample that lacks a picture: a forfeit scores 0 on everything, the other statuses score nothing."""
+    value = 0.0 if status == "forfeit" else None
+    dimensions = tuple(DimensionOutcome(dimension=p.dimension, verdict=None, score=value) for p in rubric.prompts)
+    words = f"{status.replace('_', ' ')}: {problem}"
+    return Decision(status, Overall(None, "", words), value, dimensions, problem)
+
+
+def last_attempts(judgments: Iterable[Judgment]) -> dict[tuple[str, Order, int], Judgment]:
+    """The judgment that counts for each (dimension, order, vote): the last attempt."""
+    latest: dict[tuple[str, Order, int], Judgment] = {}
+    for row in sorted(judgments, key=lambda row: row.attempt):
+        latest[row.dimension, row.order, row.vote] = row
+    return latest
+
+
+def _dimension(
+    dimension: str, latest: Mapping[tuple[str, Order, int], Judgment], orders: Sequence[Order], votes: int
+) -> DimensionOutcome:
+    cast: dict[Order, list[str | None]] = {}
+    for order in orders:
+        rows = [latest.get((dimension, order, vote)) for vote in range(1, votes + 1)]
+        cast[order] = [row.verdict if row else None for row in rows]
+    by_order: dict[Order, str | None] = {order: merge_votes(verdicts) for order, verdicts in cast.items()}
+    merged = merge_orders(by_order)
+    return DimensionOutcome(
+        dimension=dimension,
+        verdict=merged.verdict,
+        score=score(merged.verdict),
+        human_first=by_order.get("human_first"),
+        model_first=by_order.get("model_first"),
+        votes=len(orders) * votes,
+        ok_votes=sum(verdict is not None for verdicts in cast.values() for verdict in verdicts),
+        order_flip=merged.order_flip,
+        reversal=merged.reversal,
+    )
+
+
+def outcome(
+    sample: Sample, decision: Decision, start: RunStart, caption: str, pictures: Mapping[str, PictureNote]
+) -> Outcome:
+    """Write a decision down, with what a reader needs to see beside it."""
+    verdicts = {each.dimension: each.verdict for each in decision.dimensions}
+    return Outcome(
+        run_id=start.run_id,
+        flow=start.flow,
+        sample_id=sample.sample_id,
+        candidate=sample.candidate,
+        category=sample.category,
+        difficulty=sample.difficulty,
+        status=decision.status,
+        overall=decision.overall.outcome,
+        score=decision.score,
+        tier=decision.overall.tier,
+        path=decision.overall.path,
+        dimensions=decision.dimensions,
+        caption=caption,
+        pictures=dict(pictures),
+        problem=decision.problem,
+        notes=sample.notes,
+        injected=sample.injected,
+        caught=caught(sample.injected, start.flow, verdicts),
+        decided_at=datetime.now(UTC).isoformat(),
+    )

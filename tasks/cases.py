@@ -1,0 +1,143 @@
+"""What is in memory while a run is judged: its fixed equipment, and the samples now in hand.
+
+Owns the reading of a sample into memory and the plan of its calls. Asking is for `judge`, deciding for `aggregate`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.decoding import BadPicture
+from tasks.folders import NO_PICTURE
+from tasks.ledger import Ledger, Replies
+from tasks.load import read_picture, read_texts
+from tasks.parameters import PairwiseParameters
+from tasks.pictures import Picture, Policy, prepare, save_thumbnail
+from tasks.records import Judgment, Order, Outcome, OutcomeStatus, PictureNote, RunStart, Sample
+from tasks.request import call_key
+from tasks.rubric import Rubric
+from tasks.vlm import Vlm
+
+
+class Call(NamedTuple):
+    """One question about one sample."""
+
+    dimension: str
+    order: Order
+    vote: int
+    key: str
+
+
+@dataclass
+class Case:
+    """A sample in hand: its texts and pictures while they are needed, and what was said so far."""
+
+    sample: Sample
+    texts: dict[str, str]
+    pictures: dict[str, Picture]
+    lacking: OutcomeStatus | None = None
+    """Why the sample cannot be judged; None when it can."""
+    problem: str = ""
+    calls: tuple[Call, ...] = ()
+    judgments: list[Judgment] = field(default_factory=list[Judgment])
+
+    def unsettled(self, dimension: str) -> list[Call]:
+        """Calls still to be made: those never made, those without a reply, and once more those answered invalidly."""
+        return [call for call in self.calls if call.dimension == dimension and self._open(call)]
+
+    def attempts(self, call: Call) -> list[Judgment]:
+        """What was recorded for a call, in order."""
+        return [row for row in self.judgments if (row.dimension, row.order, row.vote) == call[:3]]
+
+    def notes(self) -> dict[str, PictureNote]:
+        """Role -> what its picture was and what is sent of it."""
+        return {role: picture.note for role, picture in self.pictures.items()}
+
+    def _open(self, call: Call) -> bool:
+        statuses = [row.status for row in self.attempts(call)]
+        if not statuses or statuses[-1] == "unavailable":
+            return True
+        return statuses[-1] == "invalid" and statuses.count("invalid") == 1
+
+
+@dataclass
+class Tally:
+    """What the run has come to so far; small, whatever the number of samples."""
+
+    calls: int = 0
+    reused: int = 0
+    judgments: Counter[str] = field(default_factory=Counter[str])
+    outcomes: Counter[str] = field(default_factory=Counter[str])
+    models: set[str] = field(default_factory=set[str])
+    rungs: set[str] = field(default_factory=set[str])
+
+    def add(self, rows: Iterable[Judgment], counting: Iterable[Judgment], outcome: Outcome) -> None:
+        """Count a decided sample: all its rows, the judgments that count among them, and its outcome."""
+        for row in rows:
+            self.calls += not row.reused_from
+            self.reused += bool(row.reused_from)
+        for row in counting:
+            self.judgments[row.status] += 1
+            if row.model_answered:
+                self.models.add(row.model_answered)
+                self.rungs.add(row.rung)
+        self.outcomes[outcome.status] += 1
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What the judging of one run needs and no call may change, and the tally that every sample adds to."""
+
+    start: RunStart
+    rubric: Rubric
+    parameters: PairwiseParameters
+    policy: Policy
+    vlm: Vlm
+    ledger: Ledger
+    replies: Replies
+    tally: Tally = field(default_factory=Tally)
+
+
+def load_case(run: RunContext, sample: Sample) -> Case:
+    """Read a sample's texts and pictures, keep thumbnails of them, and plan its calls.
+
+    A sample that lacks a picture, or has one that cannot be read, gets the status for it and no calls: a missing Human
+    picture leaves nothing to compare with, a missing Model picture is the Model's forfeit.
+    """
+    case = Case(sample, read_texts(sample), {})
+    problems = {role: problem for role in ("human", "model") if (problem := _take(run, case, role))}
+    if "human" in problems:
+        absent = problems["human"].startswith(NO_PICTURE)
+        case.lacking, case.problem = "no_reference" if absent else "bad_picture", problems["human"]
+    elif "model" in problems:
+        case.lacking, case.problem = "forfeit", problems["model"]
+    else:
+        case.calls = plan(run, case)
+    return case
+
+
+def _take(run: RunContext, case: Case, role: str) -> str:
+    """Read one picture into the case; returns why it cannot be, or nothing."""
+    source = case.sample.pictures[role]
+    if source.problem:
+        return source.problem
+    try:
+        picture = prepare(read_picture(source), run.policy)
+    except (BadPicture, ValueError, OSError) as error:
+        return str(error)
+    save_thumbnail(Path(run.parameters.store), picture)
+    case.pictures[role] = picture
+    return ""
+
+
+def plan(run: RunContext, case: Case) -> tuple[Call, ...]:
+    """All calls that the protocol wants for a sample, with their keys."""
+    return tuple(
+        Call(prompt.dimension, order, vote, key)
+        for prompt in run.rubric.prompts
+        for order in run.parameters.order_list()
+        for vote in range(1, run.parameters.votes + 1)
+        for key in [call_key(prompt, case.texts, case.pictures, order, vote, run.parameters.judge)]
+    )

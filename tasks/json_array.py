@@ -1,0 +1,79 @@
+"""Where the records of a large JSON array begin and end, without parsing the array and without holding it.
+
+Owns brackets, strings and commas; whether a record is valid JSON inside is for the parser to say.
+"""
+
+import re
+from collections.abc import Iterator
+from typing import BinaryIO, NamedTuple
+
+BLOCK = 4 << 20
+"""Bytes read at once."""
+LONGEST = 256 << 20
+"""Longest record, in bytes: one that is never closed must not bring the rest of the file into memory."""
+
+# A string is one token, so that brackets inside it do not count; possessive, so that no input makes it back-track.
+# The end of the block may cut a string: the whole record is met again when more has been read.
+_TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[][{}]', re.DOTALL)
+_OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
+
+
+class Span(NamedTuple):
+    """Bytes of a file and where they start in it."""
+
+    start: int
+    raw: bytes
+
+
+def array_spans(file: BinaryIO) -> Iterator[Span]:
+    """Objects and lists of a JSON array, in order; the file stands just behind the array's opening bracket.
+
+    Raises ValueError, naming the record before the break, when anything but one comma stands between two records, the
+    closing bracket is missing, text follows it, or a record is longer than `LONGEST`.
+    """
+    for number, (between, span) in enumerate(_spans(file)):
+        if not span.raw:
+            raise ValueError(f"after record {number}: the file ends before its array does")
+        closing = span.raw in (b"]", b"}")
+        if between != (b"," if number and not closing else b"") or span.raw == b"}":
+            found = (between or span.raw)[:40].decode(errors="replace")
+            raise ValueError(f"after record {number}: found {found!r} where a comma and an object must stand")
+        if closing:
+            return _check_nothing_follows(file, span.start + 1)
+        yield span
+
+
+def _spans(file: BinaryIO) -> Iterator[tuple[bytes, Span]]:
+    """Each value and the closing bracket, with what stands before it; at last an empty span: the end of the file."""
+    base, buffer = file.tell(), b""
+    while block := file.read(max(BLOCK, len(buffer))):
+        buffer += block
+        done = 0
+        for start, end in _closed(buffer):
+            yield buffer[done:start].strip(), Span(base + start, buffer[start:end])
+            done = end
+        base, buffer = base + done, buffer[done:]
+        if len(buffer) > LONGEST:
+            raise ValueError(f"the record at byte {base:,} does not end within {LONGEST:,} bytes")
+    yield buffer.strip(), Span(base + len(buffer), b"")
+
+
+def _closed(buffer: bytes) -> Iterator[tuple[int, int]]:
+    """Start and end of each bracketed value that ends in the buffer, and of a bracket that closes what is around."""
+    depth = start = 0
+    for token in _TOKEN.finditer(buffer):
+        mark = buffer[token.start()]
+        if mark in _OPENING:
+            start = start if depth else token.start()
+            depth += 1
+        elif mark in _CLOSING:
+            depth -= 1
+            if depth <= 0:
+                yield (token.start() if depth else start), token.end()
+
+
+def _check_nothing_follows(file: BinaryIO, end: int) -> None:
+    file.seek(end)
+    while block := file.read(BLOCK):
+        if text := block.strip()[:40]:
+            raise ValueError(f"found {text.decode(errors='replace')!r} behind the end of the array")

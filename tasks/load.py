@@ -1,0 +1,179 @@
+"""Loading: all there is to judge, checked before the first call, with texts and pictures left where they are.
+
+Owns what a dataset is: which samples the filters leave, its key, what a person should know about it, and reading one
+sample's texts and pictures when its turn comes. Leaves formats to `benchmark` and `manifest`, decoding to `pictures`.
+"""
+
+import base64
+import hashlib
+import json
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from tasks.benchmark import dataset_root, read_benchmark
+from tasks.entries import Entry, clean_text
+from tasks.folders import NO_PICTURE
+from tasks.manifest import read_manifest
+from tasks.parameters import PairwiseParameters
+from tasks.places import read_row
+from tasks.problems import Problems, listed
+from tasks.records import PictureSource, Record, Sample
+
+
+class Dataset(Record):
+    """What one run judges."""
+
+    name: str
+    """Its folder or file."""
+    key: str
+    """SHA-256 of the selected samples' ids, texts and Human pictures: equal keys make two runs comparable."""
+    samples: tuple[Sample, ...]
+    """By candidate, then in the order of the dataset."""
+    candidates: tuple[str, ...]
+    warnings: tuple[str, ...]
+    """What a person should read before trusting the numbers."""
+
+
+def load_dataset(flow: str, parameters: PairwiseParameters) -> Dataset:
+    """The samples of a dataset for `diagram` or `plot`, as the filters of `parameters` leave them.
+
+    A folder is read as PaperBananaBench, a file as a manifest. Raises one ValueError that lists everything found wrong,
+    with file and row; a missing or refused picture is no error but a `problem` of its sample.
+    """
+    source = Path(parameters.dataset).expanduser().absolute()
+    problems = Problems()
+    try:
+        if source.is_dir():
+            entries, warnings = read_benchmark(source, flow, parameters, problems)
+        elif source.is_file():
+            entries, warnings = read_manifest(source, flow, parameters, problems)
+        else:
+            raise ValueError(f"dataset {source} is neither a folder nor a manifest file")
+    except OSError as error:
+        raise ValueError(f"dataset {source} cannot be read: {error}") from error
+    problems.stop(f"dataset {source.name}")
+    selected = select(entries, parameters)
+    samples = tuple(entry.sample for entry in selected)
+    return Dataset(
+        name=dataset_root(source, flow).name,
+        key=dataset_key(selected),
+        samples=samples,
+        candidates=tuple(dict.fromkeys(sample.candidate for sample in samples)),
+        warnings=(*warnings, *_warnings(samples)),
+    )
+
+
+def select(entries: Sequence[Entry], parameters: PairwiseParameters) -> list[Entry]:
+    """The entries that all filters leave. `limit` counts ids, so that every candidate is judged on the same ones.
+
+    Raises ValueError that lists every filter value the dataset does not have, or says that nothing is left.
+    """
+    filters: list[tuple[str, list[str], Callable[[Sample], str]]] = [
+        ("ids", parameters.ids, lambda sample: sample.sample_id),
+        ("category", parameters.category, lambda sample: sample.category),
+        ("difficulty", parameters.difficulty, lambda sample: sample.difficulty),
+        ("candidate", parameters.candidate, lambda sample: sample.candidate),
+    ]
+    problems = Problems()
+    left = list(entries)
+    for name, wanted, value_of in filters:
+        there = dict.fromkeys(value_of(entry.sample) for entry in entries)
+        for value in wanted:
+            if value not in there:
+                problems.add(name, f"{value!r} is not in the dataset, which has {listed(filter(None, there))}")
+        left = [entry for entry in left if not wanted or value_of(entry.sample) in wanted]
+    problems.stop("the filter")
+    if not left:
+        raise ValueError("no sample is left: each filter matches some, but none matches all of them")
+    ids = list(dict.fromkeys(entry.sample.sample_id for entry in left))
+    kept = set(ids[: parameters.limit or None])
+    return [entry for entry in left if entry.sample.sample_id in kept]
+
+
+def dataset_key(entries: Sequence[Entry]) -> str:
+    """SHA-256 (hex) over id, texts and Human picture of each sample.
+
+    Sorted by id: neither the order of the file nor the candidates matter. Where the rows of several candidates share an
+    id, the first counts.
+    """
+    first = {entry.sample.sample_id: entry for entry in reversed(entries)}
+    parts = [
+        (name, entry.text_sha256, entry.human_sha256 or _sha256(entry.sample.pictures["human"]))
+        for name, entry in sorted(first.items())
+    ]
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def read_texts(sample: Sample) -> dict[str, str]:
+    """The sample's text fields (`context`, `caption`) as the judge reads them, from its own record alone.
+
+    Raises ValueError when the file has changed since the run started.
+    """
+    values = read_row(sample.record, ["id", *sample.texts.values()])
+    if values["id"] != sample.sample_id:
+        raise ValueError(f"{sample.record.path} has changed: sample {sample.sample_id!r} is no longer where it was")
+    return {name: clean_text(values[key])[0] for name, key in sample.texts.items()}
+
+
+def read_picture(source: PictureSource) -> bytes:
+    """The picture's bytes, as they are in the file, undecoded.
+
+    Raises ValueError when there is no picture, its file is gone, or its base64 is broken.
+    """
+    if source.place is None:
+        raise ValueError(source.problem)
+    if not source.field:
+        try:
+            return Path(source.place.path).read_bytes()
+        except OSError as error:
+            raise ValueError(f"picture {source.place.path} cannot be read: {error.strerror}") from error
+    value = read_row(source.place, [source.field])[source.field]
+    if isinstance(value, bytes):
+        return value
+    try:
+        return _from_base64(value)
+    except ValueError as error:
+        raise ValueError(f"{source.field!r} in {Path(source.place.path).name} is no picture: {error}") from error
+
+
+def _from_base64(value: object) -> bytes:
+    if not isinstance(value, str):
+        raise ValueError(f"found a value of type {type(value).__name__}")
+    head, _, text = value.partition(",") if value.startswith("data:") else (";base64", ",", value)
+    if not head.endswith(";base64"):
+        raise ValueError("a data: URL must be in base64")
+    return base64.b64decode("".join(text.split()), validate=True)
+
+
+def _sha256(source: PictureSource) -> str:
+    """Hash of a picture's bytes; why it has none does not matter to the key."""
+    try:
+        return hashlib.sha256(read_picture(source)).hexdigest()
+    except ValueError:
+        return "none"
+
+
+def _warnings(samples: Sequence[Sample]) -> Iterator[str]:
+    """Notes, missing pictures and unequal coverage, each told once with the samples it is about."""
+    told: dict[str, dict[str, str]] = defaultdict(dict)
+    for sample in samples:
+        for note in sample.notes:
+            told[note][sample.sample_id] = sample.sample_id
+        for role, source in sample.pictures.items():
+            if source.problem:
+                what = "no Human picture" if role == "human" else f"no Model picture of {sample.candidate}: a forfeit"
+                told[what][sample.sample_id] = f"{sample.sample_id} ({source.problem.removeprefix(NO_PICTURE)})"
+    for candidate, ids in _without_row(samples):
+        told[f"no row of {candidate}: not judged"] = dict(zip(ids, ids, strict=True))
+    for what, where in told.items():
+        yield f"{what} in {len(where)} sample{'s' * (len(where) > 1)}: {listed(where.values(), 5)}"
+
+
+def _without_row(samples: Sequence[Sample]) -> Iterator[tuple[str, list[str]]]:
+    """Candidates that lack samples which others have, with the ids they lack."""
+    ids = dict.fromkeys(sample.sample_id for sample in samples)
+    of: dict[str, set[str]] = defaultdict(set)
+    for sample in samples:
+        of[sample.candidate].add(sample.sample_id)
+    return ((candidate, [one for one in ids if one not in its]) for candidate, its in of.items() if len(its) < len(ids))

@@ -1,0 +1,105 @@
+"""What makes two runs comparable, and two runs the same undertaking.
+
+Owns the identity of a run: its id, the protocol it follows, the protocol key once the judge has answered, and the key
+that a resumed run is recognised by.
+"""
+
+import hashlib
+import json
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+from typing import Any
+
+from tasks import reply, request
+from tasks.aggregate import AGGREGATION
+from tasks.load import Dataset
+from tasks.parameters import PairwiseParameters
+from tasks.pictures import Policy
+from tasks.records import RunStart
+from tasks.rubric import Prompt, Rubric
+
+
+def picture_policy(parameters: PairwiseParameters) -> Policy:
+    """How pictures of this run are changed before they are sent."""
+    return Policy(
+        max_bytes=int(parameters.max_picture_megabytes * 1_000_000),
+        max_side=parameters.max_picture_side,
+        normalize=parameters.normalize,
+    )
+
+
+def run_start(
+    flow: str, parameters: PairwiseParameters, dataset: Dataset, rubric: Rubric, prefect_run_id: str, scheduled: bool
+) -> RunStart:
+    """Everything known about a run before its first call."""
+    now = datetime.now(UTC)
+    run_id = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{flow}-{secrets.token_hex(3)}"
+    protocol = asked_protocol(parameters, rubric)
+    candidates = list(dataset.candidates)
+    return RunStart(
+        run_id=run_id,
+        evaluation_id=run_id,
+        flow=flow,
+        started_at=now.isoformat(),
+        version=version("image-jury"),
+        prefect_run_id=prefect_run_id,
+        scheduled=scheduled,
+        dataset=dataset.name,
+        dataset_key=dataset.key,
+        candidates=dataset.candidates,
+        samples=len(dataset.samples),
+        prompt_set=rubric.prompt_set,
+        prompts={prompt.dimension: prompt.sha256 for prompt in rubric.prompts},
+        dimensions=tuple(prompt.dimension for prompt in rubric.prompts),
+        model=parameters.judge.model,
+        endpoint=parameters.judge.base_url,
+        resume_key=_digest({"flow": flow, "dataset": dataset.key, "candidates": candidates, "protocol": protocol}),
+        protocol=protocol,
+        parameters=parameters.model_dump(mode="json"),
+    )
+
+
+def asked_protocol(parameters: PairwiseParameters, rubric: Rubric) -> dict[str, str]:
+    """What is asked and how, item by item, in words that can be compared and shown."""
+    settings = parameters.judge
+    return {
+        "model asked": settings.model,
+        "endpoint": settings.base_url,
+        "temperature": f"{settings.temperature:g}",
+        "max output tokens": str(settings.max_output_tokens),
+        "detail": settings.detail,
+        "orders": parameters.orders,
+        "votes": str(parameters.votes),
+        "pictures": picture_policy(parameters).model_dump_json(),
+        "request layout": request.LAYOUT,
+        "reply schema": reply.SCHEMA_VERSION,
+        "aggregation": AGGREGATION,
+        **{f"prompt {prompt.dimension}": _prompt_digest(prompt) for prompt in rubric.prompts},
+    }
+
+
+def answered_protocol(
+    asked: Mapping[str, str], models: Iterable[str], rungs: Iterable[str], not_sent: Iterable[str]
+) -> dict[str, str]:
+    """The asked protocol with what the judge made of it: the model's own name, reply formats, parameters refused."""
+    return {
+        **asked,
+        "model answered": ", ".join(sorted(models)),
+        "reply formats": ", ".join(sorted(rungs)),
+        "not sent": ", ".join(sorted(not_sent)),
+    }
+
+
+def protocol_key(protocol: Mapping[str, str]) -> str:
+    """SHA-256 of an answered protocol: equal for runs whose numbers may be compared."""
+    return _digest({name: value for name, value in protocol.items() if name != "model asked"})
+
+
+def _prompt_digest(prompt: Prompt) -> str:
+    return _digest(prompt.model_dump(mode="json", exclude={"file"}))
+
+
+def _digest(value: Mapping[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

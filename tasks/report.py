@@ -1,0 +1,163 @@
+"""The report step: what remains of a run in the Prefect UI, as one Markdown artifact.
+
+Owns what it tells and in which order. Numbers come from `summary`, sentences from `wording` and `tables`, the form from
+`markup`.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+
+from tasks.charts import verdict_chart
+from tasks.markup import QUOTE, bullets, picture, plain, table
+from tasks.parameters import EMBEDDED
+from tasks.records import DimensionOutcome, PictureNote
+from tasks.scores import OVERALL
+from tasks.summary import Summary, Telling, overall_words, ranking
+from tasks.tables import defect_lines, failure_lines, leaderboard
+from tasks.wording import PIXELS, bounded, coverage_words, judge_words, score_notes, score_with_interval
+
+MOST_LINES = 20
+"""Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
+NAME = 80
+"""Longest name shown, in characters."""
+THUMBNAIL_SIDES = (480, 320, 240, 160, 80)
+"""Longest sides tried in turn, in pixels: two pictures share the column of the Prefect UI."""
+THUMBNAIL_BYTES = 40_000
+
+
+async def publish(summary: Summary, warnings: Sequence[str] = ()) -> None:
+    """Create the artifact `<flow>-summary` of the flow run or task run that this is called in.
+
+    Raises whatever Prefect raises when its server cannot be reached.
+    """
+    from prefect.artifacts import acreate_markdown_artifact
+
+    text = await asyncio.to_thread(markdown, summary, warnings)
+    await acreate_markdown_artifact(text, f"{summary.start.flow}-summary", plain(summary.sentence, 4 * QUOTE))
+
+
+def markdown(summary: Summary, warnings: Sequence[str] = ()) -> str:
+    """The whole artifact, less than 1 MB with its pictures.
+
+    Args:
+        warnings: what else the reader should know about the run, a sentence each.
+    """
+    trouble = [*failure_lines(summary), *bounded(warnings[:MOST_LINES], len(warnings))]
+    parts = [
+        *_heading(summary),
+        *_scores(summary),
+        *_groups(summary),
+        *_section("Injected defects", defect_lines(summary)),
+        *_section("Failures and warnings", trouble),
+        *_section("Calls", _call_lines(summary)),
+        *(part for telling in summary.telling for part in _sample(summary, telling)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _heading(summary: Summary) -> list[str]:
+    start, ranked = summary.start, ranking(summary.rows)
+    about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.model, start.endpoint)}"
+    began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
+    scores = [f"{row.candidate[:NAME]}: {overall_words(row)}" for row in ranked[:MOST_LINES]]
+    return [
+        f"# {start.flow}: {plain(' + '.join(start.candidates), NAME)}",
+        plain(f"{about}, {began}. Run {start.run_id}."),
+        bullets(bounded(scores, len(ranked))),
+    ]
+
+
+def _scores(summary: Summary) -> list[str]:
+    best = {row.candidate for row in ranking(summary.rows)[:MOST_LINES]}
+    rows = [row for row in summary.rows if row.candidate in best]
+    if not rows:
+        return []
+    grid = leaderboard(rows)
+    lines = [[plain(name, NAME) if cells else f"**{plain(name, NAME)}**", *cells] for name, *cells in grid.lines]
+    notes = score_notes(summary.start.flow, rows) + [PIXELS] * (summary.start.endpoint == EMBEDDED)
+    chart = picture("Samples by verdict", "png", verdict_chart(rows, summary.start.flow))
+    header = [name.replace("-\n", "") for name in grid.header]
+    return ["## Scores", table(header, lines), bullets(notes), chart]
+
+
+def _groups(summary: Summary) -> list[str]:
+    """Overall scores by category and by difficulty, where the dataset has any."""
+    parts: list[str] = []
+    for grouping in ("category", "difficulty"):
+        rows = [row for row in summary.rows if row.grouping == grouping and row.dimension == OVERALL]
+        lines = [
+            [plain(row.group_name, NAME), plain(row.candidate, NAME), score_with_interval(row), coverage_words(row)]
+            for row in rows[:MOST_LINES]
+        ]
+        if rows:
+            cells = table([grouping, "candidate", "overall score", "scored"], lines, numbers=False)
+            parts += [f"## By {grouping}", cells, *bounded([], len(rows) - len(lines))]
+    return parts
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"## {title}", bullets(lines)] if lines else []
+
+
+def _call_lines(summary: Summary) -> list[str]:
+    asked = summary.judgments
+    price = "unknown" if asked.price is None else f"{asked.price:,.4f} in the currency of the prices given"
+    lines = [
+        f"{asked.calls:,} calls made, {asked.reused:,} replies taken from earlier runs",
+        f"{asked.tokens_in:,} tokens in ({asked.tokens_cached:,} of them cached), {asked.tokens_out:,} out",
+        f"price: {price}",
+    ]
+    return [*lines, f"{summary.end.seconds:,.0f} seconds in all"] if summary.end else lines
+
+
+def _sample(summary: Summary, telling: Telling) -> list[str]:
+    """One sample: both pictures, the verdicts with the judge's reasons, and how they came to the outcome."""
+    outcome = telling.outcome
+    candidate = f" of {outcome.candidate}" if len(summary.start.candidates) > 1 else ""
+    pictures = [_thumbnail(summary.store, side, outcome.pictures.get(side.lower())) for side in ("Human", "Model")]
+    verdicts = [
+        [plain(each.dimension), plain(_verdict(each)), plain(telling.reasons.get(each.dimension, ""))]
+        for each in outcome.dimensions
+    ]
+    return [
+        f"## {telling.why}: {plain(f'{outcome.sample_id}{candidate}', NAME)}",
+        table(["Human", "Model"], [pictures], numbers=False),
+        f"Outcome: {outcome.overall or 'none'} ({plain(outcome.path)})",
+        table(["dimension", "verdict", "the judge's reasons"], verdicts, numbers=False),
+        f"Caption: {plain(outcome.caption)}",
+    ]
+
+
+def _verdict(dimension: DimensionOutcome) -> str:
+    words = dimension.verdict or "missing"
+    if not dimension.order_flip:
+        return words
+    return f"{words} (Human first: {dimension.human_first}; Model first: {dimension.model_first})"
+
+
+def _thumbnail(store: Path, side: str, note: PictureNote | None) -> str:
+    if note is None:
+        return "no picture"
+    try:
+        with Image.open(store / "pictures" / f"{note.source_sha256}.webp", formats=["WEBP"]) as image:
+            return picture(side, "jpeg", _jpeg(image.convert("RGB")))
+    except OSError:
+        return "picture not kept"
+
+
+def _jpeg(image: Image.Image) -> bytes:
+    """A JPEG of at most `THUMBNAIL_BYTES`: what is too fine to fit at one size fits at a smaller one."""
+    data = b""
+    for side in THUMBNAIL_SIDES:
+        image.thumbnail((side, side))
+        buffer = BytesIO()
+        image.save(buffer, "JPEG", quality=75)
+        data = buffer.getvalue()
+        if len(data) <= THUMBNAIL_BYTES:
+            break
+    return data

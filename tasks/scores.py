@@ -1,0 +1,96 @@
+"""The numbers of a run: counts, mean score, interval and coverage for every candidate, dimension and group.
+
+Computed once, from the outcomes of a ledger; the history keeps them and the report shows them.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import NamedTuple
+
+from tasks.intervals import interval
+from tasks.records import MIXED, TIE, Outcome, Record
+
+OVERALL = "overall"
+
+
+class ScoreRow(Record):
+    """One candidate on one dimension (`overall` among them) in one group of samples.
+
+    The seven counts add up to `scored`; a forfeit is counted in `forfeits` alone and scores 0.
+    """
+
+    candidate: str
+    dimension: str
+    grouping: str
+    """`all`, `category` or `difficulty`."""
+    group_name: str
+    """The category or difficulty; empty where the grouping is `all`."""
+    n: int
+    scored: int
+    model_wins: int
+    human_wins: int
+    both_good: int
+    both_bad: int
+    mixed: int
+    ties: int
+    forfeits: int
+    score: float | None
+    """Mean of the scored samples, 0-100; Human is 50 by definition."""
+    ci_low: float | None
+    ci_high: float | None
+    method: str
+    coverage: float
+    """scored / n."""
+
+
+class _Mark(NamedTuple):
+    verdict: str | None
+    score: float | None
+    forfeit: bool
+
+
+def score_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
+    """Rows for all samples, each category and each difficulty, in the order of first appearance."""
+    marks: defaultdict[tuple[str, str, str, str], list[_Mark]] = defaultdict(list)
+    for outcome in outcomes:
+        for grouping, group_name in _groups(outcome):
+            for dimension, mark in _marks(outcome):
+                marks[outcome.candidate, dimension, grouping, group_name].append(mark)
+    return [_row(*place, found) for place, found in marks.items()]
+
+
+def _groups(outcome: Outcome) -> list[tuple[str, str]]:
+    named = [("category", outcome.category), ("difficulty", outcome.difficulty)]
+    return [("all", ""), *((grouping, name) for grouping, name in named if name)]
+
+
+def _marks(outcome: Outcome) -> list[tuple[str, _Mark]]:
+    forfeit = outcome.status == "forfeit"
+    dimensions = [(each.dimension, _Mark(each.verdict, each.score, forfeit)) for each in outcome.dimensions]
+    return [*dimensions, (OVERALL, _Mark(outcome.overall, outcome.score, forfeit))]
+
+
+def _row(candidate: str, dimension: str, grouping: str, group_name: str, marks: list[_Mark]) -> ScoreRow:
+    values = [mark.score for mark in marks if mark.score is not None]
+    verdicts = Counter(mark.verdict for mark in marks if mark.verdict is not None)
+    found = interval(values)
+    return ScoreRow(
+        candidate=candidate,
+        dimension=dimension,
+        grouping=grouping,
+        group_name=group_name,
+        n=len(marks),
+        scored=len(values),
+        model_wins=verdicts["Model"],
+        human_wins=verdicts["Human"],
+        both_good=verdicts["Both are good"],
+        both_bad=verdicts["Both are bad"],
+        mixed=verdicts[MIXED],
+        ties=verdicts[TIE],
+        forfeits=sum(mark.forfeit for mark in marks),
+        score=found.value,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        method=found.method,
+        coverage=len(values) / len(marks),
+    )

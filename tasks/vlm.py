@@ -1,0 +1,326 @@
+"""The judge behind its endpoint: the only module that knows the OpenAI client.
+
+Owns the client, its key, the calls in flight, and the ladder of reply formats. It turns whatever happens into a Reply
+or, where no other call could fare better, into a JudgeStopped. What a reply means is for `reply` to read.
+"""
+
+import asyncio
+import os
+import time
+from collections.abc import Mapping
+from email.utils import parsedate_to_datetime
+from typing import Any, Literal, NamedTuple
+from urllib.parse import urlsplit
+
+import httpx2
+from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient
+from openai.types.chat import ChatCompletion
+
+from tasks.parameters import EMBEDDED, Judge
+from tasks.pixel_judge import app as pixel_judge
+
+RUNGS = ("json_schema", "json_object", "plain")
+"""Reply formats, the strictest first. A refusal moves one down for the rest of the run."""
+
+LOOPBACK = {"127.0.0.1", "localhost", "::1"}
+LISTED = {"api.openai.com": {"OPENAI_API_KEY"}}
+"""Hosts that may receive a key without being listed in JURY_ENDPOINTS; loopback may receive any that is named."""
+
+REJECTED = {400, 413, 422}
+BUSY = {408, 409, 429}
+QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output")
+LENGTH_WORDS = ("context length", "context_length", "too long", "too large", "maximum context")
+
+
+class JudgeStopped(ValueError):
+    """No call to this judge can succeed: the run stops with this sentence."""
+
+
+class Image(NamedTuple):
+    """A picture in a request, as a data URL."""
+
+    data_url: str
+
+
+class Request(NamedTuple):
+    """One question to the judge."""
+
+    system: str
+    content: tuple[str | Image, ...]
+    name: str
+    """Name of the reply schema."""
+    schema: Mapping[str, Any]
+
+
+class Reply(NamedTuple):
+    """What came back. `ok` says that a text arrived, not that it is a verdict."""
+
+    status: Literal["ok", "refused", "truncated", "rejected", "unavailable"]
+    text: str = ""
+    error: str = ""
+    finish_reason: str = ""
+    rung: str = ""
+    model: str = ""
+    tokens_in: int = 0
+    tokens_out: int = 0
+    tokens_cached: int = 0
+    seconds: float = 0.0
+    http_retries: int = 0
+
+
+def find_key(judge: Judge) -> str:
+    """The key for the judge's host, from the environment or else a Prefect Secret block; "" where none is needed.
+
+    Raises:
+        JudgeStopped: the named key is not listed for the host (whoever fills in a form must not be able to send the
+            worker's secrets elsewhere), or it is listed and not set.
+    """
+    host = urlsplit(judge.base_url).hostname or ""
+    listed = listed_keys(os.environ.get("JURY_ENDPOINTS", "")).get(host, set())
+    name = judge.api_key_env or (min(listed) if len(listed) == 1 else "")
+    if judge.base_url == EMBEDDED or not (name or listed):
+        return ""
+    if not name:
+        raise JudgeStopped(f"{host} has several keys listed: set api_key_env to one of {', '.join(sorted(listed))}")
+    if name not in listed and host not in LOOPBACK:
+        allowed = f"listed for it: {', '.join(sorted(listed))}" if listed else "no key is listed for it"
+        raise JudgeStopped(
+            f"The key {name} may not go to {host}: {allowed}. "
+            f"Whoever runs the worker allows it with JURY_ENDPOINTS={host}={name}"
+        )
+    key = os.environ.get(name) or _secret_block(name)
+    if not key:
+        raise JudgeStopped(
+            f"The key {name} for {host} is not set: "
+            f"export it, or create a Prefect Secret block named {block_name(name)}"
+        )
+    return key
+
+
+def listed_keys(endpoints: str) -> dict[str, set[str]]:
+    """Host -> names of the keys it may receive, from `host=KEY_NAME,…` and the built-in list.
+
+    Raises:
+        JudgeStopped: an entry is not of that form.
+    """
+    hosts = {host: set(names) for host, names in LISTED.items()}
+    for entry in filter(None, (part.strip() for part in endpoints.split(","))):
+        host, _, name = entry.partition("=")
+        if not host or not name:
+            raise JudgeStopped(f"JURY_ENDPOINTS holds {entry!r}; each entry must read host=KEY_NAME")
+        hosts.setdefault(host.strip().lower(), set()).add(name.strip())
+    return hosts
+
+
+def block_name(name: str) -> str:
+    """Name of the Secret block for a key's name: blocks take lower-case letters, digits and dashes."""
+    return name.lower().replace("_", "-")
+
+
+def _secret_block(name: str) -> str:
+    from prefect.blocks.system import Secret
+
+    try:
+        return str(Secret.load(block_name(name), _sync=True).get())  # pyright: ignore
+    except ValueError:  # no such block
+        return ""
+
+
+class Vlm:
+    """One judge, one client, `concurrency` calls in flight. Made for one run and closed with it."""
+
+    def __init__(self, judge: Judge) -> None:
+        self.judge = judge
+        self._key = find_key(judge)
+        self._client = _client(judge, self._key)
+        self._slots = asyncio.Semaphore(judge.concurrency)
+        self._rung = 0
+        self._length_name = "max_completion_tokens"
+        self._dropped: set[str] = set()
+        self._not_before = 0.0
+
+    async def ask(self, request: Request) -> Reply:
+        """Send one question and wait for its reply.
+
+        The client itself retries 429, 5xx and lost connections twice and honours Retry-After.
+
+        Raises:
+            JudgeStopped: the key, the model, the quota or the address is refused.
+        """
+        async with self._slots:
+            started = time.monotonic()
+            while True:
+                tried = self._settings()
+                try:
+                    reply = await self._send(self._arguments(request))
+                    break
+                except APIStatusError as error:
+                    if not self._worth_resending(error, tried):
+                        reply = self._failure(error)
+                        break
+                except APIConnectionError as error:
+                    reply = Reply("unavailable", error=_connection_words(error, self.judge))
+                    break
+            text, words = self._redacted(reply.text), self._redacted(reply.error)
+            seconds = round(time.monotonic() - started, 3)
+            return reply._replace(text=text, error=words, rung=RUNGS[tried[0]], seconds=seconds)
+
+    async def _send(self, arguments: dict[str, Any]) -> Reply:
+        raw: Any = await self._client.chat.completions.with_raw_response.create(**arguments)
+        return _read(raw.parse())._replace(http_retries=raw.retries_taken)
+
+    async def probe(self, request: Request) -> Reply:
+        """Send one cheap question before the first chunk, to find out what would fail every call.
+
+        Raises:
+            JudgeStopped: what `ask` raises, and also a refusal of the question itself or an address where nobody is.
+        """
+        reply = await self.ask(request)
+        if reply.status == "rejected":
+            raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}")
+        if reply.status == "unavailable" and reply.error.startswith("no connection"):
+            raise JudgeStopped(f"{self._who()} cannot be reached: {reply.error}")
+        return reply
+
+    @property
+    def pause(self) -> float:
+        """Seconds until the server's Retry-After has passed; 0 when it has."""
+        return max(0.0, self._not_before - time.monotonic())
+
+    @property
+    def rung(self) -> str:
+        """The reply format now in use."""
+        return RUNGS[self._rung]
+
+    @property
+    def not_sent(self) -> tuple[str, ...]:
+        """Parameters that the endpoint refused and that are therefore left to its defaults."""
+        return tuple(sorted(self._dropped))
+
+    async def close(self) -> None:
+        """Close the connections."""
+        await self._client.close()
+
+    def _settings(self) -> tuple[int, str, frozenset[str]]:
+        return self._rung, self._length_name, frozenset(self._dropped)
+
+    def _arguments(self, request: Request) -> dict[str, Any]:
+        arguments: dict[str, Any] = {
+            "model": self.judge.model,
+            "messages": [
+                {"role": "system", "content": request.system},
+                {"role": "user", "content": [self._part(part) for part in request.content]},
+            ],
+            self._length_name: self.judge.max_output_tokens,
+        }
+        if "temperature" not in self._dropped:
+            arguments["temperature"] = self.judge.temperature
+        if RUNGS[self._rung] == "json_schema":
+            schema = {"name": request.name, "strict": True, "schema": request.schema}
+            arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
+        elif RUNGS[self._rung] == "json_object":
+            arguments["response_format"] = {"type": "json_object"}
+        return arguments
+
+    def _part(self, part: str | Image) -> dict[str, Any]:
+        if isinstance(part, str):
+            return {"type": "text", "text": part}
+        detail = {} if "detail" in self._dropped else {"detail": self.judge.detail}
+        return {"type": "image_url", "image_url": {"url": part.data_url, **detail}}
+
+    def _worth_resending(self, error: APIStatusError, tried: tuple[int, str, frozenset[str]]) -> bool:
+        if error.status_code not in REJECTED:
+            return False
+        # Calls in flight together are refused together; the first of them has changed the settings for all.
+        return self._settings() != tried or self._give_way(_words(error).lower())
+
+    def _give_way(self, words: str) -> bool:
+        """Change what the endpoint refuses about every call; False where it refuses something else."""
+        if any(length in words for length in LENGTH_WORDS):
+            return False
+        if self._rung < len(RUNGS) - 1 and any(name in words for name in FORMAT_WORDS):
+            self._rung += 1
+        elif self._length_name in words and self._length_name == "max_completion_tokens":
+            self._length_name = "max_tokens"
+        elif refused := [name for name in ("temperature", "detail") if name in words and name not in self._dropped]:
+            self._dropped.add(refused[0])
+        else:
+            return False
+        return True
+
+    def _failure(self, error: APIStatusError) -> Reply:
+        words = _words(error)
+        if error.status_code in REJECTED:
+            return Reply("rejected", error=f"{error.status_code}: {words}")
+        if error.code in QUOTA_CODES or not (error.status_code in BUSY or error.status_code >= 500):
+            raise JudgeStopped(self._redacted(f"{self._who()} refuses all calls ({error.status_code}): {words}"))
+        self._not_before = max(self._not_before, time.monotonic() + _retry_after(error.response.headers))
+        return Reply("unavailable", error=f"{error.status_code}: {words}")
+
+    def _redacted(self, words: str) -> str:
+        return words.replace(self._key, "[key]") if self._key else words
+
+    def _who(self) -> str:
+        return f"The judge {self.judge.model} at {self.judge.base_url}"
+
+
+def _client(judge: Judge, key: str) -> AsyncOpenAI:
+    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=judge.concurrency)
+    if judge.base_url == EMBEDDED:
+        base_url = "http://embedded/v1"
+        http = DefaultAsyncHttpxClient(transport=httpx2.ASGITransport(app=pixel_judge))
+    else:
+        base_url = judge.base_url
+        # A redirect would carry pictures and texts to a host that nobody listed.
+        http = DefaultAsyncHttpxClient(limits=limits, follow_redirects=False)
+    timeout = httpx2.Timeout(judge.timeout_seconds, connect=min(10.0, judge.timeout_seconds))
+    return AsyncOpenAI(api_key=key or "none", base_url=base_url, timeout=timeout, http_client=http)
+
+
+def _read(completion: ChatCompletion) -> Reply:
+    usage = completion.usage
+    cached = usage.prompt_tokens_details.cached_tokens if usage and usage.prompt_tokens_details else 0
+    reply = Reply(
+        "ok",
+        model=completion.model,
+        tokens_in=usage.prompt_tokens if usage else 0,
+        tokens_out=usage.completion_tokens if usage else 0,
+        tokens_cached=cached or 0,
+    )
+    if not completion.choices:
+        return reply._replace(text=completion.model_dump_json())
+    choice = completion.choices[0]
+    reply = reply._replace(text=choice.message.content or "", finish_reason=choice.finish_reason or "")
+    if choice.message.refusal or choice.finish_reason == "content_filter":
+        words = choice.message.refusal or choice.message.content or "the endpoint filtered the content"
+        return reply._replace(status="refused", text=words, error=words)
+    if choice.finish_reason == "length":
+        return reply._replace(status="truncated", error="the reply hit the token limit")
+    return reply
+
+
+def _words(error: APIStatusError) -> str:
+    body: Any = error.body
+    return str((isinstance(body, dict) and body.get("message")) or body or error.message)[:2000]  # pyright: ignore
+
+
+def _connection_words(error: APIConnectionError, judge: Judge) -> str:
+    if isinstance(error, APITimeoutError):
+        return f"no reply within {judge.timeout_seconds:g} s"
+    cause = error.__cause__
+    kind = "no connection" if isinstance(cause, httpx2.ConnectError) else "the connection was lost"
+    return f"{kind}: {cause or error}"
+
+
+def _retry_after(headers: Mapping[str, str]) -> float:
+    """Seconds that the server asks to wait, from Retry-After in seconds or as a date; 0 when it says nothing."""
+    value = headers.get("retry-after", "")
+    try:
+        return max(0.0, float(value))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
+    except (TypeError, ValueError):
+        return 0.0

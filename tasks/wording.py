@@ -1,0 +1,78 @@
+"""How numbers and strangers' texts are put into words, the same on the terminal, in charts and in the Prefect UI.
+
+Owns phrases and nothing else: what a run came to stands in `summary`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from urllib.parse import urlsplit
+
+from tasks.intervals import FEWEST
+from tasks.parameters import EMBEDDED
+from tasks.scores import ScoreRow
+
+HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
+PLOT_CEILING = "Plot faithfulness cannot exceed 50: the judge may answer only Human or Both are good there."
+PIXELS = "The embedded judge measures pixels and is no model: its scores are a floor for real judges."
+
+
+def one_line(text: str, longest: int = 160) -> str:
+    """A stranger's text as one printable line of at most `longest` characters.
+
+    Line breaks, control characters (they may command a terminal) and invisible ones (they may reverse the direction of
+    writing) become spaces.
+    """
+    start = text[: 4 * longest]
+    line = " ".join("".join(char if char.isprintable() else " " for char in start).split())
+    return line if len(line) <= longest and start == text else line[: longest - 1].rstrip() + "…"
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Counts in words, the largest first: `93 ok, 2 invalid`."""
+    found = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in found if n) or "none"
+
+
+def score_words(row: ScoreRow) -> str:
+    """The mean score, 0-100, to one decimal; a dash where nothing was scored."""
+    return "–" if row.score is None else f"{row.score:.1f}"
+
+
+def interval_words(row: ScoreRow) -> str:
+    """The 95% interval of the mean score, or why there is none."""
+    if row.ci_low is None or row.ci_high is None:
+        return f"none below {FEWEST}"
+    return f"[{row.ci_low:.1f}, {row.ci_high:.1f}]"
+
+
+def score_with_interval(row: ScoreRow) -> str:
+    """Score and interval together: `62.5 [51.0, 74.0]`, `62.5 (no interval below 8)` or `nothing scored`."""
+    if row.score is None:
+        return "nothing scored"
+    words = interval_words(row) if row.ci_low is not None else f"(no interval below {FEWEST})"
+    return f"{score_words(row)} {words}"
+
+
+def coverage_words(row: ScoreRow) -> str:
+    """Samples scored of samples judged: `22/24`."""
+    return f"{row.scored}/{row.n}"
+
+
+def judge_words(model: str, endpoint: str) -> str:
+    """The judge's name and host. The rest of its address is left out: a path, too, may hold a secret."""
+    if endpoint == EMBEDDED:
+        return f"{model} (embedded)"
+    parts = urlsplit(endpoint)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{model} at {host}:{parts.port}" if parts.port else f"{model} at {host}"
+
+
+def score_notes(flow: str, rows: Iterable[ScoreRow]) -> list[str]:
+    """What must be known to read these scores."""
+    ceiling = flow == "plot" and any(row.dimension == "faithfulness" for row in rows)
+    return [HUMAN_IS_50, PLOT_CEILING] if ceiling else [HUMAN_IS_50]
+
+
+def bounded(first: Sequence[str], total: int) -> list[str]:
+    """The first of `total` lines, and how many more there are."""
+    more = total - len(first)
+    return [*first, f"and {more:,} more"] if more > 0 else list(first)

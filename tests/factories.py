@@ -1,0 +1,104 @@
+"""Rows of ledgers with ordinary values, for tests to say only what matters to them."""
+
+from pathlib import Path
+from typing import Any
+
+from tasks.ledger import Ledger
+from tasks.records import DimensionOutcome, Judgment, Outcome, PictureNote, RunEnd, RunStart
+
+DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
+NOON = "2026-11-20T12:00:00+00:00"
+RUN = "20261120T120000-diagram-0000aa"
+SCORES = {"Model": 100.0, "Human": 0.0}
+
+
+def start(run_id: str = RUN, **changes: Any) -> RunStart:
+    """A diagram run on three samples."""
+    values = {
+        "run_id": run_id, "evaluation_id": run_id, "flow": "diagram", "started_at": NOON, "version": "0.1.0",
+        "prefect_run_id": "", "scheduled": False, "dataset": "mini", "dataset_key": "d" * 64,
+        "candidates": ("alpha",), "samples": 3, "prompt_set": "default",
+        "prompts": {dimension: "f" * 64 for dimension in DIMENSIONS}, "dimensions": DIMENSIONS, "model": "gpt-x",
+        "endpoint": "https://judge.example/v1", "resume_key": "r" * 64, "protocol": {"temperature": "1.0"},
+        "parameters": {"votes": 1, "judge": {"model": "gpt-x"}},
+    }  # fmt: skip
+    return RunStart.model_validate({**values, **changes})
+
+
+def end(run_id: str = RUN, **changes: Any) -> RunEnd:
+    """A run that ended a minute after noon."""
+    values = {
+        "run_id": run_id, "finished_at": "2026-11-20T12:01:00+00:00", "seconds": 60.0, "protocol_key": "p" * 64,
+        "protocol": {"temperature": "1.0", "model": "gpt-x-1"}, "calls": 12, "reused": 0, "judgments": {"ok": 12},
+        "outcomes": {"complete": 3},
+    }  # fmt: skip
+    return RunEnd.model_validate({**values, **changes})
+
+
+def picture(name: str) -> PictureNote:
+    """A PNG, sent as it was; its hash is made of its name."""
+    sha256 = name.encode().hex().ljust(64, "0")
+    return PictureNote(
+        source_sha256=sha256, sent_sha256=sha256, format="PNG", mode="RGB", width=640, height=480, bytes=9000,
+        sent_format="PNG", sent_width=640, sent_height=480, sent_bytes=9000,
+    )  # fmt: skip
+
+
+def judgment(
+    sample_id: str = "s1", dimension: str = "faithfulness", verdict: str | None = "Model", **changes: Any
+) -> Judgment:
+    """A reply that came at the first attempt."""
+    values = {
+        "run_id": RUN, "flow": "diagram", "sample_id": sample_id, "candidate": "alpha",
+        "dimension": dimension, "order": "human_first", "vote": 1, "attempt": 1, "status": "ok", "verdict": verdict,
+        "reasoning": "Both show the method.", "raw": f'{{"winner": "{verdict}"}}', "error": "", "finish_reason": "stop",
+        "rung": "json_schema", "recovery": "strict", "key": f"{sample_id}/{dimension}", "prompt_sha256": "f" * 64,
+        "text_sha256": "e" * 64, "pictures": {"human": picture(f"{sample_id}h"), "model": picture(f"{sample_id}m")},
+        "model_asked": "gpt-x", "model_answered": "gpt-x-1", "endpoint": "https://judge.example/v1",
+        "tokens_in": 1000, "tokens_out": 100, "tokens_cached": 10, "price": 0.25, "seconds": 2.0, "http_retries": 0,
+        "judged_at": "2026-11-20T12:00:30+00:00", "reused_from": "",
+    }  # fmt: skip
+    return Judgment.model_validate({**values, **changes})
+
+
+def outcome(sample_id: str = "s1", verdicts: str = "MMMM", overall: str | None = "Model", **changes: Any) -> Outcome:
+    """A decided sample; `verdicts` has a letter a dimension: Model, Human, Good, Bad, X (Mixed), - (missing)."""
+    status = changes.get("status", "complete")
+    words = {"M": "Model", "H": "Human", "G": "Both are good", "B": "Both are bad", "X": "Mixed", "-": None}
+    named = dict(zip(DIMENSIONS, (words[letter] for letter in verdicts), strict=True))
+    values = {
+        "run_id": RUN, "flow": "diagram", "sample_id": sample_id, "candidate": "alpha",
+        "category": "", "difficulty": "", "status": status, "overall": overall, "score": _score(overall, status),
+        "tier": "tier 1", "path": "tier 1", "caption": "Overview of the method.", "problem": "", "notes": (),
+        "dimensions": tuple(
+            DimensionOutcome(
+                dimension=name,
+                verdict=verdict,
+                score=_score(verdict, status),
+                human_first=verdict,
+                votes=int(status in ("complete", "incomplete")),
+                ok_votes=int(verdict is not None),
+            )
+            for name, verdict in named.items()
+        ),
+        "pictures": {"human": picture(f"{sample_id}h"), "model": picture(f"{sample_id}m")},
+        "injected": "", "caught": None, "decided_at": "2026-11-20T12:00:40+00:00",
+    }  # fmt: skip
+    return Outcome.model_validate({**values, **changes})
+
+
+def _score(verdict: str | None, status: str) -> float | None:
+    if verdict is None:
+        return 0.0 if status == "forfeit" else None
+    return SCORES.get(verdict, 50.0)
+
+
+def write_run(store: Path, run: RunStart, rows: list[Judgment | Outcome], ended: RunEnd | None) -> Path:
+    """Keep a ledger as a run does, with the run's id on every row; without an end it stays unfinished."""
+    ledger = Ledger(store, run)
+    for row in rows:
+        ledger.append(row.model_copy(update={"run_id": run.run_id}))
+    if ended:
+        ledger.end(ended.model_copy(update={"run_id": run.run_id}))
+    ledger.close()
+    return ledger.folder

@@ -1,0 +1,132 @@
+"""A PaperBananaBench folder pairs each of its samples with the figures of the output that is meant."""
+
+from pathlib import Path
+
+import pytest
+from written_datasets import inline, png, record, result, write_benchmark, write_json
+
+from tasks.benchmark import read_benchmark
+from tasks.entries import Loaded
+from tasks.folders import NO_PICTURE, REFUSED
+from tasks.load import read_picture
+from tasks.parameters import PairwiseParameters
+from tasks.problems import Problems
+
+
+def loaded(source: Path, flow: str = "diagram", **parameters: object) -> Loaded:
+    problems = Problems()
+    given = PairwiseParameters.model_validate({"dataset": str(source)} | parameters)
+    found = read_benchmark(source, flow, given, problems)
+    problems.stop(source.name)
+    return found
+
+
+def candidates(found: Loaded) -> list[str]:
+    return list(dict.fromkeys(entry.sample.candidate for entry in found.entries))
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    write_json(tmp_path / "run.json", [result(1, vanilla_diagram_base64_jpg=inline(1)), result(0)])
+    return write_benchmark(tmp_path / "bench", [record(0), record(1)])
+
+
+def test_each_sample_gets_both_pictures_whatever_the_order_of_the_results(bench: Path):
+    samples = [entry.sample for entry in loaded(bench, results=str(bench.parent / "run.json")).entries]
+    assert [sample.sample_id for sample in samples] == ["test_0", "test_1"]
+    for number, sample in enumerate(samples):
+        assert read_picture(sample.pictures["human"]) == png(number)
+        assert read_picture(sample.pictures["model"]) == png(100 + number)
+    assert (samples[1].category, samples[1].difficulty) == ("vision", "easy")
+
+
+def test_the_task_folder_itself_may_be_named(bench: Path):
+    assert len(loaded(bench / "diagram", results=str(bench.parent / "run.json")).entries) == 2
+
+
+def test_a_folder_without_the_split_is_refused_with_the_files_it_has(bench: Path):
+    with pytest.raises(ValueError, match=r"neither diagram/ref.json nor ref.json; JSON files there: diagram/test.json"):
+        loaded(bench, split="ref", results=str(bench.parent / "run.json"))
+    with pytest.raises(ValueError, match=r"neither plot/test.json nor test.json; JSON files there: none"):
+        loaded(bench, "plot", results=str(bench.parent / "run.json"))
+
+
+@pytest.mark.parametrize(
+    ("parameters", "words"),
+    [
+        ({}, "no source of Model figures"),
+        ({"results": "run.json", "images": "figures"}, "two sources of Model figures"),
+        ({"results": "gone.json"}, "gone.json is no file"),
+        ({"results": "figures"}, "figures is no file"),
+        ({"images": "run.json"}, "run.json is no folder"),
+        ({"images": "figures", "stage": ["vanilla"]}, "`stage` picks pictures of a result file"),
+        ({"results": "run.json", "stage": ["final"]}, "stage 'final' does not exist"),
+    ],
+)
+def test_the_output_to_judge_must_be_clear(
+    bench: Path, parameters: dict[str, object], words: str, monkeypatch: pytest.MonkeyPatch
+):
+    (bench.parent / "figures").mkdir()
+    monkeypatch.chdir(bench.parent)
+    with pytest.raises(ValueError, match=words):
+        loaded(bench, **parameters)
+
+
+@pytest.mark.parametrize("source", [".", "diagram"])
+def test_results_kept_in_the_dataset_are_the_default(bench: Path, source: str):
+    write_json(bench / "results" / "diagram.json", [result(0), result(1)])
+    assert candidates(loaded(bench / source)) == ["diagram"]
+
+
+def test_a_candidate_is_named_by_parameter_else_by_its_file_or_folder(bench: Path):
+    results, figures = str(bench.parent / "run.json"), bench.parent / "v1.2"
+    figures.mkdir()
+    (figures / "test_0.png").write_bytes(png(50))
+    assert candidates(loaded(bench, results=results)) == ["run"]
+    assert candidates(loaded(bench, images=str(figures))) == ["v1.2"]
+    assert candidates(loaded(bench, images=str(figures), candidate_name="ours")) == ["ours"]
+    assert candidates(loaded(bench, results=results, stage=["vanilla", "critic0"])) == ["run/vanilla", "run/critic0"]
+
+
+def test_labels_of_injected_defects_come_with_the_samples(bench: Path):
+    write_json(bench / "labels.json", {"test_1": "black"})
+    samples = [entry.sample for entry in loaded(bench, results=str(bench.parent / "run.json")).entries]
+    assert [sample.injected for sample in samples] == ["", "black"]
+
+
+@pytest.mark.parametrize(
+    ("path", "problem"),
+    [
+        ("../../run.json", REFUSED),
+        ("https://example.org/1.png", REFUSED),
+        ("images/gone.png", NO_PICTURE),
+        (None, NO_PICTURE),
+    ],
+)
+def test_a_human_picture_out_of_reach_stops_only_its_own_sample(bench: Path, path: str | None, problem: str):
+    write_benchmark(bench, [record(0, path_to_gt_image=path), record(1)])
+    first, second = (entry.sample for entry in loaded(bench, results=str(bench.parent / "run.json")).entries)
+    assert first.pictures["human"].problem.startswith(problem)
+    assert first.pictures["model"].problem == second.pictures["human"].problem == ""
+
+
+def test_problems_of_dataset_and_results_are_listed_together(bench: Path):
+    write_benchmark(bench, [record(0), record(0), record(1, visual_intent=None)])
+    write_json(bench.parent / "run.json", [result(1), result(3)])
+    with pytest.raises(ValueError) as error:
+        loaded(bench, results=str(bench.parent / "run.json"))
+    assert str(error.value).splitlines() == [
+        "bench has 3 problems:",
+        "  test.json, record 2: id 'test_0' stands in test.json, record 1 before",
+        "  test.json, record 3: 'visual_intent' is null, must be text",
+        "  run.json, record 2: id 'test_3' is not in the dataset",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("content", "words"), [([], "test.json: holds no record"), ({"a": 1}, "line 1: is not a JSON")]
+)
+def test_a_file_that_is_no_list_of_samples_is_refused(bench: Path, content: object, words: str):
+    write_json(bench / "diagram" / "test.json", content)
+    with pytest.raises(ValueError, match=words):
+        loaded(bench, results=str(bench.parent / "run.json"))

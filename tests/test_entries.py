@@ -1,0 +1,121 @@
+"""A record is made a sample when its fields are right, and every fault is named when they are not."""
+
+from pathlib import Path
+
+import pytest
+from written_datasets import png
+
+from tasks.entries import Entry, Layout, clean_text, read_entry
+from tasks.folders import NO_PICTURE, Folder
+from tasks.places import Row
+from tasks.problems import Problems
+from tasks.records import Place
+
+LAYOUT = Layout("content", "visual_intent", "path_to_gt_image")
+GOOD = {"id": "a", "content": "text", "visual_intent": "caption", "path_to_gt_image": "a.png"}
+
+
+def entry(folder: Path, flow: str = "diagram", **changes: object) -> Entry:
+    (folder / "a.png").write_bytes(png(1))
+    row = Row("r.json, record 1", Place(path="/r.json"), GOOD | changes)
+    problems = Problems()
+    made = read_entry(row, flow, LAYOUT, Folder(folder), problems)
+    problems.stop("r.json")
+    assert made
+    return made
+
+
+@pytest.mark.parametrize(
+    ("value", "text", "links"),
+    [
+        ("before ![alt](images/a.png) after", "before  after", 1),
+        ('![](a.png)![b [c] d](<x (1).png> "title")', "", 2),
+        ("a [link](x) stays, n! [k](m) too", "a [link](x) stays, n! [k](m) too", 0),
+        ("![not closed](", "![not closed](", 0),
+        ({"b": [1, None], "a": "ü"}, '{"a": "ü", "b": [1, null]}', 0),
+        ([{"y": 1.5, "x": True}], '[{"x": true, "y": 1.5}]', 0),
+        (None, "", 0),
+        (["half \ud83d"], '["half \ufffd"]', 0),
+        ("pair \ud83d\ude00, half \ud83d.", "pair 😀, half \ufffd.", 0),
+    ],
+)
+def test_a_text_is_cleaned(value: object, text: str, links: int):
+    assert clean_text(value) == (text, links)
+
+
+@pytest.mark.parametrize(
+    ("changes", "notes"),
+    [
+        ({}, ()),
+        ({"content": ""}, ("empty context",)),
+        ({"content": None}, ("empty context",)),
+        ({"content": "![](a.png)\n"}, ("1 image link dropped from the context", "empty context")),
+        ({"visual_intent": "![](a)![](b) c"}, ("2 image links dropped from the caption",)),
+    ],
+)
+def test_empty_texts_and_dropped_links_are_noted(tmp_path: Path, changes: dict[str, object], notes: tuple[str, ...]):
+    assert entry(tmp_path, **changes).sample.notes == notes
+
+
+@pytest.mark.parametrize("content", [{"x": [1]}, [1, 2], "1,2", None])
+def test_plot_data_may_be_an_object_a_list_or_text(tmp_path: Path, content: object):
+    assert entry(tmp_path, "plot", content=content).sample.sample_id == "a"
+
+
+def test_the_text_hash_does_not_depend_on_the_order_of_keys(tmp_path: Path):
+    hashes = {entry(tmp_path, "plot", content=data).text_sha256 for data in ({"a": 1, "b": 2}, {"b": 2, "a": 1})}
+    assert len(hashes) == 1
+    assert entry(tmp_path, "plot", content={"a": 1, "b": 3}).text_sha256 not in hashes
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"id": None}, "id is null, must be text"),
+        ({"id": 7}, "id is a number, must be text"),
+        ({"id": " "}, "id ' ' names nothing"),
+        ({"id": ".."}, "id '..' names nothing"),
+        ({"id": "a/b"}, "id 'a/b' holds a path separator"),
+        ({"id": "a\\b"}, "holds a path separator"),
+        ({"id": "a\n"}, "holds a path separator or a control character"),
+        ({"id": "a\ud800"}, "holds a path separator or a control character"),
+        ({"content": {"x": 1}}, "'content' is an object, must be text or null"),
+        ({"content": 3}, "'content' is a number, must be text or null"),
+        ({"visual_intent": None}, "'visual_intent' is null, must be text"),
+        ({"category": 1.5}, "'category' is a number, must be text or null"),
+        ({"difficulty": ["hard"]}, "'difficulty' is a list, must be text or null"),
+        ({"path_to_gt_image": True}, "'path_to_gt_image' is a boolean, must be the path"),
+    ],
+)
+def test_a_wrong_field_is_named_with_its_row_and_what_is_allowed(
+    tmp_path: Path, changes: dict[str, object], words: str
+):
+    with pytest.raises(ValueError) as error:
+        entry(tmp_path, **changes)
+    assert "r.json, record 1: " in str(error.value)
+    assert words in str(error.value)
+
+
+def test_all_faults_of_one_record_are_listed(tmp_path: Path):
+    with pytest.raises(ValueError, match="has 3 problems"):
+        entry(tmp_path, id="", content=1, category=2)
+
+
+@pytest.mark.parametrize("key", ["content", "visual_intent"])
+def test_a_missing_text_key_is_a_fault(tmp_path: Path, key: str):
+    row = Row("r.json, record 1", Place(path="/r.json"), {name: value for name, value in GOOD.items() if name != key})
+    problems = Problems()
+    assert read_entry(row, "diagram", LAYOUT, Folder(tmp_path), problems) is None
+    with pytest.raises(ValueError, match=f"key '{key}' is missing"):
+        problems.stop("r.json")
+
+
+@pytest.mark.parametrize(
+    ("changes", "state"), [({"path_to_gt_image": None}, "is null"), ({"path_to_gt_image": ""}, "is empty")]
+)
+def test_a_sample_without_a_human_picture_is_kept_with_the_reason(
+    tmp_path: Path, changes: dict[str, object], state: str
+):
+    human = entry(tmp_path, **changes).sample.pictures["human"]
+    assert human.place is None
+    assert human.problem == f"{NO_PICTURE}key 'path_to_gt_image' {state} in r.json, record 1"

@@ -1,0 +1,125 @@
+"""Questions to a history on disk: by name, in SQL, and what is refused."""
+
+import json
+from pathlib import Path
+
+import pytest
+from factories import RUN, end, judgment, outcome, start, write_run
+
+from tasks.history import Table, as_json_rows, catalog, query
+from tasks.store import HISTORY, store_run
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store whose history holds one run of one sample."""
+    write_run(tmp_path, start(), [judgment(), outcome()], end())
+    store_run(tmp_path, RUN)
+    return tmp_path
+
+
+@pytest.mark.parametrize("name", ["leaderboard", " leaderboard; ", "LEADERBOARD"])
+def test_a_name_gives_the_whole_table_or_view(store: Path, name: str) -> None:
+    assert query(store, name) == query(store, "SELECT * FROM leaderboard")
+    assert len(query(store, name).rows) == 5
+
+
+@pytest.mark.parametrize("name", ["leaders", "", ";", "runs--"])
+def test_an_unknown_name_lists_those_there_are(store: Path, name: str) -> None:
+    with pytest.raises(ValueError, match=r"no table or view is called .*leaderboard, .*judgments, .*or write SQL"):
+        query(store, name)
+
+
+def test_the_catalog_lists_views_and_tables_with_what_they_hold(store: Path) -> None:
+    found = {entry.name: entry for entry in catalog(store)}
+    assert next(iter(found)) == "by_category"
+    assert found["runs"].kind == "table"
+    assert found["cost"].kind == "view"
+    assert found["disagreements"].comment.startswith("Samples whose dimensions pull apart")
+    assert {"runs", "judgments", "outcomes", "scores", "pictures"} <= set(found)
+    assert {"verdicts", "leaderboard", "by_category", "by_difficulty", "trend", "coverage", "disagreements"} <= set(
+        found
+    )
+    assert {"judgment_attempts", "cost", "failures"} <= set(found)
+
+
+def test_without_a_history_the_way_to_one_is_told(tmp_path: Path) -> None:
+    for ask in (lambda: query(tmp_path, "runs"), lambda: catalog(tmp_path)):
+        with pytest.raises(ValueError, match="no history yet: `jury run` makes one, `jury sync`"):
+            ask()
+    assert not (tmp_path / HISTORY).exists()
+
+
+@pytest.mark.parametrize(
+    ("sql", "said"),
+    [
+        ("SELEC 1", "syntax error"),
+        ("SELECT nothing FROM runs", 'column "nothing" not found'),
+        ("DELETE FROM runs", "read-only"),
+        ("INSERT INTO runs SELECT * FROM runs", "read-only"),
+        ("UPDATE scores SET score = 100", "read-only"),
+        ("DROP VIEW leaderboard", "read-only"),
+        ("CREATE TABLE mine AS SELECT 1", "read-only"),
+        ("SELECT 1; DELETE FROM runs", "read-only"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "disabled by configuration"),
+        ("SELECT * FROM read_text('{place}/seen.txt')", "disabled by configuration"),
+        ("FROM '{place}/seen.txt'", "does not exist"),
+        ("ATTACH '{place}/other.duckdb' AS other", "disabled by configuration"),
+        ("COPY runs TO '{place}/out.csv'", "disabled by configuration"),
+        ("EXPORT DATABASE '{place}/export'", "disabled by configuration"),
+        ("INSTALL httpfs", "disabled by configuration"),
+        ("LOAD httpfs", "disabled"),
+        ("SET enable_external_access = true", "locked"),
+    ],
+)
+def test_what_sql_may_not_do_is_refused_and_leaves_no_trace(store: Path, sql: str, said: str) -> None:
+    (store / "seen.txt").write_text("secret")
+    before = sorted(store.rglob("*")), (store / HISTORY).read_bytes()
+    with pytest.raises(ValueError, match=said):
+        query(store, sql.format(place=store))
+    assert (sorted(store.rglob("*")), (store / HISTORY).read_bytes()) == before
+
+
+def test_the_last_of_several_statements_answers(store: Path) -> None:
+    assert query(store, "CREATE TEMP TABLE mine AS SELECT 1; SELECT 2 AS two") == Table(("two",), [(2,)])
+
+
+def test_a_statement_without_an_answer_gives_an_empty_table(store: Path) -> None:
+    assert query(store, "-- only a remark") == Table((), [])
+    assert query(store, "SELECT run_id FROM runs WHERE false") == Table(("run_id",), [])
+
+
+def test_columns_of_one_name_are_told_apart(store: Path) -> None:
+    assert query(store, "SELECT 1 AS a, 2 AS b, 3 AS a, 4 AS a").columns == ("a", "b", "a_2", "a_3")
+
+
+def test_rows_become_plain_json(store: Path) -> None:
+    sql = """SELECT 1 AS i, 1.5::DECIMAL(4, 2) AS d, 'nan'::DOUBLE AS nan, '-inf'::DOUBLE AS inf, NULL AS none,
+        true AS b, TIMESTAMP '2026-11-20 18:00:00.5' AS t, DATE '2026-11-20' AS day, [{'a': [1, NULL]}] AS nested,
+        MAP {'human': {'at': TIMESTAMP '2026-01-01', 'x': 'inf'::FLOAT}} AS map, '{"k": [1]}'::JSON AS j,
+        '00000000-0000-0000-0000-000000000001'::UUID AS u"""
+    (row,) = as_json_rows(query(store, sql))
+    assert json.loads(json.dumps(row, allow_nan=False)) == {
+        "i": 1,
+        "d": 1.5,
+        "nan": None,
+        "inf": None,
+        "none": None,
+        "b": True,
+        "t": "2026-11-20T18:00:00.500000",
+        "day": "2026-11-20",
+        "nested": [{"a": [1, None]}],
+        "map": {"human": {"at": "2026-01-01T00:00:00", "x": None}},
+        "j": {"k": [1]},
+        "u": "00000000-0000-0000-0000-000000000001",
+    }
+
+
+def test_parameters_of_a_run_are_an_object(store: Path) -> None:
+    (row,) = as_json_rows(query(store, "SELECT parameters, started_at, candidates, outcomes FROM runs"))
+    assert row == {
+        "parameters": {"votes": 1, "judge": {"model": "gpt-x"}},
+        "started_at": "2026-11-20T12:00:00",
+        "candidates": ["alpha"],
+        "outcomes": {"complete": 3},
+    }

@@ -1,0 +1,251 @@
+"""A dataset is loaded, filtered and keyed; its texts and pictures are read when their turn comes, and only then."""
+
+import io
+import json
+import tracemalloc
+from pathlib import Path
+
+import polars as pl
+import pytest
+from PIL import Image
+from written_datasets import inline, png, record, result, write_benchmark, write_json
+
+from tasks.folders import NO_PICTURE
+from tasks.load import Dataset, load_dataset, read_picture, read_texts
+from tasks.parameters import PairwiseParameters
+from tasks.records import PictureSource, Place
+from tasks.samples import draw_samples
+
+MINI = Path(__file__).parents[2] / "shared" / "data" / "paperbananabench-mini"
+needs_mini = pytest.mark.skipif(not MINI.is_dir(), reason="the sample of PaperBananaBench is not beside the checkout")
+
+
+def load(source: Path, flow: str = "diagram", **parameters: object) -> Dataset:
+    return load_dataset(flow, PairwiseParameters.model_validate({"dataset": str(source)} | parameters))
+
+
+def ids(dataset: Dataset) -> list[str]:
+    return [sample.sample_id for sample in dataset.samples]
+
+
+@pytest.fixture
+def bench(tmp_path: Path) -> Path:
+    """Four samples of two stages, with the results in another order."""
+    write_benchmark(tmp_path / "bench", [record(n) for n in range(4)])
+    records = [result(n, vanilla_diagram_base64_jpg=inline(n)) for n in (3, 1, 0, 2)]
+    write_json(tmp_path / "bench" / "results" / "diagram.json", records)
+    return tmp_path / "bench"
+
+
+@pytest.fixture
+def mini() -> Dataset:
+    return load(MINI, results=str(MINI / "results" / "diagram_dev_full_test.json"))
+
+
+@needs_mini
+def test_the_released_benchmark_loads_with_all_its_dirt(mini: Dataset):
+    assert ids(mini) == [f"test_{n}" for n in range(12)]
+    assert (mini.name, mini.candidates) == ("paperbananabench-mini", ("diagram_dev_full_test",))
+    assert all(sample.pictures["human"].problem == "" for sample in mini.samples)
+    key = "target_diagram_critic_desc2_base64_jpg"
+    assert {
+        sample.sample_id: sample.pictures["model"].problem
+        for sample in mini.samples
+        if sample.pictures["model"].problem
+    } == {
+        "test_9": f"{NO_PICTURE}key '{key}' is null in diagram_dev_full_test.json, record 9",
+        "test_10": f"{NO_PICTURE}key '{key}' is missing in diagram_dev_full_test.json, record 10",
+    }
+    assert {sample.sample_id: sample.notes for sample in mini.samples if sample.notes} == {
+        "test_4": ("1 image link dropped from the context",),
+        "test_5": ("empty context",),
+    }
+
+
+@needs_mini
+def test_the_pictures_of_the_released_benchmark_are_read_and_its_texts_hold_no_image_link(mini: Dataset):
+    for sample in mini.samples:
+        assert "![" not in read_texts(sample)["context"]
+        for source in sample.pictures.values():
+            if source.place:
+                Image.open(io.BytesIO(read_picture(source))).verify()
+
+
+@pytest.mark.parametrize("flow", ["diagram", "plot"])
+def test_the_drawn_samples_load_with_their_labels_and_forfeits(tmp_path: Path, flow: str):
+    draw_samples(tmp_path, flow)
+    dataset = load(tmp_path, flow)
+    forfeits = {sample.injected for sample in dataset.samples if sample.pictures["model"].problem}
+    assert (dataset.candidates, len(dataset.samples), forfeits) == ((flow,), 24, {"null", "missing"})
+    assert all(all(read_texts(sample).values()) for sample in dataset.samples)
+
+
+@pytest.mark.parametrize(
+    ("filters", "expected"),
+    [
+        ({}, [0, 1, 2, 3]),
+        ({"limit": 3}, [0, 1, 2]),
+        ({"limit": 9}, [0, 1, 2, 3]),
+        ({"ids": ["test_3", "test_1"]}, [1, 3]),
+        ({"category": ["vision"]}, [1, 3]),
+        ({"category": ["vision", "agent"], "difficulty": ["hard"]}, [2, 3]),
+        ({"category": ["vision"], "limit": 1}, [1]),
+        ({"candidate": ["diagram"]}, [0, 1, 2, 3]),
+    ],
+)
+def test_filters_leave_what_all_of_them_match(bench: Path, filters: dict[str, object], expected: list[int]):
+    assert ids(load(bench, **filters)) == [f"test_{n}" for n in expected]
+
+
+def test_the_limit_gives_every_candidate_the_same_samples(bench: Path):
+    dataset = load(bench, stage=["vanilla", "critic0"], limit=2)
+    assert [(sample.candidate, sample.sample_id) for sample in dataset.samples] == [
+        ("diagram/vanilla", "test_0"),
+        ("diagram/vanilla", "test_1"),
+        ("diagram/critic0", "test_0"),
+        ("diagram/critic0", "test_1"),
+    ]
+    assert load(bench, stage=["vanilla", "critic0"], candidate=["diagram/critic0"]).candidates == ("diagram/critic0",)
+
+
+@pytest.mark.parametrize(
+    ("filters", "words"),
+    [
+        (
+            {"ids": ["test_1", "test_9"]},
+            "ids: 'test_9' is not in the dataset, which has test_0, test_1, test_2, test_3",
+        ),
+        ({"category": ["visoin"]}, "category: 'visoin' is not in the dataset, which has agent, vision"),
+        ({"candidate": ["gpt"]}, "candidate: 'gpt' is not in the dataset, which has diagram"),
+        ({"ids": ["x"], "difficulty": ["y"]}, "the filter has 2 problems"),
+        ({"ids": ["test_0"], "category": ["vision"]}, "no sample is left"),
+    ],
+)
+def test_a_filter_that_matches_nothing_says_what_there_is(bench: Path, filters: dict[str, object], words: str):
+    with pytest.raises(ValueError, match=words):
+        load(bench, **filters)
+
+
+def test_the_key_is_the_same_for_other_candidates_and_another_order(bench: Path):
+    key = load(bench).key
+    assert load(bench, stage=["vanilla", "critic0"], candidate_name="other").key == key
+    write_json(bench / "results" / "diagram.json", [result(0)])
+    write_benchmark(bench, [record(n) for n in (2, 0, 3, 1)])
+    assert load(bench).key == key
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"content": "new"}, {"visual_intent": "new"}, {"path_to_gt_image": "images/9.png"}, {"path_to_gt_image": None}],
+)
+def test_the_key_changes_with_texts_and_human_pictures(bench: Path, changes: dict[str, object]):
+    key = load(bench).key
+    write_benchmark(bench, [record(0, **changes), *(record(n) for n in range(1, 4))])
+    assert load(bench).key != key
+
+
+def test_the_key_changes_with_the_samples_selected_and_with_the_bytes_of_a_human_picture(bench: Path):
+    key = load(bench).key
+    assert load(bench, limit=3).key != key
+    (bench / "diagram" / "images" / "3.png").write_bytes(png(200))
+    assert load(bench).key != key
+
+
+def test_the_key_does_not_depend_on_the_format_or_on_where_a_picture_stands(tmp_path: Path):
+    rows = [dict(id="a", task="diagram", context="t", caption="c", human_image="h.png", model_image="h.png")]
+    (tmp_path / "h.png").write_bytes(png(1))
+    pl.DataFrame(rows).write_csv(tmp_path / "m.csv")
+    pl.DataFrame([rows[0] | {"human_image": png(1)}]).write_parquet(tmp_path / "m.parquet")
+    write_json(tmp_path / "m.json", [rows[0] | {"human_image": f"data:image/png;base64,{inline(1)}"}])
+    assert len({load(tmp_path / f"m.{ending}").key for ending in ("csv", "parquet", "json")}) == 1
+
+
+def test_the_first_row_of_an_id_makes_its_part_of_the_key(tmp_path: Path):
+    first = dict(
+        id="a", task="diagram", context="t", caption="c", human_image="1.png", model_image="1.png", candidate="x"
+    )
+    for name in ("1.png", "2.png"):
+        (tmp_path / name).write_bytes(png(int(name[0])))
+    path = write_json(tmp_path / "m.json", [first, first | {"human_image": "2.png", "candidate": "y"}])
+    assert load(path).key == load(path, candidate=["x"]).key != load(path, candidate=["y"]).key
+
+
+def test_a_person_is_told_of_missing_pictures_empty_texts_and_unequal_candidates(tmp_path: Path):
+    columns = ("id", "task", "context", "caption", "human_image", "model_image", "candidate")
+    rows = [
+        ("a", "diagram", "", "c", "h.png", "m.png", "x"),
+        ("b", "diagram", "t", "c", "gone.png", "m.png", "x"),
+        ("a", "diagram", "", "c", "h.png", "../out.png", "y"),
+    ]
+    for name in ("h.png", "m.png"):
+        (tmp_path / name).write_bytes(png(1))
+    path = tmp_path / "m.jsonl"
+    path.write_text("\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows))
+    assert load(path).warnings == (
+        "empty context in 1 sample: a",
+        f"no Human picture in 1 sample: b ('gone.png' is not in {tmp_path})",
+        "no Model picture of y: a forfeit in 1 sample: "
+        f"a (refused: path '../out.png' leaves the dataset folder {tmp_path})",
+        "no row of y: not judged in 1 sample: b",
+    )
+
+
+def test_a_dataset_that_is_not_there_is_refused(tmp_path: Path):
+    with pytest.raises(ValueError, match="gone is neither a folder nor a manifest file"):
+        load(tmp_path / "gone")
+
+
+def test_texts_are_read_from_a_samples_own_record(bench: Path):
+    assert read_texts(load(bench).samples[2]) == {"context": "method 2", "caption": "caption 2"}
+
+
+def test_texts_of_a_file_rewritten_since_are_refused(bench: Path):
+    sample = load(bench).samples[2]
+    path = bench / "diagram" / "test.json"
+    path.write_text(path.read_text().replace("test_2", "test_7"))
+    with pytest.raises(ValueError, match="sample 'test_2' is no longer where it was"):
+        read_texts(sample)
+
+
+@pytest.mark.parametrize(
+    ("value", "expected"),
+    [
+        (inline(5), png(5)),
+        (f"data:image/png;base64,{inline(5)}", png(5)),
+        ("\n".join(inline(5)[n : n + 20] for n in range(0, len(inline(5)), 20)), png(5)),
+        ("no base64 at all!", "'picture' in r.json is no picture"),
+        (inline(5)[:-3], "'picture' in r.json is no picture"),
+        ("data:image/svg+xml,<svg/>", "a data: URL must be in base64"),
+        (7, "found a value of type int"),
+    ],
+)
+def test_an_inline_picture_is_decoded_or_refused(tmp_path: Path, value: object, expected: bytes | str):
+    path = write_json(tmp_path / "r.json", {"picture": value})
+    source = PictureSource(place=Place(path=str(path), length=path.stat().st_size), field="picture")
+    if isinstance(expected, bytes):
+        assert read_picture(source) == expected
+    else:
+        with pytest.raises(ValueError, match=expected):
+            read_picture(source)
+
+
+def test_a_picture_that_is_not_there_is_refused_with_the_reason(tmp_path: Path):
+    with pytest.raises(ValueError, match="no picture: key 'x' is null"):
+        read_picture(PictureSource(problem="no picture: key 'x' is null"))
+    with pytest.raises(ValueError, match=r"gone.png cannot be read: No such file"):
+        read_picture(PictureSource(place=Place(path=str(tmp_path / "gone.png"))))
+
+
+def test_memory_stays_flat_however_large_the_result_file(tmp_path: Path):
+    bench = write_benchmark(tmp_path / "bench", [record(n) for n in range(60)])
+    (bench / "results").mkdir()
+    with (bench / "results" / "diagram.json").open("w") as file:
+        for number in range(60):
+            large = result(number, polished_diagram_base64_jpg="A" * 1_000_000)
+            file.write(("," if number else "[") + json.dumps(large))
+        file.write("]")
+    tracemalloc.start()
+    load(bench)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 25e6, "the file has 60 MB"

@@ -1,0 +1,155 @@
+"""A manifest gives one entry for each row of the flow, in whichever of its formats."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+from written_datasets import inline, png
+
+from tasks.entries import Loaded
+from tasks.folders import NO_PICTURE, REFUSED
+from tasks.load import read_picture, read_texts
+from tasks.manifest import read_manifest
+from tasks.parameters import PairwiseParameters
+from tasks.problems import Problems
+
+
+def row(number: int, **changes: object) -> dict[str, object]:
+    return {
+        "id": f"s{number}",
+        "task": "diagram",
+        "context": f"context {number}",
+        "caption": f"caption {number}",
+        "human_image": "human.png",
+        "model_image": f"out/{number}.png",
+    } | changes
+
+
+def write(path: Path, rows: list[dict[str, object]]) -> Path:
+    """The rows in the format of the ending, beside the pictures that they name."""
+    (path.parent / "out").mkdir(exist_ok=True)
+    for name, shade in (("human.png", 0), ("out/1.png", 1), ("out/2.png", 2)):
+        (path.parent / name).write_bytes(png(shade))
+    if path.suffix == ".csv":
+        pl.DataFrame(rows).write_csv(path)
+    elif path.suffix == ".parquet":
+        pl.DataFrame(rows).write_parquet(path)
+    else:
+        path.write_text("\n".join(json.dumps(one) for one in rows), encoding="utf-8")
+    return path
+
+
+def loaded(path: Path, flow: str = "diagram", **parameters: object) -> Loaded:
+    problems = Problems()
+    given = PairwiseParameters.model_validate({"dataset": str(path)} | parameters)
+    found = read_manifest(path, flow, given, problems)
+    problems.stop(path.name)
+    return found
+
+
+def complaint(path: Path, flow: str = "diagram", **parameters: object) -> str:
+    with pytest.raises(ValueError) as error:
+        loaded(path, flow, **parameters)
+    return str(error.value)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "ndjson", "json", "csv", "parquet"])
+def test_every_format_gives_texts_and_pictures(tmp_path: Path, ending: str):
+    rows = [row(1, candidate="x", category="c", difficulty="d"), row(2, candidate="x", category="c", difficulty="d")]
+    samples = [entry.sample for entry in loaded(write(tmp_path / f"m.{ending}", rows)).entries]
+    assert [(one.sample_id, one.candidate, one.category, one.difficulty) for one in samples] == [
+        ("s1", "x", "c", "d"),
+        ("s2", "x", "c", "d"),
+    ]
+    assert read_texts(samples[1]) == {"context": "context 2", "caption": "caption 2"}
+    assert read_picture(samples[1].pictures["human"]) == png(0)
+    assert read_picture(samples[1].pictures["model"]) == png(2)
+
+
+def test_pictures_may_be_bytes_in_parquet(tmp_path: Path):
+    rows = [row(n, human_image=png(n), model_image=png(n + 9) if n else None) for n in range(3)]
+    samples = [entry.sample for entry in loaded(write(tmp_path / "m.parquet", rows)).entries]
+    assert [read_picture(sample.pictures["human"]) for sample in samples] == [png(0), png(1), png(2)]
+    assert read_picture(samples[2].pictures["model"]) == png(11)
+    assert samples[0].pictures["model"].problem == f"{NO_PICTURE}key 'model_image' is null in m.parquet, row 1"
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "csv"])
+def test_pictures_may_be_data_urls(tmp_path: Path, ending: str):
+    path = write(tmp_path / f"m.{ending}", [row(1, model_image=f"data:image/png;base64,{inline(77)}")])
+    assert read_picture(loaded(path).entries[0].sample.pictures["model"]) == png(77)
+
+
+@pytest.mark.parametrize("ending", ["jsonl", "parquet"])
+def test_plot_data_may_be_an_object_or_a_list(tmp_path: Path, ending: str):
+    path = write(tmp_path / f"m.{ending}", [row(1, task="plot", context={"y": [1, 2], "x": "ü"})])
+    assert read_texts(loaded(path, "plot").entries[0].sample)["context"] == '{"x": "ü", "y": [1, 2]}'
+
+
+def test_only_rows_of_the_flow_are_taken(tmp_path: Path):
+    path = write(tmp_path / "m.jsonl", [row(1), row(1, task="plot"), row(2, task="plot")])
+    assert [entry.sample.sample_id for entry in loaded(path, "plot").entries] == ["s1", "s2"]
+
+
+def test_candidates_come_in_the_order_of_the_file_and_keep_the_order_of_their_rows(tmp_path: Path):
+    rows = [row(2, candidate="b"), row(1, candidate="a"), row(1, candidate="b"), row(2)]
+    found = loaded(write(tmp_path / "m.jsonl", rows), candidate_name="mine")
+    assert [(entry.sample.candidate, entry.sample.sample_id) for entry in found.entries] == [
+        ("b", "s2"),
+        ("b", "s1"),
+        ("a", "s1"),
+        ("mine", "s2"),
+    ]
+
+
+def test_without_any_name_the_candidate_is_the_files_stem(tmp_path: Path):
+    assert loaded(write(tmp_path / "march.csv", [row(1)])).entries[0].sample.candidate == "march"
+
+
+@pytest.mark.parametrize(
+    ("image", "problem"),
+    [
+        ("", NO_PICTURE),
+        ("out/gone.png", NO_PICTURE),
+        ("../secret.png", REFUSED),
+        ("/etc/hostname", REFUSED),
+        ("https://example.org/1.png", REFUSED),
+    ],
+)
+def test_a_picture_out_of_reach_is_the_problem_of_its_role_alone(tmp_path: Path, image: str, problem: str):
+    (tmp_path / "data").mkdir()
+    (tmp_path / "secret.png").write_bytes(png(1))
+    pictures = loaded(write(tmp_path / "data" / "m.csv", [row(1, model_image=image)])).entries[0].sample.pictures
+    assert pictures["model"].problem.startswith(problem)
+    assert pictures["human"].problem == ""
+
+
+@pytest.mark.parametrize(
+    ("rows", "words"),
+    [
+        (
+            [row(1, dificulty="hard"), row(2, dificulty="easy")],
+            "m.jsonl, line 1: column 'dificulty' does not exist, allowed are id",
+        ),
+        ([row(1, task="chart")], "m.jsonl, line 1: task is 'chart', allowed are diagram and plot"),
+        ([row(1), row(1)], "m.jsonl, line 2: id 's1' of 'm' stands in a row before"),
+        ([row(1, candidate=5)], "m.jsonl, line 1: 'candidate' is a number, must be text"),
+        ([row(1, model_image=5)], "m.jsonl, line 1: key 'model_image' is a number, must be the path"),
+        ([row(1, id="a/b"), row(2, caption=None)], "m.jsonl, line 2: 'caption' is null, must be text"),
+        ([row(1, task="plot")], "m.jsonl: has no row of task 'diagram', its tasks are plot"),
+        ([{key: value for key, value in row(1).items() if key != "model_image"}], "m.jsonl: no row has model_image"),
+        ([], "m.jsonl: holds no row"),
+    ],
+)
+def test_what_is_wrong_with_a_manifest_is_named(tmp_path: Path, rows: list[dict[str, object]], words: str):
+    assert words in complaint(write(tmp_path / "m.jsonl", rows))
+
+
+def test_a_column_that_does_not_exist_is_named_once(tmp_path: Path):
+    assert "has 1 problem:" in complaint(write(tmp_path / "m.csv", [row(1, note="a"), row(2, note="b")]))
+
+
+@pytest.mark.parametrize("given", [{"results": "r.json"}, {"images": "figures"}, {"stage": ["vanilla"]}])
+def test_a_manifest_takes_no_other_source_of_figures(tmp_path: Path, given: dict[str, object]):
+    assert "names the Model figures itself" in complaint(write(tmp_path / "m.csv", [row(1)]), **given)

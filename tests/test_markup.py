@@ -1,0 +1,98 @@
+"""Strangers' texts in Markdown: they show as they are, and nothing in them acts."""
+
+import re
+
+import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
+
+from tasks.markup import bullets, plain, table
+
+HOSTILE = (
+    "<script>alert(1)</script>",
+    '<img src="http://evil.example/i.png" onerror=alert(1)>',
+    "![x](http://evil.example/a.png)",
+    "![x][1] [1]: http://evil.example/a.png",
+    "[click](javascript:alert(1))",
+    "<http://evil.example> &lt;b&gt; &#60;",
+    "http://evil.example/x www.evil.example HTTPS://EVIL.EXAMPLE WWW.evil.example me@evil.example ftp://evil.example",
+    "a | b \\| c |",
+    "`code` **bold** _it_ ~~gone~~ $x^2$ [^1] {{ x }}",
+    "# heading",
+    "- item",
+    "+ item",
+    "1. item",
+    "1) item",
+    "12.",
+    "> quote",
+    "--- | ---",
+    "***",
+    "<!-- x",
+    "--> x",
+    "ends with \\",
+    "&",
+)
+BARE_ADDRESS = re.compile(r"(https?|ftp)://|www\.|\w@\w", re.IGNORECASE)
+
+
+def tokens(markdown: str) -> list[Token]:
+    """All that GitHub's Markdown makes of it, but for links of bare addresses."""
+    blocks = MarkdownIt("commonmark", {"html": True}).enable(["table", "strikethrough"]).parse(markdown)
+    return [token for block in blocks for token in [block, *(block.children or [])]]
+
+
+def shown(markdown: str) -> str:
+    return "".join(token.content for token in tokens(markdown) if token.type == "text")
+
+
+def acting(markdown: str) -> set[str]:
+    """Kinds of tokens but for text and comments, and texts of which GitHub's dialect would make links."""
+    harmless = {"text", "inline", "paragraph_open", "paragraph_close"}
+    found = {token.type for token in tokens(markdown) if token.content != "<!-- -->"} - harmless
+    return found | {token.content for token in tokens(markdown) if token.type == "text" and _is_link(token.content)}
+
+
+def _is_link(text: str) -> bool:
+    return bool(BARE_ADDRESS.search(text))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_hostile_text_shows_as_it_is_and_does_nothing(text: str) -> None:
+    assert shown(plain(text)) == text
+    assert acting(plain(text)) == set()
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_it_stays_within_its_cell(text: str) -> None:
+    markdown = table(["a", "b"], [[plain(text), "next"]])
+    assert sum(token.type == "td_open" for token in tokens(markdown)) == 2
+    assert shown(markdown) == f"ab{text}next"
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_it_stays_within_its_item_of_a_list(text: str) -> None:
+    markdown = bullets([text, f"  {text}"])
+    assert [token.type for token in tokens(markdown)].count("list_item_open") == 2
+    assert shown(markdown) == text * 2
+
+
+def test_line_breaks_cannot_begin_a_block() -> None:
+    assert acting(plain("a\n\n# b\n- c\n    code\n```\nd")) == set()
+
+
+def test_ordinary_words_stay_readable_as_they_are_written() -> None:
+    words = 'judgments: 93 ok, 2 invalid; 62.5 (no interval below 8), 22/24 scored. It\'s "fine" - yes?'
+    assert plain(words) == words
+
+
+def test_a_long_text_is_cut_before_it_is_escaped() -> None:
+    assert shown(plain("<" * 500, 10)) == "<" * 9 + "…"
+
+
+def test_a_short_line_of_a_table_is_filled_up() -> None:
+    assert table(["", "n"], [["head"], ["a", "1"]]).splitlines() == [
+        "|  | n |",
+        "| --- | ---: |",
+        "| head |  |",
+        "| a | 1 |",
+    ]

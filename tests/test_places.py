@@ -1,0 +1,159 @@
+"""Every record is found once, with its place, and read again from there alone."""
+
+import json
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tasks.places import Row, find_rows, read_row
+from tasks.problems import Problems
+from tasks.records import Place
+
+RECORDS = [{"id": "a", "text": 'one, "two"\nthree'}, {"id": "b", "text": "ü ‌"}, {"id": "c", "text": ""}]
+
+
+def write(path: Path) -> Path:
+    """The same three records in the format of the ending."""
+    if path.suffix == ".parquet":
+        pl.DataFrame(RECORDS).write_parquet(path)
+    elif path.suffix == ".csv":
+        pl.DataFrame(RECORDS).write_csv(path)
+    elif path.suffix == ".json":
+        path.write_text(json.dumps(RECORDS, ensure_ascii=False), encoding="utf-8")
+    else:
+        path.write_text("\n\n".join(json.dumps(one, ensure_ascii=False) for one in RECORDS), encoding="utf-8")
+    return path
+
+
+def found(path: Path) -> list[Row]:
+    problems = Problems()
+    rows = list(find_rows(path, problems))
+    problems.stop(path.name)
+    return rows
+
+
+def complaint(path: Path) -> tuple[list[Row], str]:
+    problems = Problems()
+    rows = list(find_rows(path, problems))
+    with pytest.raises(ValueError) as error:
+        problems.stop(path.name)
+    return rows, str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("name", "last"),
+    [
+        ("r.json", "record 3"),
+        ("r.jsonl", "line 5"),
+        ("r.ndjson", "line 5"),
+        ("r.csv", "row 3"),
+        ("r.parquet", "row 3"),
+    ],
+)
+def test_every_format_gives_the_same_records_and_reads_each_again_from_its_place(tmp_path: Path, name: str, last: str):
+    rows = found(write(tmp_path / name))
+    assert [row.values for row in rows] == RECORDS
+    assert rows[-1].where == f"{name}, {last}"
+    assert [read_row(row.place, ["text", "id"]) for row in reversed(rows)] == RECORDS[::-1]
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.jsonl", "r.csv"])
+def test_a_byte_order_mark_is_accepted(tmp_path: Path, name: str):
+    path = write(tmp_path / name)
+    path.write_bytes(b"\xef\xbb\xbf" + path.read_bytes())
+    rows = found(path)
+    assert [row.values for row in rows] == RECORDS
+    assert read_row(rows[1].place, ["id"]) == {"id": "b"}
+
+
+def test_an_array_of_one_line_and_lines_of_objects_are_told_apart_by_content(tmp_path: Path):
+    path = tmp_path / "r.json"
+    path.write_text('{"id": "a"}\n{"id": "b"}\n')
+    assert [row.where for row in found(path)] == ["r.json, line 1", "r.json, line 2"]
+    path.rename(tmp_path / "r.jsonl").write_text(' \n [{"id": "a"}, {"id": "b"}]')
+    assert [row.where for row in found(tmp_path / "r.jsonl")] == ["r.jsonl, record 1", "r.jsonl, record 2"]
+
+
+@pytest.mark.parametrize(
+    ("name", "content", "good", "words"),
+    [
+        ("r.json", b'[{"id": "a"}, {"id": b}, {"id": "c"}]', ["a", "c"], "r.json, record 2: is not a JSON object"),
+        (
+            "r.json",
+            b'[{"id": "a"}, [1], {"id": "c"}]',
+            ["a", "c"],
+            "record 2: is not a JSON object (found a value of type",
+        ),
+        ("r.json", b'[{"id": "a"}, {"id": "\xff"}]', ["a"], "r.json, record 2: is not a JSON object"),
+        (
+            "r.json",
+            b'[{"id": "a"}, ' + b"[" * 9999 + b"]" * 9999 + b"]",
+            ["a"],
+            "r.json, record 2: is not a JSON object",
+        ),
+        ("r.json", b'[{"id": "a"}, {"id": "b"', ["a"], "r.json: after record 1: the file ends"),
+        ("r.jsonl", b'{"id": "a"}\nnull\n{"id": "c"', ["a"], "r.jsonl, line 3: is not a JSON object"),
+        ("r.csv", b'id,text\na,b,c\n\nd,"e"\n', ["d"], "r.csv, row 1: has 3 cells, the header names 2"),
+        (
+            "r.csv",
+            b'id,text\na,b\nc,"never closed\n',
+            ["a"],
+            "r.csv: the row that starts at byte 12 is no CSV in UTF-8",
+        ),
+        ("r.csv", b"id,text\na,b\nc,\xff\n", ["a"], "r.csv: the row that starts at byte 12 is no CSV in UTF-8"),
+        ("r.csv", b"id,text,id\na,b,c\n", [], "names a column twice"),
+        ("r.parquet", b"no such format", [], "r.parquet: "),
+        ("r.txt", b"{}", [], "r.txt: ends in '.txt', allowed are .json, .jsonl, .ndjson, .csv, .parquet"),
+    ],
+)
+def test_what_cannot_be_read_is_named_and_the_rest_is_read(
+    tmp_path: Path, name: str, content: bytes, good: list[str], words: str
+):
+    path = tmp_path / name
+    path.write_bytes(content)
+    rows, text = complaint(path)
+    assert [row.values["id"] for row in rows] == good
+    assert words in text
+
+
+def test_a_file_that_is_not_there_is_a_problem(tmp_path: Path):
+    assert "No such file" in complaint(tmp_path / "gone.json")[1]
+
+
+def test_rows_of_a_parquet_file_are_read_one_at_a_time_whatever_its_groups_and_its_name(tmp_path: Path):
+    path = tmp_path / "p[1]*.parquet"
+    pictures = [bytes([number]) * 500 for number in range(199)] + [None]
+    pl.DataFrame({"id": [str(number) for number in range(200)], "picture": pictures}).write_parquet(
+        path, row_group_size=50
+    )
+    rows = found(path)
+    assert [row.values["picture"] for row in rows] == pictures
+    assert read_row(rows[130].place, ["picture"]) == {"picture": pictures[130]}
+
+
+@pytest.mark.parametrize("name", ["r.json", "r.jsonl", "r.csv", "r.parquet"])
+@pytest.mark.parametrize("change", ["gone", "shorter", "without the field"])
+def test_a_file_that_changed_after_loading_is_refused_not_misread(tmp_path: Path, name: str, change: str):
+    path = write(tmp_path / name)
+    place = found(path)[1].place
+    if change == "gone":
+        path.unlink()
+    elif change == "shorter":
+        path.write_bytes(path.read_bytes()[: place.start + 3])
+    field = "other" if change == "without the field" else "text"
+    with pytest.raises(ValueError, match=rf"{name} (cannot be read as it was|has changed since)"):
+        read_row(place, [field])
+
+
+def test_a_cell_longer_than_the_csv_modules_own_limit_is_read(tmp_path: Path):
+    path = tmp_path / "r.csv"
+    path.write_text("id,text\na," + "x" * 200_000 + "\n")
+    (row,) = found(path)
+    assert read_row(row.place, ["text"]) == {"text": "x" * 200_000}
+
+
+def test_a_row_beyond_the_end_of_a_parquet_file_is_refused(tmp_path: Path):
+    path = write(tmp_path / "r.parquet")
+    with pytest.raises(ValueError, match="row 10 is no longer there"):
+        read_row(Place(path=str(path), row=9), ["id"])

@@ -1,0 +1,77 @@
+"""What a judge may send back, and what may be read out of it."""
+
+import pytest
+
+from tasks.reply import format_words, read, schema
+from tasks.rubric import load_rubric
+
+ALL = ("Model", "Human", "Both are good", "Both are bad")
+GOOD = '{"comparison_reasoning": "Human: fine; Model: better", "winner": "Model"}'
+
+
+@pytest.mark.parametrize(
+    ("text", "verdict", "recovery"),
+    [
+        (GOOD, "Model", "strict"),
+        (f"```json\n{GOOD}\n```", "Model", "fence removed"),
+        (f"Here is my answer:\n{GOOD}\nI hope it helps.", "Model", "taken out of prose"),
+        (f"<think>maybe {{'winner': 'Human'}}</think>{GOOD}", "Model", "thinking dropped"),
+        ('{"comparison_reasoning": "two\nlines", "winner": "Human"}', "Human", "strict"),
+        ('{"comparison_reasoning": "says "quoted" words", "winner": "Human"}', "Human", "broken JSON mended"),
+        ('{"comparison_reasoning": "a", "winner": "Human",}', "Human", "broken JSON mended"),
+        ("{'comparison_reasoning': 'a', 'winner': 'Both are bad'}", "Both are bad", "broken JSON mended"),
+        ('{"comparison_reasoning": "a", "winner": "model."}', "Model", "strict"),
+        ('{"comparison_reasoning": "a", "winner": "**Both are good**"}', "Both are good", "strict"),
+        ('{"result": {"comparison_reasoning": "a", "winner": "Model"}}', "Model", "strict"),
+    ],
+)
+def test_a_verdict_is_read_and_the_mending_noted(text: str, verdict: str, recovery: str) -> None:
+    reading = read(text, ALL)
+    assert (reading.verdict, reading.recovery, reading.error) == (verdict, recovery, "")
+    assert reading.reasoning
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ("", "no winner"),
+        ("The Model figure is clearly better than the Human one.", "no winner"),
+        ('{"comparison_reasoning": "a long thought that was cut', "no winner"),
+        ('{"comparison_reasoning": "a", "winner": "Mod', "no winner"),
+        ('{"comparison_reasoning": "a", "winner": "Model" | "Human" | "Both are good"}', "no winner"),
+        ('{"comparison_reasoning": "a", "winner": "Tie"}', "not one of"),
+        ('{"comparison_reasoning": "a", "winner": null}', "not one of"),
+        ('{"comparison_reasoning": "a", "winner": ["Model"]}', "not one of"),
+        ('{"comparison_reasoning": "a", "winner": "Model or Human"}', "not one of"),
+        ('{"winner": "Model", "winner": "Human"}', "several winners"),
+        ('{"winner": "Model"} no, rather {"winner": "Human"}', "several winners"),
+        ('{"winner": "Model"} {"winner": "Tie"}', "several winners"),
+        ('"winner": "Model",\n"winner": "Human",', "several winners"),
+        ("{" * 100_000, "no winner"),
+        ('{"a":' * 5_000 + '"winner"', "no winner"),
+    ],
+)
+def test_what_is_not_one_allowed_verdict_is_invalid(text: str, words: str) -> None:
+    reading = read(text, ALL)
+    assert reading.verdict is None and words in reading.error
+
+
+def test_a_verdict_that_the_prompt_does_not_allow_is_invalid() -> None:
+    assert read(GOOD, ("Human", "Both are good")).verdict is None
+
+
+def test_naming_the_same_winner_twice_is_one_verdict() -> None:
+    assert read(f"{GOOD}\n{GOOD}", ALL).verdict == "Model"
+
+
+def test_reasoning_in_parts_is_kept_as_json() -> None:
+    reading = read('{"comparison_reasoning": {"Human": "a"}, "winner": "Model"}', ALL)
+    assert reading.reasoning == '{"Human": "a"}'
+
+
+def test_schema_asks_for_reasoning_first_and_for_allowed_verdicts_only() -> None:
+    prompt = load_rubric("plot").prompt("faithfulness")
+    made = schema(prompt)
+    assert list(made["properties"]) == made["required"] == ["comparison_reasoning", "winner"]
+    assert made["properties"]["winner"]["enum"] == ["Human", "Both are good"]
+    assert "JSON" in format_words(prompt) and '"Human", "Both are good"' in format_words(prompt)

@@ -1,0 +1,218 @@
+"""The Markdown artifact of a run: what is in it, what strangers cannot do in it, and its size."""
+
+import asyncio
+import base64
+import gc
+import io
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
+from PIL import Image
+from test_markup import HOSTILE, tokens
+
+from tasks.progress import Progress
+from tasks.records import Judgment, Outcome
+from tasks.report import THUMBNAIL_BYTES, markdown, publish
+from tasks.summary import Summary, summarize
+
+DATA_URI = re.compile(r"!\[([^]]*)\]\(data:image/(png|jpeg);base64,([A-Za-z0-9+/=]+)\)")
+
+
+def summary(store: Path, rows: Sequence[Judgment | Outcome], **changes: Any) -> Summary:
+    """What is made of a finished run with these rows."""
+    write_run(store, start(**changes), list(rows), end())
+    return summarize(store, RUN)
+
+
+def keep_thumbnails(store: Path, sample: Outcome, image: Image.Image) -> None:
+    """Put the thumbnails of a sample where a run keeps them."""
+    (store / "pictures").mkdir(exist_ok=True)
+    for note in sample.pictures.values():
+        image.save(store / "pictures" / f"{note.source_sha256}.webp", quality=95)
+
+
+def pictures(text: str) -> list[tuple[str, str, bytes, Image.Image]]:
+    """Title, declared format, bytes and decoded picture of all that are embedded."""
+    found: list[tuple[str, str, bytes, Image.Image]] = []
+    for title, kind, data in DATA_URI.findall(text):
+        raw = base64.b64decode(data, validate=True)
+        image = Image.open(io.BytesIO(raw))
+        image.load()
+        found.append((title, kind, raw, image))
+    return found
+
+
+def cells(text: str, name: str) -> list[str]:
+    """The cells of the first table line with this name."""
+    line = next(line for line in text.splitlines() if line.startswith(f"| {name} |"))
+    return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_the_table_says_what_the_rows_say(tmp_path: Path) -> None:
+    rows = [outcome("s1", "MHGM", "Model"), outcome("s2", "HHGM", "Human"), outcome("s3", "-HGM", None)]
+    text = markdown(summary(tmp_path, rows))
+    assert cells(text, "faithfulness") == ["faithfulness", "50.0", "none below 8", "1", "1", "0", "2/3"]
+    assert cells(text, "readability") == ["readability", "50.0", "none below 8", "0", "0", "3", "3/3"]
+    assert cells(text, "overall") == ["overall", "50.0", "none below 8", "1", "1", "", "2/3"]
+
+
+def test_it_says_what_was_judged_by_whom_and_how_it_came_out(tmp_path: Path) -> None:
+    rows = [judgment("s1", dimension) for dimension in DIMENSIONS]
+    text = markdown(summary(tmp_path, [*rows, outcome("s1")], endpoint="https://judge.example/v1?key=secret"))
+    assert text.startswith("# diagram: alpha\n")
+    assert "mini, 3 samples, judged by gpt-x at judge.example, 2026-11-20 12:00 UTC" in text
+    assert "alpha: 100.0 (no interval below 8), 1/1 samples scored" in text
+    assert "4 calls made, 0 replies taken from earlier runs" in text
+    assert "4,000 tokens in (40 of them cached), 400 out" in text
+    assert "price: 1.0000" in text
+    assert "60 seconds" in text
+    assert "secret" not in text
+
+
+@pytest.mark.parametrize(
+    ("flow", "endpoint", "ceiling", "pixels"),
+    [("plot", "https://judge.example", True, False), ("diagram", "embedded", False, True)],
+)
+def test_it_says_what_must_be_known_to_read_the_scores(
+    tmp_path: Path, flow: str, endpoint: str, ceiling: bool, pixels: bool
+) -> None:
+    text = markdown(summary(tmp_path, [outcome("s1")], flow=flow, endpoint=endpoint))
+    assert "Human is 50 by definition" in text
+    assert ("Plot faithfulness cannot exceed 50" in text) is ceiling
+    assert ("measures pixels and is no model" in text) is pixels
+
+
+def test_groups_failures_defects_and_warnings_are_told_where_there_are_any(tmp_path: Path) -> None:
+    rows = [
+        judgment("s2", verdict=None, status="refused", error="not allowed"),
+        outcome("s1", category="bar", injected="black", caught=True),
+        outcome("s2", "-GGG", None, status="incomplete", category="line", difficulty="hard"),
+    ]
+    text = markdown(summary(tmp_path, rows), ["the history is locked"])
+    assert cells(text, "bar")[1:] == ["alpha", "100.0 (no interval below 8)", "1/1"]
+    assert cells(text, "line")[1:] == ["alpha", "nothing scored", "0/1"]
+    assert cells(text, "hard")
+    assert "- caught 1 of 1 injected defects\n  - black 1/1" in text
+    assert "- judgments: 1 refused\n  - s2, faithfulness: refused: not allowed" in text
+    assert "- the history is locked" in text
+
+
+def test_a_run_without_them_has_no_empty_sections(tmp_path: Path) -> None:
+    text = markdown(summary(tmp_path, [judgment("s1"), outcome("s1", "GGGG", "Tie")]))
+    assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Scores", "## Calls"]
+
+
+def test_a_run_without_a_single_outcome_can_be_told(tmp_path: Path) -> None:
+    write_run(tmp_path, start(), [], None)
+    text = markdown(summarize(tmp_path, RUN))
+    assert "unfinished" in text
+    assert "## Scores" not in text
+
+
+def test_chart_and_thumbnails_are_whole_pictures(tmp_path: Path) -> None:
+    lost = outcome("s1", "HGHG", "Human", path="tier 1: faithfulness Human, readability Human")
+    keep_thumbnails(tmp_path, lost, Image.new("RGB", (512, 256), "teal"))
+    text = markdown(summary(tmp_path, [judgment("s1", verdict="Human", reasoning="An arrow is reversed."), lost]))
+    found = [(title, kind, image.format) for title, kind, _, image in pictures(text)]
+    assert found == [
+        ("Samples by verdict", "png", "PNG"),
+        ("Human", "jpeg", "JPEG"),
+        ("Model", "jpeg", "JPEG"),
+    ]
+    assert "## Lost in tier 1: s1" in text
+    assert "tier 1: faithfulness Human, readability Human" in text
+    assert "Caption: Overview of the method." in text
+    assert cells(text.split("## Lost")[1], "faithfulness") == ["faithfulness", "Human", "An arrow is reversed."]
+
+
+def test_a_flip_shows_the_verdicts_of_both_orders(tmp_path: Path) -> None:
+    flipped = outcome("s1", "XGGG", "Tie")
+    first = {"human_first": "Human", "model_first": "Model", "order_flip": True, "reversal": True}
+    dimensions = (flipped.dimensions[0].model_copy(update=first), *flipped.dimensions[1:])
+    text = markdown(summary(tmp_path, [flipped.model_copy(update={"dimensions": dimensions})]))
+    shown = cells(text.split("## Verdicts pull apart")[1], "faithfulness")[1]
+    assert shown == "Mixed (Human first: Human; Model first: Model)"
+
+
+def test_a_picture_that_was_never_there_or_is_gone_is_told_in_words(tmp_path: Path) -> None:
+    forfeit = outcome("s1", "----", None, status="forfeit")
+    forfeit = forfeit.model_copy(update={"pictures": {"human": forfeit.pictures["human"]}})
+    assert "| picture not kept | no picture |" in markdown(summary(tmp_path, [forfeit]))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_nothing_that_strangers_wrote_acts_or_is_fetched(tmp_path: Path, text: str) -> None:
+    changes: dict[str, Any] = {"candidate": text, "category": text, "difficulty": text, "caption": text}
+    rows = [
+        judgment(text, candidate=text, verdict="Human", reasoning=text),
+        judgment(text, "readability", None, candidate=text, status="refused", error=text),
+        outcome(text, "HGHG", "Human", path=text, injected=text, caught=False, **changes),
+        outcome(f"{text}2", "----", None, status="forfeit", problem=text, **changes),
+    ]
+    report = markdown(summary(tmp_path, rows, candidates=(text, "b"), dataset=text, model=text), [text])
+    found = tokens(report)
+    assert {token.content for token in found if token.type.startswith("html")} <= {"<!-- -->"}
+    assert not [token for token in found if token.type in ("link_open", "code_inline", "fence", "em_open", "s_open")]
+    sources = [str(token.attrGet("src")) for token in found if token.type == "image"]
+    assert sources
+    assert all(source.startswith(("data:image/png;", "data:image/jpeg;")) for source in sources)
+    assert [token.tag for token in found if token.type == "heading_open"].count("h1") == 1
+
+
+def test_the_artifact_stays_below_a_megabyte(tmp_path: Path) -> None:
+    words, noise = "<|" * 20_000, Image.effect_noise((512, 512), 200).convert("RGB")
+    rows: list[Judgment | Outcome] = []
+    for overall, verdicts in {"Human": "HHHH", "Model": "MMMM", "Tie": "XGGG", None: "----"}.items():
+        status = "complete" if overall else "incomplete"
+        row = outcome("s", verdicts, overall, status=status, caption=words, path=words)
+        keep_thumbnails(tmp_path, row, noise)
+        row = row.model_copy(update={"sample_id": f"{overall}{words}"})
+        reasons = [judgment(row.sample_id, each.dimension, each.verdict, reasoning=words) for each in row.dimensions]
+        rows += [row, *reasons]
+    rows += [outcome("s", candidate=f"{number}{words}", category=f"{number}{words}") for number in range(100)]
+    rows += [judgment(f"s{number}", verdict=None, status="refused", error=words) for number in range(100)]
+    text = markdown(summary(tmp_path, rows), [words] * 100)
+    assert len(text.encode()) < 1_000_000
+    thumbnails = [raw for _, kind, raw, _ in pictures(text) if kind == "jpeg"]
+    assert len(thumbnails) == 8
+    assert max(map(len, thumbnails)) <= THUMBNAIL_BYTES
+
+
+# Prefect leaves a connection of its own to the garbage collector.
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path, prefect_server: None) -> None:
+    from prefect import flow, get_client
+    from prefect.client.schemas.objects import Artifact
+    from prefect.context import FlowRunContext
+
+    found = summary(tmp_path, [judgment("s1"), outcome("s1")])
+
+    @flow
+    async def evaluation() -> str:
+        async with Progress("diagram", 2) as progress:
+            progress.advance([judgment("s1"), judgment("s1", "readability", None, status="refused")])
+            progress.advance([judgment("s2")])
+        # A key that the server refuses: progress that cannot be shown costs the run nothing.
+        async with Progress("No Such Key!", 1) as unshown:
+            unshown.advance([judgment("s1")])
+        await publish(found)
+        context = FlowRunContext.get()
+        return str(context.flow_run.id) if context and context.flow_run else ""
+
+    async def artifacts() -> tuple[str, list[Artifact]]:
+        run = await evaluation()
+        async with get_client() as client:
+            return run, await client.read_artifacts()
+
+    run, kept = asyncio.run(artifacts())
+    gc.collect()
+    by_key = {artifact.key: artifact for artifact in kept}
+    assert set(by_key) == {"diagram-progress", "diagram-summary"}
+    assert by_key["diagram-progress"].data == 100
+    assert by_key["diagram-progress"].description == "2/2 samples, 1 not ok (1 refused)"
+    assert by_key["diagram-summary"].data == markdown(found)
+    assert {str(artifact.flow_run_id) for artifact in kept} == {run}

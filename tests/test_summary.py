@@ -1,0 +1,124 @@
+"""What a run came to, summed up from real ledgers."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
+
+from tasks.records import Judgment, Outcome
+from tasks.summary import Catch, Summary, summarize
+
+
+def summary(store: Path, *rows: Judgment | Outcome, **changes: Any) -> Summary:
+    """What is made of a finished run with these rows."""
+    write_run(store, start(**changes), list(rows), end())
+    return summarize(store, RUN)
+
+
+def test_a_call_counts_by_its_last_attempt_and_every_attempt_is_a_call(tmp_path: Path) -> None:
+    found = summary(
+        tmp_path,
+        judgment("s1", verdict=None, status="unavailable", error="503"),
+        judgment("s1", attempt=2),
+        judgment("s2", verdict=None, status="unavailable", error="503"),
+        judgment("s2", verdict=None, status="invalid", attempt=2, error="no winner"),
+        judgment("s3", reused_from="earlier", tokens_in=0, tokens_out=0, tokens_cached=0, price=0.0),
+    ).judgments
+    assert found.statuses() == {"ok": 2, "invalid": 1}
+    assert [(failure.sample_id, failure.words) for failure in found.not_ok.values()] == [("s2", "no winner")]
+    assert (found.calls, found.reused, found.tokens_in, found.tokens_out) == (4, 1, 4000, 400)
+    assert found.price == pytest.approx(1.0)
+
+
+def test_the_price_is_unknown_as_soon_as_one_call_has_none(tmp_path: Path) -> None:
+    assert summary(tmp_path, judgment("s1"), judgment("s2", price=None), judgment("s3")).judgments.price is None
+
+
+@pytest.mark.parametrize(
+    ("rows", "all_ok"),
+    [
+        ([judgment("s1"), outcome("s1")], True),
+        ([outcome("s1", "----", None, status="forfeit"), outcome("s2", "----", None, status="no_reference")], True),
+        ([outcome("s1", "----", None, status="bad_picture")], False),
+        ([judgment("s1", verdict=None, status="refused"), outcome("s1", "-MMM")], False),
+    ],
+    ids=["ok", "forfeit and no reference", "bad picture", "refused"],
+)
+def test_all_is_ok_unless_a_judgment_is_not_or_a_human_picture_is_bad(
+    tmp_path: Path, rows: list[Judgment | Outcome], all_ok: bool
+) -> None:
+    assert summary(tmp_path, *rows).all_ok is all_ok
+
+
+def test_one_sample_of_each_kind_is_chosen_and_none_twice(tmp_path: Path) -> None:
+    rows = [
+        outcome("tie", "GGGG", "Tie"),
+        outcome("win", "MHMM", "Model"),
+        outcome("second win", "MMMM", "Model"),
+        outcome("late loss", "GHGH", "Human", tier="tier 2"),
+        outcome("loss", "HGHG", "Human"),
+        outcome("flip", "XGGG", "Tie"),
+        outcome("forfeit", "----", None, status="forfeit"),
+        outcome("incomplete", "-GGG", None, status="incomplete"),
+    ]
+    chosen = {telling.why: telling.outcome.sample_id for telling in summary(tmp_path, *rows).telling}
+    # The second win takes no place: it fits none that is still free.
+    assert chosen == {
+        "Won": "win",
+        "Lost in tier 1": "loss",
+        "Verdicts pull apart": "flip",
+        "Not complete": "forfeit",
+    }
+
+
+def test_a_chosen_sample_comes_with_the_reasons_for_its_verdicts(tmp_path: Path) -> None:
+    found = summary(
+        tmp_path,
+        judgment("s1", "faithfulness", "Human", vote=1, reasoning="outvoted"),
+        judgment("s1", "faithfulness", "Model", vote=2, reasoning="first of the majority"),
+        judgment("s1", "faithfulness", "Model", vote=3, reasoning="second of the majority"),
+        judgment("s1", "readability", "Human", reasoning="one order's"),
+        judgment("s2", "faithfulness", "Model", reasoning="another sample's"),
+        outcome("s1", "MGXG", "Model"),
+    )
+    assert found.telling[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
+
+
+def test_injected_defects_are_counted_by_kind_and_forfeits_are_no_matter_of_the_judge(tmp_path: Path) -> None:
+    rows = [
+        outcome("s1", injected="black", caught=True),
+        outcome("s2", injected="black", caught=False),
+        outcome("s3", injected="black", status="incomplete", caught=None),
+        outcome("s4", injected="copy", caught=True),
+        outcome("s5", "----", None, status="forfeit", injected="null", caught=None),
+        outcome("s6"),
+    ]
+    catches = summary(tmp_path, *rows).outcomes.catches()
+    assert catches == [Catch("black", known=3, caught=1, unjudged=1), Catch("copy", known=1, caught=1, unjudged=0)]
+    assert [catch.clean for catch in catches] == [False, True]
+
+
+def test_the_sentence_tells_score_coverage_and_what_is_not_ok(tmp_path: Path) -> None:
+    rows = [
+        *(judgment("s1", dimension) for dimension in DIMENSIONS),
+        judgment("s2", verdict=None, status="refused"),
+        outcome("s1", "MMMM"),
+        outcome("s2", "-GGG", None, status="incomplete"),
+    ]
+    assert summary(tmp_path, *rows).sentence == (
+        "alpha 100.0 (no interval below 8), 1/2 samples scored. Judgments: 4 ok, 1 refused. "
+        "Outcomes: 1 complete, 1 incomplete."
+    )
+
+
+def test_an_unfinished_run_is_summed_up_as_far_as_it_got(tmp_path: Path) -> None:
+    write_run(tmp_path, start(), [judgment("s1"), outcome("s1")], None)
+    found = summarize(tmp_path, RUN)
+    assert found.end is None
+    assert found.outcomes.statuses == {"complete": 1}
+
+
+def test_a_run_that_the_store_does_not_hold_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        summarize(tmp_path, RUN)

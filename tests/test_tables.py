@@ -1,0 +1,158 @@
+"""The score table as a person sees it, on a narrow terminal and in a file, and the lines beneath it."""
+
+import io
+from collections.abc import Sequence
+from pathlib import Path
+
+import pytest
+from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
+from rich.console import Console
+
+from tasks.records import Judgment, Outcome
+from tasks.scores import ScoreRow, score_rows
+from tasks.summary import summarize
+from tasks.tables import console, defect_lines, failure_lines, leaderboard, leaderboard_table
+
+EVERY_KIND = [
+    outcome("s1", "MHGB", "Model"),
+    outcome("s2", "XMHG", "Human"),
+    outcome("s3", "GGXB", "Tie"),
+    outcome("s4", "-GGG", None, status="incomplete"),
+    outcome("s5", "----", None, status="forfeit"),
+]
+
+
+def shown(rows: Sequence[ScoreRow], width: int, flow: str = "diagram") -> str:
+    """The table as it is printed into a file of this many columns."""
+    stream = io.StringIO()
+    Console(file=stream, width=width).print(leaderboard_table(rows, flow))
+    return stream.getvalue()
+
+
+def cells(text: str, name: str) -> list[str]:
+    """The cells of the printed line with this name."""
+    return next(line.split() for line in text.splitlines() if line.split()[:1] == [name])
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_nothing_is_cut_when_every_column_is_needed(width: int) -> None:
+    rows = score_rows(EVERY_KIND * 48)
+    text = shown(rows, width)
+    assert "…" not in text
+    assert max(map(len, text.splitlines())) <= width
+    for row in rows:
+        found = cells(text, row.dimension)
+        assert found[1] == f"{row.score:.1f}"
+        assert found[-1] == f"{row.scored}/240"
+
+
+def test_the_counts_are_those_of_the_rows(tmp_path: Path) -> None:
+    text = shown(score_rows(EVERY_KIND), 100)
+    #                                  score      interval            M    H    good bad mixed  forfeit scored
+    assert cells(text, "faithfulness") == ["faithfulness", "50.0", "none", "below", "8", *"10101", "1", "4/5"]
+    assert cells(text, "aesthetics") == ["aesthetics", "40.0", "none", "below", "8", *"00220", "1", "5/5"]
+    assert cells(text, "overall") == ["overall", "37.5", "none", "below", "8", *"111", "1", "4/5"]
+
+
+def test_kinds_of_verdict_that_nobody_got_have_no_column() -> None:
+    assert leaderboard(score_rows([outcome("s1")])).header == ["", "score", "95% interval", "Model", "Human", "scored"]
+
+
+def test_the_best_candidate_comes_first_and_one_without_a_score_last() -> None:
+    rows = score_rows(
+        [
+            outcome("s1", "----", None, status="no_reference", candidate="none"),
+            outcome("s1", "HHHH", "Human", candidate="worse"),
+            outcome("s1", "MMMM", "Model", candidate="better"),
+        ]
+    )
+    names = [line[0] for line in leaderboard(rows).lines if len(line) == 1]
+    assert names == ["better", "worse", "none"]
+
+
+def test_groups_of_samples_stay_out_of_the_leaderboard() -> None:
+    grid = leaderboard(score_rows([outcome("s1", category="bar", difficulty="easy")]))
+    assert len(grid.lines) == 1 + len(DIMENSIONS) + 1
+
+
+def test_names_can_neither_style_nor_command_the_terminal() -> None:
+    text = shown(score_rows([outcome("s1", candidate="[bold]a[/bold]\x1b]0;title\x07\x1b[2J")]), 100)
+    assert "[bold]a[/bold] ]0;title [2J" in text
+    assert "\x1b" not in text
+
+
+def test_a_long_name_is_broken_and_whole() -> None:
+    name = "target_diagram_critic_desc2_" * 4
+    text = shown(score_rows([outcome("s1", candidate=name)]), 80)
+    assert name in "".join(line.strip() for line in text.splitlines())
+
+
+@pytest.mark.parametrize(("flow", "told"), [("plot", True), ("diagram", False)])
+def test_what_must_be_known_to_read_the_scores_stands_beneath(flow: str, told: bool) -> None:
+    text = " ".join(shown(score_rows([outcome("s1")]), 80, flow).split())
+    assert "Human is 50 by definition" in text
+    assert ("Plot faithfulness cannot exceed 50" in text) is told
+
+
+def test_a_table_that_is_piped_has_no_colour_codes_and_is_not_squeezed(tmp_path: Path) -> None:
+    path = tmp_path / "table.txt"
+    with path.open("w", encoding="utf-8") as file:
+        console(file).print(leaderboard_table(score_rows(EVERY_KIND), "diagram"))
+    text = path.read_text(encoding="utf-8")
+    assert "\x1b" not in text
+    assert cells(text, "overall")
+
+
+def lines_of(store: Path, rows: Sequence[Judgment | Outcome]) -> tuple[list[str], list[str]]:
+    """What is said of the defects and of the failures of a run with these rows."""
+    candidates = tuple({row.candidate for row in rows})
+    write_run(store, start(candidates=candidates), list(rows), end())
+    found = summarize(store, RUN)
+    return defect_lines(found), failure_lines(found)
+
+
+def test_caught_defects_are_told_by_kind_and_clean_pairs_apart(tmp_path: Path) -> None:
+    rows = [
+        *(outcome(f"b{number}", injected="black", caught=number > 0) for number in range(3)),
+        outcome("n", injected="neon", caught=True),
+        outcome("u", "-GGG", None, status="incomplete", injected="neon"),
+        *(outcome(f"c{number}", injected="copy", caught=number > 0) for number in range(6)),
+    ]
+    defects, _ = lines_of(tmp_path, rows)
+    assert defects == [
+        "caught 3 of 5 injected defects, 1 not judged",
+        "  black 2/3",
+        "  neon 1/2",
+        "false preferences on clean pairs: 1 of 6",
+    ]
+
+
+def test_failures_are_counted_and_the_first_are_named(tmp_path: Path) -> None:
+    rows = [
+        judgment("ok"),
+        *(judgment(f"s{number}", "readability", None, status="invalid", error="no\nwinner") for number in range(7)),
+        outcome("s0", "MM-M", None, status="incomplete", path="readability missing"),
+        outcome("f", "----", None, status="forfeit", problem="key `x` is null"),
+    ]
+    _, failures = lines_of(tmp_path, rows)
+    assert failures == [
+        "judgments: 7 invalid, 1 ok",
+        *(f"  s{number}, readability: invalid: no winner" for number in range(5)),
+        "  and 2 more",
+        "outcomes: 1 forfeit, 1 incomplete",
+        "  s0: incomplete: readability missing",
+        "  f: forfeit: key `x` is null",
+    ]
+
+
+def test_a_failure_names_the_candidate_where_there_are_several(tmp_path: Path) -> None:
+    rows = [
+        outcome("s1", candidate="a"),
+        outcome("s1", "----", None, candidate="b", status="bad_picture", problem="cut short"),
+    ]
+    _, failures = lines_of(tmp_path, rows)
+    assert failures[-1] == "  s1 of b: bad picture: cut short"
+
+
+def test_a_run_without_defects_or_failures_has_no_such_lines(tmp_path: Path) -> None:
+    assert lines_of(tmp_path, [judgment("s1"), outcome("s1")]) == ([], [])

@@ -1,0 +1,277 @@
+"""The real client against a judge on loopback that misbehaves on purpose."""
+
+import asyncio
+import time
+
+import pytest
+from loopback_judge import LoopbackJudge
+from loopback_replies import (
+    Reply,
+    allowed_reply,
+    cut_off,
+    drop,
+    error,
+    hang,
+    refusal,
+    retry_after,
+    text,
+    verdict,
+)
+from loopback_replies import (
+    Request as Seen,
+)
+
+from tasks import request as asking
+from tasks.parameters import Judge
+from tasks.vlm import Image, JudgeStopped, Request, Vlm, find_key, listed_keys
+from tasks.vlm import Reply as Answer
+
+QUESTION = Request(
+    "Compare.",
+    ("Human:", Image("data:image/png;base64,AAAA"), "Reply as JSON."),
+    "diagram_faithfulness",
+    {"type": "object", "properties": {"winner": {"type": "string", "enum": ["Model"]}}, "required": ["winner"]},
+)
+
+
+def judge(loopback: LoopbackJudge, **changes: object) -> Judge:
+    return Judge(model="gpt-test", base_url=loopback.base_url, **changes)  # pyright: ignore
+
+
+async def ask_all(settings: Judge, questions: list[Request]) -> list[Answer]:
+    vlm = Vlm(settings)
+    try:
+        return await asyncio.gather(*(vlm.ask(question) for question in questions))
+    finally:
+        await vlm.close()
+
+
+def ask(settings: Judge, question: Request = QUESTION) -> Answer:
+    return asyncio.run(ask_all(settings, [question]))[0]
+
+
+def test_the_request_carries_prompt_pictures_schema_and_settings(loopback: LoopbackJudge) -> None:
+    ask(judge(loopback, temperature=0.5, max_output_tokens=500, detail="high"))
+    body = loopback.requests[0].body
+    assert body["messages"][0] == {"role": "system", "content": "Compare."}
+    assert body["messages"][1]["content"] == [
+        {"type": "text", "text": "Human:"},
+        {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA", "detail": "high"}},
+        {"type": "text", "text": "Reply as JSON."},
+    ]
+    assert (body["model"], body["temperature"], body["max_completion_tokens"]) == ("gpt-test", 0.5, 500)
+    schema = body["response_format"]["json_schema"]
+    assert schema == {"name": "diagram_faithfulness", "strict": True, "schema": QUESTION.schema}
+
+
+def test_a_reply_carries_model_tokens_and_finish_reason(loopback: LoopbackJudge) -> None:
+    reply = ask(judge(loopback))
+    assert (reply.status, reply.finish_reason, reply.rung) == ("ok", "stop", "json_schema")
+    assert reply.model == "loopback-judge-2026-01-01" and reply.tokens_in > 0 and reply.tokens_out > 0
+
+
+@pytest.mark.parametrize(
+    ("answer", "status", "words"),
+    [
+        (refusal("I will not"), "refused", "I will not"),
+        (text("", finish_reason="content_filter"), "refused", "filtered"),
+        (cut_off(), "truncated", "token limit"),
+        (error(400, "maximum context length is 8192 tokens, response_format aside"), "rejected", "8192"),
+        (error(413, "request too large"), "rejected", "too large"),
+        (error(422, "bad picture"), "rejected", "bad picture"),
+    ],
+)
+def test_what_no_retry_can_save_is_asked_once(loopback: LoopbackJudge, answer: Reply, status: str, words: str) -> None:
+    loopback.queue(answer)
+    reply = ask(judge(loopback))
+    assert (reply.status, loopback.count) == (status, 1)
+    assert words in reply.error
+
+
+@pytest.mark.parametrize("first", [error(500, "boom"), retry_after(0.2), drop(), Reply("<html>", status=502)])
+def test_the_client_saves_what_passes(loopback: LoopbackJudge, first: Reply) -> None:
+    loopback.queue(first)
+    reply = ask(judge(loopback))
+    assert (reply.status, reply.http_retries, loopback.count) == ("ok", 1, 2)
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"), [(error(503, "overloaded"), "503: overloaded"), (drop(), "lost"), (hang(), "no reply within")]
+)
+def test_what_stays_away_is_unavailable(loopback: LoopbackJudge, answer: Reply, words: str) -> None:
+    loopback.answer = lambda _: answer
+    reply = ask(judge(loopback, timeout_seconds=0.3))
+    assert reply.status == "unavailable" and words in reply.error
+
+
+def test_a_long_retry_after_is_not_waited_for_in_the_call_but_remembered(loopback: LoopbackJudge) -> None:
+    loopback.queue(retry_after(300))
+
+    async def scene() -> tuple[Answer, float]:
+        vlm = Vlm(judge(loopback))
+        reply = await vlm.ask(QUESTION)
+        pause = vlm.pause
+        await vlm.close()
+        return reply, pause
+
+    reply, pause = asyncio.run(scene())
+    assert reply.status == "unavailable" and loopback.count == 1
+    assert 290 < pause <= 300
+
+
+@pytest.mark.parametrize(
+    ("refused", "rung"),
+    [(["json_schema"], "json_object"), (["json_schema", "json_object"], "plain")],
+)
+def test_a_refused_reply_format_moves_down_for_the_rest_of_the_run(
+    loopback: LoopbackJudge, refused: list[str], rung: str
+) -> None:
+    def answer(seen: Seen) -> Reply:
+        kind = (seen.body.get("response_format") or {}).get("type")
+        return error(400, f"response_format {kind} is not supported") if kind in refused else verdict("Model")
+
+    loopback.answer = answer
+    replies = asyncio.run(ask_all(judge(loopback, concurrency=1), [QUESTION] * 3))
+    assert [(reply.status, reply.rung) for reply in replies] == [("ok", rung)] * 3
+    assert loopback.count == len(refused) + 3
+
+
+@pytest.mark.parametrize("name", ["temperature", "detail", "max_completion_tokens"])
+def test_a_refused_parameter_is_left_out_for_the_rest_of_the_run(loopback: LoopbackJudge, name: str) -> None:
+    def answer(seen: Seen) -> Reply:
+        present = name in seen.line or name in str(seen.body)
+        return error(400, f"Unsupported parameter: '{name}'", param=name) if present else verdict("Model")
+
+    loopback.answer = answer
+    replies = asyncio.run(ask_all(judge(loopback, concurrency=8), [QUESTION] * 8))
+    assert {reply.status for reply in replies} == {"ok"}
+    assert loopback.count <= 16
+    if name == "max_completion_tokens":
+        assert loopback.requests[-1].body["max_tokens"] == 10_000
+
+
+def test_a_format_refusal_for_all_calls_in_flight_moves_down_one_rung_only(loopback: LoopbackJudge) -> None:
+    def answer(seen: Seen) -> Reply:
+        kind = (seen.body.get("response_format") or {}).get("type")
+        return error(400, "json_schema is not supported") if kind == "json_schema" else verdict("Model")
+
+    loopback.answer = answer
+    replies = asyncio.run(ask_all(judge(loopback, concurrency=16), [QUESTION] * 16))
+    assert {reply.rung for reply in replies} == {"json_object"}
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (error(401, "Incorrect API key provided: sk-secret-1"), "Incorrect API key provided: [key]"),
+        (error(402, "no credit"), "no credit"),
+        (error(403, "not your model"), "not your model"),
+        (error(404, "The model gpt-test does not exist"), "does not exist"),
+        (error(429, "You exceeded your current quota", code="insufficient_quota"), "quota"),
+        (Reply("", status=302, headers={"location": "http://127.0.0.1:9/elsewhere"}), "302"),
+    ],
+)
+def test_what_no_call_survives_stops_the_run_without_telling_the_key(
+    loopback: LoopbackJudge, answer: Reply, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TEST_KEY", "sk-secret-1")
+    loopback.answer = lambda _: answer
+    with pytest.raises(JudgeStopped) as stopped:
+        ask(judge(loopback, api_key_env="TEST_KEY"))
+    assert words in str(stopped.value) and loopback.base_url in str(stopped.value)
+    assert "sk-secret-1" not in str(stopped.value)
+    assert loopback.requests[0].headers["authorization"] == "Bearer sk-secret-1"
+
+
+def probe(settings: Judge) -> Answer:
+    async def scene() -> Answer:
+        vlm = Vlm(settings)
+        try:
+            return await vlm.probe(asking.probe_request())
+        finally:
+            await vlm.close()
+
+    return asyncio.run(scene())
+
+
+def test_the_probe_finds_a_ready_judge(loopback: LoopbackJudge) -> None:
+    assert probe(judge(loopback)).text == '{"ready": true}'
+
+
+def test_the_probe_stops_at_a_refused_question(loopback: LoopbackJudge) -> None:
+    loopback.answer = lambda _: error(400, "this model takes no pictures")
+    with pytest.raises(JudgeStopped, match="takes no pictures"):
+        probe(judge(loopback))
+
+
+def test_the_probe_stops_where_nobody_listens() -> None:
+    with LoopbackJudge() as gone:
+        settings = judge(gone)
+    with pytest.raises(JudgeStopped, match="cannot be reached"):
+        probe(settings)
+
+
+def test_the_probe_lets_a_busy_judge_pass(loopback: LoopbackJudge) -> None:
+    loopback.answer = lambda _: error(503, "warming up")
+    assert probe(judge(loopback)).status == "unavailable"
+
+
+def test_no_more_calls_are_in_flight_than_allowed(loopback: LoopbackJudge) -> None:
+    async def slow(seen: Seen) -> Reply:
+        await asyncio.sleep(0.02)
+        return allowed_reply()(seen)
+
+    loopback.answer = slow
+    asyncio.run(ask_all(judge(loopback, concurrency=5), [QUESTION] * 25))
+    assert loopback.peak == 5
+
+
+def test_replies_are_measured_in_seconds(loopback: LoopbackJudge) -> None:
+    started = time.monotonic()
+    reply = ask(judge(loopback))
+    assert 0 < reply.seconds <= time.monotonic() - started
+
+
+@pytest.mark.parametrize(
+    ("base_url", "named", "endpoints", "key"),
+    [
+        ("embedded", "", "", ""),
+        ("http://127.0.0.1:8000/v1", "", "", ""),
+        ("http://127.0.0.1:8000/v1", "MY_KEY", "", "mine"),
+        ("https://api.openai.com/v1", "", "", "openai"),
+        ("https://judge.example/v1", "", "judge.example=MY_KEY", "mine"),
+        ("https://judge.example/v1", "MY_KEY", "other.example=X, judge.example=MY_KEY", "mine"),
+        ("http://vllm.example/v1", "", "", ""),
+    ],
+)
+def test_a_key_is_found_for_a_host_it_is_listed_for(
+    base_url: str, named: str, endpoints: str, key: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("MY_KEY", "mine")
+    monkeypatch.setenv("OPENAI_API_KEY", "openai")
+    monkeypatch.setenv("JURY_ENDPOINTS", endpoints)
+    model = "pixel-baseline" if base_url == "embedded" else "m"
+    assert find_key(Judge(model=model, base_url=base_url, api_key_env=named)) == key  # pyright: ignore
+
+
+@pytest.mark.parametrize(
+    ("base_url", "named", "endpoints", "words"),
+    [
+        ("https://evil.example/v1", "OPENAI_API_KEY", "", "may not go to evil.example"),
+        ("https://api.openai.com/v1", "AWS_SECRET_ACCESS_KEY", "", "may not go to api.openai.com: listed for it"),
+        ("https://api.openai.com.evil.example/v1", "OPENAI_API_KEY", "", "may not go to"),
+        ("https://judge.example/v1", "", "judge.example=A,judge.example=B", "set api_key_env to one of A, B"),
+        ("https://judge.example/v1", "", "judge.example", "must read host=KEY_NAME"),
+    ],
+)
+def test_a_key_goes_nowhere_else(
+    base_url: str, named: str, endpoints: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURY_ENDPOINTS", endpoints)
+    monkeypatch.setenv("OPENAI_API_KEY", "openai")
+    with pytest.raises(JudgeStopped, match=words):
+        find_key(Judge(model="m", base_url=base_url, api_key_env=named))  # pyright: ignore
+
+
+def test_the_list_of_endpoints_is_read_case_insensitively_by_host() -> None:
+    assert listed_keys("Judge.Example=MY_KEY")["judge.example"] == {"MY_KEY"}

@@ -1,0 +1,69 @@
+"""Phrases: strangers' texts on one line, counts, scores with their intervals, and judges without their secrets."""
+
+import pytest
+from factories import outcome
+
+from tasks.scores import OVERALL, ScoreRow, score_rows
+from tasks.wording import bounded, counted, judge_words, one_line, score_notes, score_with_interval
+
+
+def overall(*scores: str) -> ScoreRow:
+    """The overall row of samples with these outcomes."""
+    rows = score_rows(outcome(f"s{number}", overall=score or None) for number, score in enumerate(scores))
+    return next(row for row in rows if row.dimension == OVERALL)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [
+        ("plain words", "plain words"),
+        ("two\nlines\r\nand\ttabs", "two lines and tabs"),
+        ("\x1b[31mred\x1b[0m", "[31mred [0m"),
+        ("name\u202egpj.exe", "name gpj.exe"),
+        ("zero\u200bwidth", "zero width"),
+        ("größer 图表", "größer 图表"),
+        ("a" * 30, "a" * 19 + "…"),
+        ("ab" + " " * 500 + "cd", "ab…"),
+        ("", ""),
+    ],
+)
+def test_a_strangers_text_becomes_one_printable_line_of_bounded_length(text: str, line: str) -> None:
+    assert one_line(text, 20) == line
+
+
+def test_counts_are_told_largest_first_and_zeros_not_at_all() -> None:
+    assert counted({"invalid": 2, "ok": 1093, "no_reference": 2, "refused": 0}) == "1,093 ok, 2 invalid, 2 no reference"
+    assert counted({}) == "none"
+
+
+def test_a_score_is_told_with_its_interval_or_the_reason_why_there_is_none() -> None:
+    assert score_with_interval(overall(*["Model"] * 5, "Human")) == "83.3 (no interval below 8)"
+    assert score_with_interval(overall("")) == "nothing scored"
+    row = overall(*["Model"] * 20, *["Human"] * 20)
+    assert score_with_interval(row) == f"50.0 [{row.ci_low:.1f}, {row.ci_high:.1f}]"
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "words"),
+    [
+        ("embedded", "gpt-x (embedded)"),
+        ("https://api.example/v1", "gpt-x at api.example"),
+        ("http://127.0.0.1:8000/v1", "gpt-x at 127.0.0.1:8000"),
+        ("http://[::1]:8000/v1", "gpt-x at [::1]:8000"),
+        ("https://user:secret@api.example/secret/v1?key=secret", "gpt-x at api.example"),
+    ],
+)
+def test_a_judge_is_named_by_model_and_host_alone(endpoint: str, words: str) -> None:
+    assert judge_words("gpt-x", endpoint) == words
+
+
+def test_the_ceiling_of_plot_faithfulness_is_told_wherever_it_is_among_the_rows() -> None:
+    rows = score_rows([outcome("s1")])
+    assert "cannot exceed 50" in " ".join(score_notes("plot", rows))
+    assert "cannot exceed 50" not in " ".join(score_notes("diagram", rows))
+    assert "cannot exceed 50" not in " ".join(score_notes("plot", [overall("Model")]))
+
+
+def test_a_shortened_list_says_how_many_are_left_out() -> None:
+    assert bounded(["a", "b"], 1500) == ["a", "b", "and 1,498 more"]
+    assert bounded(["a", "b"], 2) == ["a", "b"]

@@ -1,0 +1,56 @@
+"""Datasets written to disk for tests: a PaperBananaBench folder, and what a generator made of it."""
+
+import base64
+import io
+import json
+from collections.abc import Sequence
+from pathlib import Path
+
+from PIL import Image
+
+
+def png(shade: int) -> bytes:
+    """A small grey picture; different shades are different bytes."""
+    buffer = io.BytesIO()
+    Image.new("L", (4, 4), shade).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def inline(shade: int) -> str:
+    """The same picture as a result file holds it."""
+    return base64.b64encode(png(shade)).decode()
+
+
+def record(number: int, **changes: object) -> dict[str, object]:
+    """One sample of the benchmark, whose Human picture has the shade of its number."""
+    return {
+        "id": f"test_{number}",
+        "content": f"method {number}",
+        "visual_intent": f"caption {number}",
+        "path_to_gt_image": f"images/{number}.png",
+        "category": ("agent", "vision")[number % 2],
+        "difficulty": ("easy", "hard")[number // 2 % 2],
+    } | changes
+
+
+def result(number: int, **changes: object) -> dict[str, object]:
+    """The same sample as a generator leaves it, with one picture, which it names."""
+    key = "target_diagram_critic_desc0_base64_jpg"
+    return record(number) | {"eval_image_field": key, key: inline(100 + number)} | changes
+
+
+def write_json(path: Path, value: object) -> Path:
+    """A JSON file; folders on the way are made."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(value, indent=1), encoding="utf-8")
+    return path
+
+
+def write_benchmark(root: Path, records: Sequence[object], flow: str = "diagram", split: str = "test") -> Path:
+    """A PaperBananaBench folder with these records, and Human pictures 0 to 9."""
+    write_json(root / flow / f"{split}.json", records)
+    images = root / flow / "images"
+    images.mkdir(exist_ok=True)
+    for number in range(10):
+        (images / f"{number}.png").write_bytes(png(number))
+    return root
