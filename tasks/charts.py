@@ -3,6 +3,7 @@
 Owns its look; the numbers are those of the score rows.
 """
 
+import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from io import BytesIO
@@ -12,7 +13,7 @@ from PIL import Image
 
 from tasks.scores import ScoreRow
 from tasks.summary import ranking
-from tasks.wording import score_notes, score_with_interval
+from tasks.wording import one_line, score_notes, score_with_interval
 
 if TYPE_CHECKING:
     import altair as alt
@@ -22,6 +23,7 @@ MOST_CANDIDATES = 6
 WIDTH, BAR_HEIGHT = 420, 26
 """Pixels; with the labels on both sides the chart fills the column in which the Prefect UI shows Markdown."""
 SCALE = 2.0
+LONGEST_NAME = 60
 NARROWEST_LABELLED = 0.04
 """Share of a bar that has room for its number."""
 
@@ -35,7 +37,13 @@ LOOK: dict[str, object] = {
     "view": {"stroke": None},
     "title": {"anchor": "start", "fontSize": 15, "subtitleFontSize": 12, "subtitlePadding": 4, "offset": 8},
     "axis": {"labelFontSize": 13, "domain": False, "ticks": False},
-    "header": {"labelFontSize": 13, "labelFontWeight": "bold"},
+    "header": {
+        "labelFontSize": 13,
+        "labelFontWeight": "bold",
+        "labelOrient": "top",
+        "labelAnchor": "start",
+        "labelPadding": 2,
+    },
     "legend": {"labelFontSize": 13, "orient": "top", "symbolType": "square", "symbolStrokeColor": RULE},
     "text": {"fontSize": 12},
     "facet": {"spacing": 12},
@@ -79,11 +87,13 @@ def verdict_chart(rows: Sequence[ScoreRow], flow: str) -> bytes:
     best = [row.candidate for row in ranking(rows)[:MOST_CANDIDATES]]
     drawn = [row for row in rows if row.grouping == "all" and row.candidate in best]
     parts = [part for part in PARTS if any(map(part.of, drawn))]
-    values = [segment for row in drawn for segment in _segments(row, parts)]
+    values = [{"place": best.index(row.candidate), **segment} for row in drawn for segment in _segments(row, parts)]
     dimensions = list(dict.fromkeys(row.dimension for row in drawn))
-    header = alt.Header(title=None, labelOrient="top", labelAnchor="start", labelLimit=WIDTH, labelPadding=2)
+    # Names stand in the labels alone: shortened ones may be equal, and those of any length would take ages to draw.
+    names = json.dumps([one_line(candidate, LONGEST_NAME) for candidate in best])
+    header = alt.Header(title=None, labelExpr=f"{names}[datum.value]", labelLimit=WIDTH)
     bars = alt.LayerChart(layer=_layers(parts, dimensions), width=WIDTH, height=BAR_HEIGHT * len(dimensions))
-    rows_of_bars = alt.Row("candidate:N", sort=best, header=header)
+    rows_of_bars = alt.Row("place:O", header=header)
     title = alt.TitleParams(TITLE, subtitle=score_notes(flow, drawn))
     chart = bars.facet(row=rows_of_bars, data=alt.Data(values=values)).properties(title=title, config=LOOK)
     drawing = BytesIO()
@@ -107,7 +117,6 @@ def _segments(row: ScoreRow, parts: Sequence[Part]) -> Iterator[dict[str, str | 
         count = part.of(row)
         end = start + count / row.n
         yield {
-            "candidate": row.candidate,
             "dimension": row.dimension,
             "part": part.name,
             "ink": part.ink,

@@ -69,7 +69,8 @@ class Progress:
         if self._bar:
             self._bar.update(self._bar.task_ids[0], completed=self._done, not_ok=self._not_ok())
         elif int(LINES * self._share()) > int(LINES * before):
-            print(f"{self._flow} {self._words()}", file=self._stream, flush=True)
+            with suppress(OSError):
+                print(f"{self._flow} {self._words()}", file=self._stream, flush=True)
 
     def _share(self) -> float:
         return self._done / self._samples if self._samples else 0.0

@@ -14,12 +14,11 @@ from PIL import Image
 
 from tasks.charts import verdict_chart
 from tasks.markup import QUOTE, bullets, picture, plain, table
-from tasks.parameters import EMBEDDED
 from tasks.records import DimensionOutcome, PictureNote
 from tasks.scores import OVERALL
 from tasks.summary import Summary, Telling, overall_words, ranking
 from tasks.tables import defect_lines, failure_lines, leaderboard
-from tasks.wording import PIXELS, bounded, coverage_words, judge_words, score_notes, score_with_interval
+from tasks.wording import bounded, coverage_words, judge_words, score_notes, score_with_interval
 
 MOST_LINES = 20
 """Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
@@ -79,7 +78,7 @@ def _scores(summary: Summary) -> list[str]:
         return []
     grid = leaderboard(rows)
     lines = [[plain(name, NAME) if cells else f"**{plain(name, NAME)}**", *cells] for name, *cells in grid.lines]
-    notes = score_notes(summary.start.flow, rows) + [PIXELS] * (summary.start.endpoint == EMBEDDED)
+    notes = score_notes(summary.start.flow, rows, summary.start.endpoint)
     chart = picture("Samples by verdict", "png", verdict_chart(rows, summary.start.flow))
     header = [name.replace("-\n", "") for name in grid.header]
     return ["## Scores", table(header, lines), bullets(notes), chart]

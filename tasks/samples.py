@@ -7,11 +7,11 @@ Owns the files of such a dataset, its labels, and whether a judge caught what wa
 import base64
 import io
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple
+from uuid import uuid4
 
 from PIL import Image
 
@@ -22,7 +22,7 @@ DRAWN = "samples"
 LABELS = "labels.json"
 WINNERS = ("Model", "Human")
 
-_UNREADABLE_BY_PIXELS = {"diagram": "reversed", "plot": "mislabeled"}
+_OWN_KIND = {"diagram": "reversed", "plot": "mislabeled"}
 _MIX = (
     *("copy", "black", "other", "pixelated", "overload", "restyled", "margin", "neon", "low_contrast", "tiny_text"),
     *("garbled", "human_pixelated", "null", "missing", "copy", "human_overload", "human_black", "other"),
@@ -114,7 +114,7 @@ def caught(kind: str, flow: str, verdicts: Mapping[str, str | None]) -> bool | N
 def _pair(flow: str, seed: int, number: int) -> Pair:
     random = Random(f"{flow} {seed} {number}")
     figure = NEW_FIGURE[flow](random)
-    mix = (*_MIX, _UNREADABLE_BY_PIXELS[flow])
+    mix = (*_MIX, _OWN_KIND[flow])
     kind = mix[number % len(mix)]
     good = figure.draw()
     bad = good if kind in FORFEIT else spoilt(kind.removeprefix(IN_HUMAN), figure, random)
@@ -157,6 +157,6 @@ def _write_json(path: Path, value: object) -> None:
 
 def _write(path: Path, data: bytes) -> None:
     # Renamed into place, because another run may be reading the same samples.
-    draft = path.with_name(f".{path.name}.{os.getpid()}")
+    draft = path.with_name(f".{path.name}.{uuid4().hex}")
     draft.write_bytes(data)
     draft.replace(path)

@@ -69,7 +69,7 @@ def _cells(row: ScoreRow, counts: Sequence[_Count]) -> list[str]:
     return [score_words(row), interval_words(row), *numbers, coverage_words(row)]
 
 
-def leaderboard_table(rows: Sequence[ScoreRow], flow: str) -> "Table":
+def leaderboard_table(rows: Sequence[ScoreRow], flow: str, endpoint: str = "") -> "Table":
     """The leaderboard for a terminal of 80 columns or more, with what must be known to read it beneath.
 
     Only candidates' names are ever broken into lines; nothing is cut.
@@ -82,7 +82,7 @@ def leaderboard_table(rows: Sequence[ScoreRow], flow: str) -> "Table":
     names, *others = _widths(grid)
     gap = 1 if sum([names, *others]) + 2 * len(others) <= NARROWEST else 0
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0))
-    table.caption, table.caption_justify, table.caption_style = "\n".join(score_notes(flow, rows)), "left", ""
+    table.caption, table.caption_justify, table.caption_style = "\n".join(score_notes(flow, rows, endpoint)), "left", ""
     table.add_column("", overflow="fold", min_width=names, max_width=LONGEST_NAME)
     for header in grid.header[1:]:
         table.add_column(header, justify="right", vertical="bottom", no_wrap=True)
@@ -99,11 +99,14 @@ def _widths(grid: Grid) -> list[int]:
 
 
 def console(stream: IO[str] | None = None) -> "Console":
-    """A console for tables: as wide as the terminal, and `PIPED_WIDTH` columns without colours where there is none."""
+    """A console for tables on `stream` or standard output; texts are printed as they are.
+
+    As wide as the terminal, and where there is none `PIPED_WIDTH` columns without colours.
+    """
     from rich.console import Console
 
-    stream = stream or sys.stdout
-    return Console(file=stream, width=None if stream.isatty() else PIPED_WIDTH, highlight=False)
+    target = sys.stdout if stream is None else stream
+    return Console(file=target, width=None if target.isatty() else PIPED_WIDTH, markup=False, highlight=False)
 
 
 def defect_lines(summary: Summary) -> list[str]:

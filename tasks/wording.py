@@ -66,10 +66,10 @@ def judge_words(model: str, endpoint: str) -> str:
     return f"{model} at {host}:{parts.port}" if parts.port else f"{model} at {host}"
 
 
-def score_notes(flow: str, rows: Iterable[ScoreRow]) -> list[str]:
-    """What must be known to read these scores."""
+def score_notes(flow: str, rows: Iterable[ScoreRow], endpoint: str = "") -> list[str]:
+    """What must be known to read these scores of a run; `endpoint` is its judge's address."""
     ceiling = flow == "plot" and any(row.dimension == "faithfulness" for row in rows)
-    return [HUMAN_IS_50, PLOT_CEILING] if ceiling else [HUMAN_IS_50]
+    return [HUMAN_IS_50, *[PLOT_CEILING] * ceiling, *[PIXELS] * (endpoint == EMBEDDED)]
 
 
 def bounded(first: Sequence[str], total: int) -> list[str]:

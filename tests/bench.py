@@ -143,8 +143,7 @@ async def ours(root: Path, base_url: str, store: str) -> None:
     judge = Judge(model="bench", base_url=base_url, concurrency=IN_FLIGHT)  # pyright: ignore
     parameters = PairwiseParameters(dataset=str(root), images=str(root / "model"), store=store, judge=judge)  # pyright: ignore
     state = await diagram(parameters, return_state=True)
-    result = await state.result()
-    if not result["all_ok"]:
+    if "incomplete" in str(state.message) or not state.is_completed():
         raise SystemExit(f"not every call was ok: {state.message}")
 
 

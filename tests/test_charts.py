@@ -64,4 +64,7 @@ def test_the_ground_is_white_and_the_picture_small() -> None:
 
 
 def test_a_name_is_drawn_whatever_is_in_it() -> None:
-    assert drawn(outcome("s", candidate="a'b\"\\n<svg>{{x}} datum.y | 图"), outcome("s", candidate="")).width > 900
+    names = ["a'b\"\\n<svg>{{x}} datum.y | 图", "", "long" * 10_000, "long" * 10_001]
+    one, all_of_them = drawn(outcome("s")), drawn(*(outcome("s", candidate=name) for name in names))
+    assert all_of_them.width == one.width
+    assert all_of_them.height > 3 * (one.height - 200)

@@ -64,7 +64,8 @@ def jury(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tu
     """Run the command on a store of the test's own; returns exit code, standard output and standard error."""
 
     def run(*arguments: str) -> tuple[int, str, str]:
-        code = main([*arguments, "--store", str(tmp_path / "store")])
+        own = [] if "--store" in arguments else ["--store", str(tmp_path / "store")]
+        code = main([*arguments, *own])
         out, err = capsys.readouterr()
         return code, out, err
 
@@ -253,15 +254,16 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, prefect_server: str, 
         assert judge.count - before == 40 - kept + 1
     with LoopbackJudge(by_picture) as judge:
         undisturbed = [*given, *judged_by(judge), "--store", str(tmp_path / "other")]
-        assert main(["run", "diagram", *undisturbed]) == 0
+        assert jury("run", "diagram", *undisturbed)[0] == 0
     for question in (
         "SELECT sample_id, dimension, verdict, score FROM verdicts ORDER BY ALL",
         "SELECT dimension, n, scored, model_wins, human_wins, both_good, score, ci_low, ci_high FROM leaderboard "
         "ORDER BY dimension",
     ):
         assert ask(question) == rows_of(tmp_path / "other", question)
+    assert jury("sync")[0] == 0
     failures = ask("SELECT * FROM failures")
-    assert len(failures) >= 1 and ledger.parent.name in json.dumps(failures)
+    assert failures and ledger.parent.name in json.dumps(failures)
 
 
 def wait_until(true: Callable[[], bool]) -> None:

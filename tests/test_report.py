@@ -5,14 +5,17 @@ import base64
 import gc
 import io
 import re
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 from PIL import Image
-from test_markup import HOSTILE, tokens
+from strangers import HOSTILE, tokens
 
 from tasks.progress import Progress
 from tasks.records import Judgment, Outcome
@@ -107,7 +110,7 @@ def test_a_run_without_them_has_no_empty_sections(tmp_path: Path) -> None:
 
 
 def test_a_run_without_a_single_outcome_can_be_told(tmp_path: Path) -> None:
-    write_run(tmp_path, start(), [], None)
+    write_run(tmp_path, start(), [judgment("s1")], None)
     text = markdown(summarize(tmp_path, RUN))
     assert "unfinished" in text
     assert "## Scores" not in text
@@ -182,10 +185,19 @@ def test_the_artifact_stays_below_a_megabyte(tmp_path: Path) -> None:
     assert max(map(len, thumbnails)) <= THUMBNAIL_BYTES
 
 
+def test_what_shows_a_run_is_loaded_only_when_it_is_shown() -> None:
+    slow = {"altair", "vl_convert", "rich", "prefect", "duckdb", "openai"}
+    code = f"import sys, tasks.report, tasks.progress; print(sorted({slow} & set(sys.modules)))"
+    result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert result.stdout == "[]\n"
+
+
+@pytest.mark.usefixtures("prefect_server")
 # Prefect leaves a connection of its own to the garbage collector.
 @pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
-def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path, prefect_server: None) -> None:
+def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> None:
     from prefect import flow, get_client
+    from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId
     from prefect.client.schemas.objects import Artifact
     from prefect.context import FlowRunContext
 
@@ -203,16 +215,15 @@ def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path, prefe
         context = FlowRunContext.get()
         return str(context.flow_run.id) if context and context.flow_run else ""
 
-    async def artifacts() -> tuple[str, list[Artifact]]:
+    async def artifacts() -> list[Artifact]:
         run = await evaluation()
         async with get_client() as client:
-            return run, await client.read_artifacts()
+            return await client.read_artifacts(flow_run_filter=FlowRunFilter(id=FlowRunFilterId(any_=[UUID(run)])))
 
-    run, kept = asyncio.run(artifacts())
+    kept = asyncio.run(artifacts())
     gc.collect()
     by_key = {artifact.key: artifact for artifact in kept}
     assert set(by_key) == {"diagram-progress", "diagram-summary"}
     assert by_key["diagram-progress"].data == 100
     assert by_key["diagram-progress"].description == "2/2 samples, 1 not ok (1 refused)"
     assert by_key["diagram-summary"].data == markdown(found)
-    assert {str(artifact.flow_run_id) for artifact in kept} == {run}

@@ -108,8 +108,8 @@ def test_only_a_copy_shows_the_same_picture_twice(drawn: Path, flow: str) -> Non
         if labels[row["id"]] in FORFEIT:
             continue
         apart = difference(human(drawn, flow, row), model(row))
-        # JPEG changes no pixel of a copy that much; a letter or the tip of an arrow elsewhere does.
-        assert (apart < 40) == (labels[row["id"]] == "copy"), (labels[row["id"]], apart)
+        # JPEG changes no pixel of a copy by more than 13.
+        assert (apart < 15) == (labels[row["id"]] == "copy"), (labels[row["id"]], apart)
 
 
 @pytest.mark.parametrize("flow", FLOWS)

@@ -64,6 +64,11 @@ def test_the_ceiling_of_plot_faithfulness_is_told_wherever_it_is_among_the_rows(
     assert "cannot exceed 50" not in " ".join(score_notes("plot", [overall("Model")]))
 
 
+def test_scores_of_the_embedded_judge_are_said_to_come_from_no_model() -> None:
+    assert "no model" in " ".join(score_notes("diagram", [overall("Model")], "embedded"))
+    assert "no model" not in " ".join(score_notes("diagram", [overall("Model")], "https://judge.example"))
+
+
 def test_a_shortened_list_says_how_many_are_left_out() -> None:
     assert bounded(["a", "b"], 1500) == ["a", "b", "and 1,498 more"]
     assert bounded(["a", "b"], 2) == ["a", "b"]
