@@ -14,6 +14,7 @@ from pathlib import Path
 
 from flows.commands.options import add_options, parse_options
 from tasks.parameters import PairwiseParameters, Probe
+from tasks.records import HistoryLocked
 
 FLOWS = ("diagram", "plot")
 STORE = PairwiseParameters().store
@@ -30,7 +31,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     atexit.register(_hush)
     try:
         return found.command(found)
-    except ValueError as error:
+    except (ValueError, HistoryLocked) as error:
         print(f"jury: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:

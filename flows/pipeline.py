@@ -6,6 +6,7 @@ memory at once; how each step works stands in `tasks`.
 """
 
 import asyncio
+import gc
 import math
 import time
 from contextvars import ContextVar
@@ -29,12 +30,12 @@ from tasks.load import Dataset, load_dataset
 from tasks.parameters import PairwiseParameters
 from tasks.progress import Progress
 from tasks.protocol import answered_protocol, picture_policy, protocol_key, run_start
-from tasks.records import InvalidReply, JudgeUnavailable, Outcome, RunEnd, Sample
-from tasks.report import publish
+from tasks.records import HistoryLocked, InvalidReply, JudgeUnavailable, Outcome, RunEnd, Sample
+from tasks.report import publish, warm_up
 from tasks.request import probe_request
 from tasks.rubric import Rubric, load_rubric
 from tasks.samples import DRAWN, drawn_samples
-from tasks.store import HistoryLocked, store_run
+from tasks.store import store_run
 from tasks.summary import summarize
 from tasks.vlm import Vlm
 
@@ -45,6 +46,8 @@ class Chunks:
 
     run: RunContext
     in_hand: dict[int, list[Case]] = field(default_factory=dict[int, list[Case]])
+    reading: asyncio.Lock = field(default_factory=asyncio.Lock)
+    """One chunk is read at a time: more threads would only take the processor from the calls in flight."""
     probing: asyncio.Lock = field(default_factory=asyncio.Lock)
     probed: bool = False
 
@@ -70,6 +73,8 @@ async def evaluate(flow: str, parameters: PairwiseParameters) -> State:
 
 async def _evaluate(flow: str, parameters: PairwiseParameters) -> State:
     started = time.monotonic()
+    # What is imported by now stays; without this the collector walks through all of it again and again.
+    gc.freeze()
     rubric = load_rubric(flow, parameters.prompt_set)
     vlm = Vlm(parameters.judge)
     dataset = await load_step(flow, parameters)
@@ -82,9 +87,10 @@ async def _evaluate(flow: str, parameters: PairwiseParameters) -> State:
         run.ledger.close()
         await vlm.close()
     run.ledger.end(_run_end(run, dataset.warnings, time.monotonic() - started))
-    warnings = [*dataset.warnings, *await _store(run)]
-    sentence = await report_step(parameters.store, run.start.run_id, warnings)
-    return Completed(message=sentence, data={"run_id": run.start.run_id, "warnings": warnings})
+    reporting = report_step(parameters.store, run.start.run_id, list(dataset.warnings))
+    sentence, trouble = await asyncio.gather(reporting, _store(run))
+    warnings = [*dataset.warnings, *trouble]
+    return Completed(message=" ".join([sentence, *trouble]), data={"run_id": run.start.run_id, "warnings": warnings})
 
 
 def _open_run(flow: str, parameters: PairwiseParameters, dataset: Dataset, rubric: Rubric, vlm: Vlm) -> RunContext:
@@ -113,17 +119,21 @@ async def _judge_all(chunks: Chunks, samples: tuple[Sample, ...], progress: Prog
     size = parameters.chunk_size
     calls = size * len(chunks.run.rubric.prompts) * len(parameters.order_list()) * parameters.votes
     # One chunk more than fills the judge: it is being read while the others are judged.
-    room = asyncio.Semaphore(math.ceil(parameters.judge.concurrency / calls) + 1)
+    room = asyncio.Semaphore(math.ceil(parameters.judge.concurrency / calls) + 3)
     async with asyncio.TaskGroup() as group:
+        if not len(chunks.run.replies):
+            group.create_task(_probe(chunks))
         for first in range(0, len(samples), size):
             await room.acquire()
             judged = group.create_task(_judge_chunk(chunks, first, samples[first : first + size], progress))
             judged.add_done_callback(lambda _: room.release())
+        group.create_task(_warm_up(chunks))
 
 
 async def _judge_chunk(chunks: Chunks, first: int, samples: tuple[Sample, ...], progress: Progress) -> None:
     run = chunks.run
-    cases = await asyncio.gather(*(asyncio.to_thread(load_case, run, sample) for sample in samples))
+    async with chunks.reading:
+        cases = await asyncio.to_thread(lambda: [load_case(run, sample) for sample in samples])
     for case in cases:
         take_over(run, case)
     asked = [p.dimension for p in run.rubric.prompts if any(case.unsettled(p.dimension) for case in cases)]
@@ -143,6 +153,12 @@ async def _judge_chunk(chunks: Chunks, first: int, samples: tuple[Sample, ...], 
         run.ledger.append(decided)
         run.tally.add(case.judgments, counting, decided)
         progress.advance(counting)
+
+
+async def _warm_up(chunks: Chunks) -> None:
+    """Load what the report needs once nothing is left to read and only the judge is waited for."""
+    async with chunks.reading:
+        await asyncio.to_thread(warm_up)
 
 
 async def _probe(chunks: Chunks) -> None:

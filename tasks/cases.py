@@ -9,12 +9,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import NamedTuple
 
-from tasks.decoding import BadPicture
 from tasks.folders import NO_PICTURE
 from tasks.ledger import Ledger, Replies
 from tasks.load import read_picture, read_texts
 from tasks.parameters import PairwiseParameters
-from tasks.pictures import Picture, Policy, prepare, save_thumbnail
+from tasks.pictures import Picture, Policy, prepare
 from tasks.records import Judgment, Order, Outcome, OutcomeStatus, PictureNote, RunStart, Sample
 from tasks.request import call_key
 from tasks.rubric import Rubric
@@ -124,11 +123,9 @@ def _take(run: RunContext, case: Case, role: str) -> str:
     if source.problem:
         return source.problem
     try:
-        picture = prepare(read_picture(source), run.policy)
-    except (BadPicture, ValueError, OSError) as error:
+        case.pictures[role] = prepare(read_picture(source), run.policy, Path(run.parameters.store))
+    except ValueError as error:
         return str(error)
-    save_thumbnail(Path(run.parameters.store), picture)
-    case.pictures[role] = picture
     return ""
 
 

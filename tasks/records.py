@@ -31,6 +31,10 @@ class InvalidReply(Exception):
     """The judge replied, but not with one of the allowed verdicts. Asking once more may help."""
 
 
+class HistoryLocked(Exception):
+    """The history is in use. Asking again later helps, and nothing is lost meanwhile."""
+
+
 class Record(BaseModel):
     """A frozen value object that refuses keys it does not know."""
 

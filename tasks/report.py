@@ -7,10 +7,8 @@ Owns what it tells and in which order. Numbers come from `summary`, sentences fr
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
-from io import BytesIO
+from importlib import import_module
 from pathlib import Path
-
-from PIL import Image
 
 from tasks.charts import verdict_chart
 from tasks.markup import QUOTE, bullets, picture, plain, table
@@ -24,9 +22,16 @@ MOST_LINES = 20
 """Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
 NAME = 80
 """Longest name shown, in characters."""
-THUMBNAIL_SIDES = (480, 320, 240, 160, 80)
-"""Longest sides tried in turn, in pixels: two pictures share the column of the Prefect UI."""
-THUMBNAIL_BYTES = 40_000
+THUMBNAIL_BYTES = 80_000
+"""Largest thumbnail shown; only noise is larger."""
+
+
+def warm_up() -> None:
+    """Load what draws charts, which takes most of a second, while there is nothing to do but wait for the judge."""
+    import vl_convert
+
+    import_module("altair")
+    vl_convert.vegalite_to_png({"data": {"values": []}, "mark": "bar"})
 
 
 async def publish(summary: Summary, warnings: Sequence[str] = ()) -> None:
@@ -143,20 +148,7 @@ def _thumbnail(store: Path, side: str, note: PictureNote | None) -> str:
     if note is None:
         return "no picture"
     try:
-        with Image.open(store / "pictures" / f"{note.source_sha256}.webp", formats=["WEBP"]) as image:
-            return picture(side, "jpeg", _jpeg(image.convert("RGB")))
+        data = (store / "pictures" / f"{note.source_sha256}.jpg").read_bytes()
     except OSError:
         return "picture not kept"
-
-
-def _jpeg(image: Image.Image) -> bytes:
-    """A JPEG of at most `THUMBNAIL_BYTES`: what is too fine to fit at one size fits at a smaller one."""
-    data = b""
-    for side in THUMBNAIL_SIDES:
-        image.thumbnail((side, side))
-        buffer = BytesIO()
-        image.save(buffer, "JPEG", quality=75)
-        data = buffer.getvalue()
-        if len(data) <= THUMBNAIL_BYTES:
-            break
-    return data
+    return picture(side, "jpeg", data) if len(data) <= THUMBNAIL_BYTES else "picture too large to be shown here"

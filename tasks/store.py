@@ -3,7 +3,7 @@
 Owns `<store>/history.duckdb` and all that knows DuckDB. Its tables and views stand in `history.sql`; `history` asks it.
 The ledger is the truth: a run that could not be loaded now is loaded by the next `sync`, and the history can be made
 anew at any time. DuckDB lets one process write and then nobody else may even read, and an open reader keeps writers
-out. So the file is held for moments (a run is staged in memory first), and whoever finds it taken waits a while.
+out. So the file is held for moments (a run is staged beside it first), and whoever finds it taken waits a while.
 """
 
 import hashlib
@@ -23,6 +23,7 @@ from duckdb import DuckDBPyConnection as Connection
 
 from tasks import ledger
 from tasks.records import RunEnd
+from tasks.records import HistoryLocked
 from tasks.scores import score_rows
 
 HISTORY = "history.duckdb"
@@ -36,6 +37,8 @@ _CREATE = f"{_SQL} CREATE MACRO layout() AS '{_LAYOUT}';"
 """Makes tables and views, and a mark by which those of another version are told apart."""
 _STORAGE: Config = {"storage_compatibility_version": "v1.0.0"}
 """Makes files that every DuckDB 1.x opens too."""
+_LOADER: Config = {**_STORAGE, "threads": 1, "memory_limit": "100MB"}
+"""One thread and bounded memory, whatever the run's size: each thread would hold buffers of its own."""
 _READER: Config = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
@@ -43,10 +46,6 @@ _READER: Config = {
     "lock_configuration": True,
 }
 _REBUILD = "`jury sync --rebuild` makes it anew from the ledgers"
-
-
-class HistoryLocked(Exception):
-    """The history is in use. Asking again later helps, and nothing is lost meanwhile."""
 
 
 class DamagedLedger(ValueError):
@@ -131,7 +130,7 @@ def _ledger_bytes(run: Path) -> int:
 
 
 def _load(history: Path, run: Path, wait_seconds: float) -> None:
-    with duckdb.connect(config=_STORAGE) as db:
+    with tempfile.TemporaryDirectory() as place, duckdb.connect(f"{place}/stage.duckdb", config=_LOADER) as db:
         _stage(db, run)
         _attach(db, history, wait_seconds)
         try:
@@ -143,7 +142,7 @@ def _load(history: Path, run: Path, wait_seconds: float) -> None:
 def _hand_over(db: Connection, run_id: str) -> None:
     db.begin()
     if not _is_laid_out(db):
-        db.execute(f"USE history; {_CREATE} USE memory")
+        db.execute(f"USE history; {_CREATE} USE stage")
     for table in ("runs", "judgments", "outcomes", "scores"):
         db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run_id])
         db.execute(f"INSERT INTO history.{table} FROM {table}")
@@ -170,7 +169,7 @@ def _is_laid_out(db: Connection) -> bool:
 _LAST_ATTEMPT = """attempt = max(attempt) OVER (
     PARTITION BY candidate, sample_id, dimension, "order", vote) AS last_attempt"""
 _PICTURES = """INSERT INTO pictures BY NAME
-    SELECT DISTINCT picture.*, 'pictures/' || picture.source_sha256 || '.webp' AS thumbnail
+    SELECT DISTINCT picture.*, 'pictures/' || picture.source_sha256 || '.jpg' AS thumbnail
     FROM (SELECT unnest(map_values(pictures)) AS picture FROM outcomes)"""
 
 

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 
 from tasks.decoding import BadPicture
-from tasks.pictures import Picture, Policy, prepare, save_thumbnail
+from tasks.pictures import Picture, Policy, prepare
 
 FIGURES = Path(__file__).parents[2] / "shared" / "data" / "paperbananabench-mini" / "diagram" / "images"
 POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
@@ -287,50 +287,59 @@ def test_what_is_no_picture_is_refused_with_what_was_found(data: bytes, sentence
     assert sentence in refusal(data)
 
 
-def thumbnail(picture: Picture) -> Image.Image:
-    image = Image.open(BytesIO(picture.thumbnail))
-    assert image.format == "WEBP"
-    return image
+def thumbnail(data: bytes, store: Path) -> Image.Image:
+    prepare(data, POLICY, store)
+    with Image.open(store / "pictures" / f"{hashlib.sha256(data).hexdigest()}.jpg") as image:
+        assert image.format == "JPEG"
+        return image.copy()
 
 
 @pytest.mark.parametrize(
     ("size", "expected"),
-    [((1400, 500), (512, 183)), ((500, 1400), (183, 512)), ((60, 40), (60, 40)), ((3000, 2), (512, 1))],
+    [((1400, 500), (350, 125)), ((500, 1200), (250, 600)), ((60, 40), (60, 40)), ((3000, 2), (640, 1))],
 )
-def test_thumbnail_is_bounded_and_never_enlarged(size: tuple[int, int], expected: tuple[int, int]):
-    image = thumbnail(prepare(file(noise(*size), "JPEG"), POLICY))
+def test_thumbnail_is_bounded_and_never_enlarged(size: tuple[int, int], expected: tuple[int, int], tmp_path: Path):
+    image = thumbnail(file(noise(*size), "JPEG"), tmp_path)
     assert (image.size, image.mode) == (expected, "RGB")
 
 
-def test_thumbnail_shows_what_was_sent():
+def test_thumbnail_shows_what_was_sent(tmp_path: Path):
     stored = Image.new("RGBA", (80, 40), (0, 0, 0, 0))
     stored.paste(BLUE, (0, 0, 40, 40))
-    image = thumbnail(prepare(file(stored, "PNG", exif=oriented(6)), POLICY))
+    image = thumbnail(file(stored, "PNG", exif=oriented(6)), tmp_path)
     assert image.size == (40, 80)
     assert image.getpixel((20, 5)) == pytest.approx(BLUE, abs=8)
     assert image.getpixel((20, 75)) == pytest.approx(WHITE, abs=8)
 
 
-def test_thumbnail_carries_no_metadata():
-    picture = prepare(file(plain("RGB"), "JPEG", icc_profile=bytes(500_000), exif=oriented(1)), POLICY)
+def test_thumbnail_carries_no_metadata(tmp_path: Path):
+    picture = prepare(file(plain("RGB"), "JPEG", icc_profile=bytes(500_000), exif=oriented(1)), POLICY, tmp_path)
     assert picture.note.changes == ()
-    assert len(picture.thumbnail) < 1000
+    [kept] = (tmp_path / "pictures").iterdir()
+    assert kept.stat().st_size < 1000
 
 
-def test_thumbnail_is_saved_once_under_the_hash_of_the_source(tmp_path: Path):
-    picture = prepare(JPEG, POLICY)
-    save_thumbnail(tmp_path, picture)
-    saved = tmp_path / "pictures" / f"{hashlib.sha256(JPEG).hexdigest()}.webp"
-    assert saved.read_bytes() == picture.thumbnail
-    save_thumbnail(tmp_path, picture._replace(thumbnail=b"of a later run"))
-    assert saved.read_bytes() == picture.thumbnail
+def test_thumbnail_is_made_once(tmp_path: Path):
+    prepare(JPEG, POLICY, tmp_path)
+    [kept] = (tmp_path / "pictures").iterdir()
+    kept.write_bytes(b"of an earlier run")
+    prepare(JPEG, POLICY, tmp_path)
+    assert kept.read_bytes() == b"of an earlier run"
+
+
+def test_no_store_keeps_no_thumbnail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.chdir(tmp_path)
+    prepare(JPEG, POLICY)
+    assert not any(tmp_path.iterdir())
 
 
 def test_many_writers_of_one_thumbnail_leave_one_whole_file(tmp_path: Path):
-    picture = prepare(file(noise(600, 600), "PNG"), POLICY)
+    data = file(noise(600, 600), "PNG")
     with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: save_thumbnail(tmp_path, picture), range(40)))
-    assert [path.read_bytes() for path in (tmp_path / "pictures").iterdir()] == [picture.thumbnail]
+        list(pool.map(lambda _: prepare(data, POLICY, tmp_path), range(40)))
+    [kept] = (tmp_path / "pictures").iterdir()
+    with Image.open(kept) as image:
+        assert image.size == (600, 600)
 
 
 def test_threads_prepare_the_same_as_one():
@@ -347,7 +356,7 @@ def test_damaged_metadata_and_bombs_are_no_warnings_for_the_user(tmp_path: Path)
 import sys
 from pathlib import Path
 from tasks.decoding import BadPicture
-from tasks.pictures import Policy, prepare
+from tasks.pictures import Picture, Policy, prepare
 policy = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
 print(prepare(Path(sys.argv[1], "torn.jpg").read_bytes(), policy).note.changes)
 try:

@@ -35,7 +35,7 @@ def keep_thumbnails(store: Path, sample: Outcome, image: Image.Image) -> None:
     """Put the thumbnails of a sample where a run keeps them."""
     (store / "pictures").mkdir(exist_ok=True)
     for note in sample.pictures.values():
-        image.save(store / "pictures" / f"{note.source_sha256}.webp", quality=95)
+        image.save(store / "pictures" / f"{note.source_sha256}.jpg", quality=75)
 
 
 def pictures(text: str) -> list[tuple[str, str, bytes, Image.Image]]:

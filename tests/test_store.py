@@ -15,9 +15,9 @@ from pydantic import BaseModel
 
 from tasks.history import as_json_rows, catalog, query
 from tasks.ledger import read_judgments, read_outcomes
-from tasks.records import DimensionOutcome, Judgment, Outcome, PictureNote, RunEnd, RunStart
+from tasks.records import DimensionOutcome, HistoryLocked, Judgment, Outcome, PictureNote, RunEnd, RunStart
 from tasks.scores import ScoreRow
-from tasks.store import HISTORY, HistoryLocked, Synced, pending, store_run, sync
+from tasks.store import HISTORY, Synced, pending, store_run, sync
 
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"
 TABLES = ("runs", "judgments", "outcomes", "scores", "pictures")
@@ -124,9 +124,9 @@ def test_a_picture_has_one_row_for_each_form_it_was_sent_in(tmp_path: Path) -> N
     sync(tmp_path)
     source, other = picture("s1h").source_sha256, picture("s1m").source_sha256
     assert sorted(ask(tmp_path, "SELECT thumbnail, changes FROM pictures")) == [
-        (f"pictures/{source}.webp", []),
-        (f"pictures/{source}.webp", ["resized"]),
-        (f"pictures/{other}.webp", []),
+        (f"pictures/{source}.jpg", []),
+        (f"pictures/{source}.jpg", ["resized"]),
+        (f"pictures/{other}.jpg", []),
     ]
 
 

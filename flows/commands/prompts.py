@@ -3,14 +3,13 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tasks.samples import draw_samples
-
 from tasks.load import load_dataset, read_picture, read_texts
 from tasks.parameters import PairwiseParameters
 from tasks.pictures import Picture, prepare
 from tasks.protocol import picture_policy
 from tasks.request import request
 from tasks.rubric import holdings, load_rubric, prompt_sets
+from tasks.samples import draw_samples
 from tasks.vlm import Request
 
 

@@ -15,20 +15,24 @@ from tasks.summary import Summary, summarize
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
 
-OK, STOPPED, NOT_ALL_OK = 0, 2, 3
+OK, CRASHED, STOPPED, NOT_ALL_OK = 0, 1, 2, 3
+
+RAISED = "encountered an exception"
+"""What Prefect says of a flow that raised; ours return the sentence that stopped them."""
 
 
 def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     """Run a flow in this process and print what came of it.
 
     Returns:
-        The command's exit code: 0, 2 where the run was stopped, 3 where not everything could be judged.
+        The command's exit code: 0, 1 where the program failed, 2 where the run was stopped, 3 where not everything could
+        be judged.
     """
     prepare_prefect(Path(parameters.store))
     state = asyncio.run(_final_state(flow, parameters))
     if not state.is_completed():
         print(f"jury: {state.message}", file=sys.stderr)
-        return STOPPED
+        return CRASHED if state.is_crashed() or RAISED in str(state.message) else STOPPED
     result = state.result(_sync=True)  # pyright: ignore
     summary = summarize(Path(parameters.store), result["run_id"])
     for warning in result["warnings"]:
@@ -59,6 +63,6 @@ def prepare_prefect(store: Path) -> None:
 
 def _print_summary(summary: Summary) -> None:
     console = tables.console()
-    console.print(tables.leaderboard_table(summary.rows, summary.start.flow))
+    console.print(tables.leaderboard_table(summary.rows, summary.start.flow, summary.start.endpoint))
     for line in [*tables.defect_lines(summary), *tables.failure_lines(summary)]:
         console.print(line, markup=False, soft_wrap=True)
