@@ -136,11 +136,8 @@ def _probe(found: argparse.Namespace) -> int:
     judge = parse_options(found, Probe).judge
 
     async def ask() -> int:
-        vlm = Vlm(judge)
-        try:
+        async with Vlm(judge) as vlm:
             reply = await vlm.probe(probe_request())
-        finally:
-            await vlm.close()
         print(f"{reply.status}: {reply.model or judge.model} in {reply.seconds:g} s, reply format {reply.rung}")
         print(reply.error or reply.text)
         if vlm.not_sent:

@@ -9,9 +9,9 @@ import asyncio
 import gc
 import math
 import time
+from contextlib import closing
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import UTC, datetime
 from pathlib import Path
 
 from prefect import get_client, task
@@ -29,8 +29,8 @@ from tasks.ledger import Ledger, earlier_replies
 from tasks.load import Dataset, load_dataset
 from tasks.parameters import PairwiseParameters
 from tasks.progress import Progress
-from tasks.protocol import answered_protocol, picture_policy, protocol_key, run_start
-from tasks.records import HistoryLocked, InvalidReply, JudgeUnavailable, Outcome, RunEnd, Sample
+from tasks.protocol import picture_policy, run_end, run_start
+from tasks.records import HistoryLocked, InvalidReply, JudgeUnavailable, Outcome, RunStart, Sample
 from tasks.report import publish, warm_up
 from tasks.request import probe_request
 from tasks.rubric import Rubric, load_rubric
@@ -48,8 +48,6 @@ class Chunks:
     in_hand: dict[int, list[Case]] = field(default_factory=dict[int, list[Case]])
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     """One chunk is read at a time: more threads would only take the processor from the calls in flight."""
-    probing: asyncio.Lock = field(default_factory=asyncio.Lock)
-    probed: bool = False
 
 
 # Prefect walks, hashes and stores what a task is given, so tasks are given names and numbers and find the rest here.
@@ -76,17 +74,14 @@ async def _evaluate(flow: str, parameters: PairwiseParameters) -> State:
     # What is imported by now stays; without this the collector walks through all of it again and again.
     gc.freeze()
     rubric = load_rubric(flow, parameters.prompt_set)
-    vlm = Vlm(parameters.judge)
-    dataset = await load_step(flow, parameters)
-    run = _open_run(flow, parameters, dataset, rubric, vlm)
-    await _name_run(run)
-    try:
-        async with Progress(flow, len(dataset.samples)) as progress:
-            await _judge_all(Chunks(run), dataset.samples, progress)
-    finally:
-        run.ledger.close()
-        await vlm.close()
-    run.ledger.end(_run_end(run, dataset.warnings, time.monotonic() - started))
+    async with Vlm(parameters.judge) as vlm:
+        dataset = await load_step(flow, parameters)
+        run = _open_run(flow, parameters, dataset, rubric, vlm)
+        await _name_run(run.start)
+        with closing(run.ledger):
+            async with Progress(flow, len(dataset.samples)) as progress:
+                await _judge_all(Chunks(run), dataset.samples, progress)
+    run.ledger.end(run_end(run, dataset.warnings, time.monotonic() - started))
     reporting = report_step(parameters.store, run.start.run_id, list(dataset.warnings))
     sentence, trouble = await asyncio.gather(reporting, _store(run))
     warnings = [*dataset.warnings, *trouble]
@@ -103,9 +98,8 @@ def _open_run(flow: str, parameters: PairwiseParameters, dataset: Dataset, rubri
     return RunContext(start, rubric, parameters, picture_policy(parameters), vlm, Ledger(store, start), replies)
 
 
-async def _name_run(run: RunContext) -> None:
+async def _name_run(start: RunStart) -> None:
     """Give the run in the UI a name that says what is judged, now that the dataset is known."""
-    start = run.start
     if start.prefect_run_id:
         name = f"{start.flow} · {' + '.join(start.candidates)} · {start.model} · {start.samples} samples"
         async with get_client() as client:
@@ -118,11 +112,12 @@ async def _judge_all(chunks: Chunks, samples: tuple[Sample, ...], progress: Prog
     parameters = chunks.run.parameters
     size = parameters.chunk_size
     calls = size * len(chunks.run.rubric.prompts) * len(parameters.order_list()) * parameters.votes
-    # One chunk more than fills the judge: it is being read while the others are judged.
+    # More than fill the judge: one is being read, and two that end together leave nothing to do without a third.
     room = asyncio.Semaphore(math.ceil(parameters.judge.concurrency / calls) + 3)
     async with asyncio.TaskGroup() as group:
         if not len(chunks.run.replies):
-            group.create_task(_probe(chunks))
+            # Nothing can spare the question whether the judge is there: it is asked while the first chunk is read.
+            group.create_task(chunks.run.vlm.probe(probe_request()))
         for first in range(0, len(samples), size):
             await room.acquire()
             judged = group.create_task(_judge_chunk(chunks, first, samples[first : first + size], progress))
@@ -138,7 +133,7 @@ async def _judge_chunk(chunks: Chunks, first: int, samples: tuple[Sample, ...], 
         take_over(run, case)
     asked = [p.dimension for p in run.rubric.prompts if any(case.unsettled(p.dimension) for case in cases)]
     if asked:
-        await _probe(chunks)
+        await run.vlm.probe(probe_request())
         chunks.in_hand[first] = cases
         last = first + len(samples) - 1
         retries, delay = run.parameters.retries, run.parameters.retry_delay_seconds
@@ -161,37 +156,12 @@ async def _warm_up(chunks: Chunks) -> None:
         await asyncio.to_thread(warm_up)
 
 
-async def _probe(chunks: Chunks) -> None:
-    """Before the first call of the run, find out with a cheap one whether all calls would fail."""
-    async with chunks.probing:
-        if not chunks.probed:
-            await chunks.run.vlm.probe(probe_request())
-            chunks.probed = True
-
-
 def _decide(run: RunContext, case: Case) -> Outcome:
     if case.lacking:
         decision = undecided(case.lacking, case.problem, run.rubric)
     else:
         decision = decide(case.judgments, run.rubric, run.parameters.order_list(), run.parameters.votes)
     return outcome(case.sample, decision, run.start, case.texts.get("caption", ""), case.notes())
-
-
-def _run_end(run: RunContext, warnings: tuple[str, ...], seconds: float) -> RunEnd:
-    tally = run.tally
-    protocol = answered_protocol(run.start.protocol, tally.models, tally.rungs, run.vlm.not_sent)
-    return RunEnd(
-        run_id=run.start.run_id,
-        finished_at=datetime.now(UTC).isoformat(),
-        seconds=round(seconds, 3),
-        protocol_key=protocol_key(protocol),
-        protocol=protocol,
-        calls=tally.calls,
-        reused=tally.reused,
-        judgments=dict(tally.judgments),
-        outcomes=dict(tally.outcomes),
-        warnings=warnings,
-    )
 
 
 async def _store(run: RunContext) -> tuple[str, ...]:

@@ -14,10 +14,11 @@ from typing import Any
 
 from tasks import reply, request
 from tasks.aggregate import AGGREGATION
+from tasks.cases import RunContext
 from tasks.load import Dataset
 from tasks.parameters import PairwiseParameters
 from tasks.pictures import Policy
-from tasks.records import RunStart
+from tasks.records import RunEnd, RunStart
 from tasks.rubric import Prompt, Rubric
 
 
@@ -58,6 +59,24 @@ def run_start(
         resume_key=_digest({"flow": flow, "dataset": dataset.key, "candidates": candidates, "protocol": protocol}),
         protocol=protocol,
         parameters=parameters.model_dump(mode="json"),
+    )
+
+
+def run_end(run: RunContext, warnings: tuple[str, ...], seconds: float) -> RunEnd:
+    """What the run has come to, with the protocol as it was really followed."""
+    tally = run.tally
+    protocol = answered_protocol(run.start.protocol, tally.models, tally.rungs, run.vlm.not_sent)
+    return RunEnd(
+        run_id=run.start.run_id,
+        finished_at=datetime.now(UTC).isoformat(),
+        seconds=round(seconds, 3),
+        protocol_key=protocol_key(protocol),
+        protocol=protocol,
+        calls=tally.calls,
+        reused=tally.reused,
+        judgments=dict(tally.judgments),
+        outcomes=dict(tally.outcomes),
+        warnings=warnings,
     )
 
 

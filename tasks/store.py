@@ -22,8 +22,7 @@ import duckdb
 from duckdb import DuckDBPyConnection as Connection
 
 from tasks import ledger
-from tasks.records import RunEnd
-from tasks.records import HistoryLocked
+from tasks.records import HistoryLocked, RunEnd
 from tasks.scores import score_rows
 
 HISTORY = "history.duckdb"

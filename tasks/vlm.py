@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, Self
 from urllib.parse import urlsplit
 
 import httpx2
@@ -145,6 +145,17 @@ class Vlm:
         self._length_name = "max_completion_tokens"
         self._dropped: set[str] = set()
         self._not_before = 0.0
+        self._probing: asyncio.Task[Reply] | None = None
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        """Close the connections, and give up a probe that nobody waits for."""
+        if self._probing:
+            self._probing.cancel()
+            await asyncio.gather(self._probing, return_exceptions=True)
+        await self._client.close()
 
     async def ask(self, request: Request) -> Reply:
         """Send one question and wait for its reply.
@@ -179,11 +190,16 @@ class Vlm:
         return _read(await raw.parse())._replace(http_retries=raw.retries_taken)
 
     async def probe(self, request: Request) -> Reply:
-        """Send one cheap question before the first chunk, to find out what would fail every call.
+        """Find out with one cheap question what would fail every call; asked once, however often this is called.
 
         Raises:
             JudgeStopped: what `ask` raises, and also a refusal of the question itself or an address where nobody is.
         """
+        if self._probing is None:
+            self._probing = asyncio.create_task(self._probe(request))
+        return await asyncio.shield(self._probing)
+
+    async def _probe(self, request: Request) -> Reply:
         reply = await self.ask(request)
         if reply.status == "rejected":
             raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}")
@@ -197,18 +213,9 @@ class Vlm:
         return max(0.0, self._not_before - time.monotonic())
 
     @property
-    def rung(self) -> str:
-        """The reply format now in use."""
-        return RUNGS[self._rung]
-
-    @property
     def not_sent(self) -> tuple[str, ...]:
         """Parameters that the endpoint refused and that are therefore left to its defaults."""
         return tuple(sorted(self._dropped))
-
-    async def close(self) -> None:
-        """Close the connections."""
-        await self._client.close()
 
     def _settings(self) -> tuple[int, str, frozenset[str]]:
         return self._rung, self._length_name, frozenset(self._dropped)

@@ -1,7 +1,7 @@
 """Benchmark: the whole flow beside a bare client loop, in one run on one machine (`make bench`).
 
-292 pairs of about 250 KB on four dimensions, a loopback judge at 200 ms (log-normal, sigma 0.3), 64 calls in flight, and
-a running Prefect server. Each measurement is a process of its own, so that CPU and peak memory are its own too.
+292 pairs of about 250 KB on four dimensions, a loopback judge at 200 ms (log-normal, sigma 0.3), 64 calls in flight, a
+running Prefect server. Each measurement is a process of its own, so that CPU and peak memory are its own too.
 """
 
 import asyncio

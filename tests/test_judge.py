@@ -3,6 +3,7 @@
 import asyncio
 import io
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -58,19 +59,19 @@ class Scene:
 
     async def _judge(self, last: bool, times: int, reuse: bool) -> dict[str, int]:
         replies = earlier_replies(self.store, self.start, 1e6) if reuse else Replies([], {})
-        vlm, ledger = Vlm(self.parameters.judge), Ledger(self.store, self.start)
-        run = RunContext(self.start, RUBRIC, self.parameters, POLICY, vlm, ledger, replies)
-        try:
-            for each in self.cases:
-                each.calls = tuple(call for call in plan(run, each) if call.dimension == "faithfulness")
-                take_over(run, each)
-            for _ in range(times - 1):
-                with pytest.raises((JudgeUnavailable, InvalidReply)):
-                    await judge(run, "faithfulness", self.cases, last=False)
-            return await judge(run, "faithfulness", self.cases, last=last)
-        finally:
-            ledger.close()
-            await vlm.close()
+        async with Vlm(self.parameters.judge) as vlm:
+            with closing(Ledger(self.store, self.start)) as ledger:
+                run = RunContext(self.start, RUBRIC, self.parameters, POLICY, vlm, ledger, replies)
+                return await self._asked(run, last, times)
+
+    async def _asked(self, run: RunContext, last: bool, times: int) -> dict[str, int]:
+        for each in self.cases:
+            each.calls = tuple(call for call in plan(run, each) if call.dimension == "faithfulness")
+            take_over(run, each)
+        for _ in range(times - 1):
+            with pytest.raises((JudgeUnavailable, InvalidReply)):
+                await judge(run, "faithfulness", self.cases, last=False)
+        return await judge(run, "faithfulness", self.cases, last=last)
 
     @property
     def rows(self) -> list[Judgment]:

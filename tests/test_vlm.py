@@ -39,11 +39,8 @@ def judge(loopback: LoopbackJudge, **changes: object) -> Judge:
 
 
 async def ask_all(settings: Judge, questions: list[Request]) -> list[Answer]:
-    vlm = Vlm(settings)
-    try:
+    async with Vlm(settings) as vlm:
         return await asyncio.gather(*(vlm.ask(question) for question in questions))
-    finally:
-        await vlm.close()
 
 
 def ask(settings: Judge, question: Request = QUESTION) -> Answer:
@@ -108,11 +105,8 @@ def test_a_long_retry_after_is_not_waited_for_in_the_call_but_remembered(loopbac
     loopback.queue(retry_after(300))
 
     async def scene() -> tuple[Answer, float]:
-        vlm = Vlm(judge(loopback))
-        reply = await vlm.ask(QUESTION)
-        pause = vlm.pause
-        await vlm.close()
-        return reply, pause
+        async with Vlm(judge(loopback)) as vlm:
+            return await vlm.ask(QUESTION), vlm.pause
 
     reply, pause = asyncio.run(scene())
     assert reply.status == "unavailable" and loopback.count == 1
@@ -185,11 +179,8 @@ def test_what_no_call_survives_stops_the_run_without_telling_the_key(
 
 def probe(settings: Judge) -> Answer:
     async def scene() -> Answer:
-        vlm = Vlm(settings)
-        try:
+        async with Vlm(settings) as vlm:
             return await vlm.probe(asking.probe_request())
-        finally:
-            await vlm.close()
 
     return asyncio.run(scene())
 

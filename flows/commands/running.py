@@ -6,7 +6,7 @@ import os
 import sys
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, cast
 
 from tasks import tables
 from tasks.parameters import Parameters
@@ -25,15 +25,15 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     """Run a flow in this process and print what came of it.
 
     Returns:
-        The command's exit code: 0, 1 where the program failed, 2 where the run was stopped, 3 where not everything could
-        be judged.
+        The command's exit code: 0; 1 where the program failed, 2 where the run was stopped, 3 where not everything
+        could be judged.
     """
     prepare_prefect(Path(parameters.store))
     state = asyncio.run(_final_state(flow, parameters))
     if not state.is_completed():
         print(f"jury: {state.message}", file=sys.stderr)
         return CRASHED if state.is_crashed() or RAISED in str(state.message) else STOPPED
-    result = state.result(_sync=True)  # pyright: ignore
+    result = cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
     summary = summarize(Path(parameters.store), result["run_id"])
     for warning in result["warnings"]:
         print(f"jury: {warning}", file=sys.stderr)
