@@ -151,7 +151,7 @@ def _png_within(image: Image.Image, policy: Policy) -> tuple[Image.Image, bytes]
     raise BadPicture(f"{image.width}x{image.height} cannot be made small enough for {policy.max_bytes} bytes")
 
 
-def _scaled(image: Image.Image, scale: float, resampling: Image.Resampling, reducing_gap: float = 3.0) -> Image.Image:
+def _scaled(image: Image.Image, scale: float, resampling: Image.Resampling) -> Image.Image:
     """The picture at that scale, never enlarged, at least 1 px a side."""
     if scale >= 1:
         return image

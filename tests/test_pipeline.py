@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -230,7 +231,11 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, prefect_server: str, 
     def by_picture(seen: Seen) -> Reply:
         return allowed_reply(("Model", "Human", "Both are good")[sum(seen.images[-1]) % 3])(seen)
 
+    under_way = threading.Event()
+
     async def slow(seen: Seen) -> Reply:
+        if judge.count >= 15:
+            under_way.set()
         await asyncio.sleep(0.15)
         return by_picture(seen)
 
@@ -242,7 +247,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, prefect_server: str, 
         killed = subprocess.Popen(
             command, stderr=subprocess.DEVNULL, env=os.environ | {"PREFECT_API_URL": prefect_server}
         )
-        wait_until(lambda: judge.count >= 15 or killed.poll() is not None)
+        assert under_way.wait(60)
         killed.kill()
         killed.wait()
         [ledger] = store.glob("ledger/*/judgments.jsonl")
@@ -266,15 +271,6 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, prefect_server: str, 
     assert failures and ledger.parent.name in json.dumps(failures)
 
 
-def wait_until(true: Callable[[], bool]) -> None:
-    async def poll() -> None:
-        async with asyncio.timeout(60):
-            while not true():
-                await asyncio.sleep(0.02)
-
-    asyncio.run(poll())
-
-
 def rows_of(store: Path, question: str) -> list[dict[str, Any]]:
     from tasks.history import as_json_rows, query
 
@@ -286,7 +282,10 @@ def test_a_history_in_use_costs_a_warning_and_the_next_sync_loads_it(
 ) -> None:
     given = [*dataset(tmp_path / "data"), *judged_by(loopback)]
     jury("run", "diagram", *given)
-    hold = "import duckdb, sys; c = duckdb.connect(sys.argv[1], read_only=True); print('held', flush=True); sys.stdin.read()"
+    hold = (
+        "import duckdb, sys; held = duckdb.connect(sys.argv[1], read_only=True); "
+        "print('held', flush=True); sys.stdin.read()"
+    )
     history = str(tmp_path / "store" / "history.duckdb")
     with subprocess.Popen(
         [sys.executable, "-c", hold, history], stdin=subprocess.PIPE, stdout=subprocess.PIPE
