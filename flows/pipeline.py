@@ -39,6 +39,9 @@ from tasks.store import store_run
 from tasks.summary import summarize
 from tasks.vlm import Vlm
 
+# What is imported by now stays for good; without this the collector walks through all of it again and again.
+gc.freeze()
+
 
 @dataclass
 class Chunks:
@@ -71,16 +74,14 @@ async def evaluate(flow: str, parameters: PairwiseParameters) -> State:
 
 async def _evaluate(flow: str, parameters: PairwiseParameters) -> State:
     started = time.monotonic()
-    # What is imported by now stays; without this the collector walks through all of it again and again.
-    gc.freeze()
     rubric = load_rubric(flow, parameters.prompt_set)
     async with Vlm(parameters.judge) as vlm:
         dataset = await load_step(flow, parameters)
         run = _open_run(flow, parameters, dataset, rubric, vlm)
-        await _name_run(run.start)
         with closing(run.ledger):
-            async with Progress(flow, len(dataset.samples)) as progress:
-                await _judge_all(Chunks(run), dataset.samples, progress)
+            async with Progress(flow, len(dataset.samples)) as progress, asyncio.TaskGroup() as group:
+                group.create_task(_name_run(run.start))
+                group.create_task(_judge_all(Chunks(run), dataset.samples, progress))
     run.ledger.end(run_end(run, dataset.warnings, time.monotonic() - started))
     reporting = report_step(parameters.store, run.start.run_id, list(dataset.warnings))
     sentence, trouble = await asyncio.gather(reporting, _store(run))

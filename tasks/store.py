@@ -129,7 +129,7 @@ def _ledger_bytes(run: Path) -> int:
 
 
 def _load(history: Path, run: Path, wait_seconds: float) -> None:
-    with tempfile.TemporaryDirectory() as place, duckdb.connect(f"{place}/stage.duckdb", config=_LOADER) as db:
+    with tempfile.TemporaryDirectory() as spill, duckdb.connect(config={**_LOADER, "temp_directory": spill}) as db:
         _stage(db, run)
         _attach(db, history, wait_seconds)
         try:
@@ -141,7 +141,7 @@ def _load(history: Path, run: Path, wait_seconds: float) -> None:
 def _hand_over(db: Connection, run_id: str) -> None:
     db.begin()
     if not _is_laid_out(db):
-        db.execute(f"USE history; {_CREATE} USE stage")
+        db.execute(f"USE history; {_CREATE} USE memory")
     for table in ("runs", "judgments", "outcomes", "scores"):
         db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run_id])
         db.execute(f"INSERT INTO history.{table} FROM {table}")
