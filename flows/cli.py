@@ -31,7 +31,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
     atexit.register(_hush)
     try:
         return found.command(found)
-    except (ValueError, HistoryLocked) as error:
+    except BrokenPipeError:
+        # The reader of our output has gone (`jury query … | head`); there is nobody left to tell.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except (ValueError, HistoryLocked, OSError) as error:
         print(f"jury: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
@@ -40,10 +44,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
             file=sys.stderr,
         )
         return 130
-    except BrokenPipeError:
-        # The reader of our output has gone (`jury query … | head`); there is nobody left to tell.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
 
 
 def _hush() -> None:
@@ -132,6 +132,7 @@ def _sync(found: argparse.Namespace) -> int:
 def _probe(found: argparse.Namespace) -> int:
     from tasks.request import probe_request
     from tasks.vlm import Vlm
+    from tasks.wording import one_line
 
     judge = parse_options(found, Probe).judge
 
@@ -139,9 +140,9 @@ def _probe(found: argparse.Namespace) -> int:
         async with Vlm(judge) as vlm:
             reply = await vlm.probe(probe_request())
         print(f"{reply.status}: {reply.model or judge.model} in {reply.seconds:g} s, reply format {reply.rung}")
-        print(reply.error or reply.text)
-        if vlm.not_sent:
-            print(f"left out because the endpoint refuses it: {', '.join(vlm.not_sent)}")
+        print(one_line(reply.error or reply.text, 500))
+        if reply.not_sent:
+            print(f"left out because the endpoint refuses it: {', '.join(reply.not_sent)}")
         return 0 if reply.status == "ok" else 3
 
     return asyncio.run(ask())

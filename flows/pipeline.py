@@ -9,7 +9,6 @@ import asyncio
 import gc
 import math
 import time
-from contextlib import closing
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -66,7 +65,7 @@ async def evaluate(flow: str, parameters: PairwiseParameters) -> State:
     """
     try:
         return await _evaluate(flow, parameters)
-    except* ValueError as stopped:
+    except* (ValueError, OSError) as stopped:
         get_run_logger().debug("The run was stopped", exc_info=stopped)
         sentence = _first(stopped)
     return Failed(message=sentence)
@@ -78,15 +77,21 @@ async def _evaluate(flow: str, parameters: PairwiseParameters) -> State:
     async with Vlm(parameters.judge) as vlm:
         dataset = await load_step(flow, parameters)
         run = _open_run(flow, parameters, dataset, rubric, vlm)
-        with closing(run.ledger):
+        try:
             async with Progress(flow, len(dataset.samples)) as progress, asyncio.TaskGroup() as group:
                 group.create_task(_name_run(run.start))
                 group.create_task(_judge_all(Chunks(run), dataset.samples, progress))
+        except* (ValueError, OSError):
+            # What was paid for until then is to be seen in the history, as an unfinished run.
+            if run.ledger.folder.exists():
+                await _store(run)
+            raise
+        finally:
+            run.ledger.close()
     run.ledger.end(run_end(run, dataset.warnings, time.monotonic() - started))
-    reporting = report_step(parameters.store, run.start.run_id, list(dataset.warnings))
-    sentence, trouble = await asyncio.gather(reporting, _store(run))
-    warnings = [*dataset.warnings, *trouble]
-    return Completed(message=" ".join([sentence, *trouble]), data={"run_id": run.start.run_id, "warnings": warnings})
+    reported, unstored = await asyncio.gather(_report(run, dataset.warnings), _store(run))
+    data = {"run_id": run.start.run_id, "warnings": [*dataset.warnings, *unstored]}
+    return Completed(message=" ".join([reported, *unstored]), data=data)
 
 
 def _open_run(flow: str, parameters: PairwiseParameters, dataset: Dataset, rubric: Rubric, vlm: Vlm) -> RunContext:
@@ -169,9 +174,18 @@ async def _store(run: RunContext) -> tuple[str, ...]:
     """Load the run into the history; a history that stays locked costs a warning, for the ledger holds everything."""
     try:
         await store_step(run.parameters.store, run.start.run_id)
-    except (HistoryLocked, ValueError) as error:
+    except (HistoryLocked, ValueError, OSError) as error:
         return (f"{error}. The run is safe in its ledger; `jury sync` loads it into the history.",)
     return ()
+
+
+async def _report(run: RunContext, warnings: tuple[str, ...]) -> str:
+    """Show the run in the UI; returns it in one sentence. A finished run does not fail because it cannot be shown."""
+    try:
+        return await report_step(run.parameters.store, run.start.run_id, list(warnings))
+    except Exception as error:
+        get_run_logger().warning("The report could not be made", exc_info=error)
+        return f"The run is complete, but its report could not be made: {error}."
 
 
 @task(name="load", cache_policy=NO_CACHE)
@@ -223,7 +237,7 @@ async def report_step(store: str, run_id: str, warnings: list[str]) -> str:
     return summary.sentence
 
 
-def _first(stopped: BaseExceptionGroup[ValueError]) -> str:
+def _first(stopped: BaseExceptionGroup[Exception]) -> str:
     error: BaseException = stopped
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]

@@ -41,8 +41,8 @@ def score(verdict: str | None) -> float | None:
 def merge_votes(votes: Sequence[str | None]) -> str | None:
     """One verdict from the votes of one order; None stands for a vote that is not ok.
 
-    The verdict with more than half of the ok votes; else Model, Human or neutral with more than half of them (the
-    neutral with more votes, `Mixed` when good and bad are level); else `Mixed`. None when fewer than half are ok.
+    The verdict with more than half of the ok votes; else whichever of Model, Human and neutral has the most (of the
+    neutrals the one with more votes, `Mixed` when they are level); else `Mixed`. None when fewer than half are ok.
     """
     ok = [vote for vote in votes if vote is not None]
     if 2 * len(ok) < len(votes) or not ok:
@@ -51,11 +51,15 @@ def merge_votes(votes: Sequence[str | None]) -> str | None:
     first, most = counts.most_common(1)[0]
     if 2 * most > len(ok):
         return first
-    neutrals = Counter({verdict: n for verdict, n in counts.items() if verdict not in WINNERS}).most_common()
-    if 2 * sum(n for _, n in neutrals) <= len(ok):
+    (side, lead), *others = Counter(vote if vote in WINNERS else MIXED for vote in ok).most_common()
+    if others and others[0][1] == lead:
         return MIXED
-    level = len(neutrals) > 1 and neutrals[0][1] == neutrals[1][1]
-    return MIXED if level else neutrals[0][0]
+    return side if side in WINNERS else _leading({vote: n for vote, n in counts.items() if vote not in WINNERS})
+
+
+def _leading(counts: Mapping[str, int]) -> str:
+    (first, most), *others = Counter(counts).most_common()
+    return MIXED if others and others[0][1] == most else first
 
 
 class MergedOrders(NamedTuple):

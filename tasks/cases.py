@@ -71,6 +71,7 @@ class Tally:
     outcomes: Counter[str] = field(default_factory=Counter[str])
     models: set[str] = field(default_factory=set[str])
     rungs: set[str] = field(default_factory=set[str])
+    not_sent: set[str] = field(default_factory=set[str])
 
     def add(self, rows: Iterable[Judgment], counting: Iterable[Judgment], outcome: Outcome) -> None:
         """Count a decided sample: all its rows, the judgments that count among them, and its outcome."""
@@ -82,6 +83,7 @@ class Tally:
             if row.model_answered:
                 self.models.add(row.model_answered)
                 self.rungs.add(row.rung)
+                self.not_sent.update(row.not_sent)
         self.outcomes[outcome.status] += 1
 
 

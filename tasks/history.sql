@@ -104,6 +104,7 @@ CREATE TABLE judgments (
     tokens_cached BIGINT NOT NULL,
     price DOUBLE,
     seconds DOUBLE NOT NULL,
+    not_sent VARCHAR[],
     http_retries INTEGER NOT NULL,
     judged_at TIMESTAMP NOT NULL,
     reused_from VARCHAR NOT NULL,
@@ -140,6 +141,7 @@ COMMENT ON COLUMN judgments.tokens_out IS 'Output tokens, as counted by the serv
 COMMENT ON COLUMN judgments.tokens_cached IS 'Input tokens that the server had cached.';
 COMMENT ON COLUMN judgments.price IS 'In the currency of the prices given; NULL: no price is known; 0 when reused.';
 COMMENT ON COLUMN judgments.seconds IS 'Duration of the call.';
+COMMENT ON COLUMN judgments.not_sent IS 'Parameters that the endpoint refuses and that were left to its defaults.';
 COMMENT ON COLUMN judgments.http_retries IS 'How often the client sent the call again by itself.';
 COMMENT ON COLUMN judgments.judged_at IS 'When the judge replied, UTC; of a reused reply: originally.';
 COMMENT ON COLUMN judgments.reused_from IS 'Run whose reply this is; empty: the call was made in this run.';

@@ -45,7 +45,7 @@ async def judge(run: RunContext, dimension: str, cases: Sequence[Case], last: bo
 
     Raises:
         JudgeUnavailable, InvalidReply: calls remain that asking again may settle, and this was not the last time.
-        JudgeStopped: no call can succeed; the others of the chunk are cancelled.
+        ExceptionGroup: holds a JudgeStopped: no call can succeed; the others of the chunk are cancelled.
     """
     if run.vlm.pause <= LONGEST_PAUSE:
         await asyncio.sleep(run.vlm.pause)
@@ -110,6 +110,7 @@ def _judgment(run: RunContext, case: Case, prompt: Prompt, call: Call, answer: R
         tokens_cached=answer.tokens_cached,
         price=_price(answer, run.parameters.judge),
         seconds=answer.seconds,
+        not_sent=answer.not_sent,
         http_retries=answer.http_retries,
         judged_at=datetime.now(UTC).isoformat(),
         reused_from="",

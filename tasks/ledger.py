@@ -6,6 +6,7 @@ replies that need not be paid for again. The history that people query is made f
 
 import json
 from collections.abc import Iterable, Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
@@ -150,11 +151,13 @@ class Replies:
     def __init__(self, runs: Iterable[Path], not_before: dict[Path, str]) -> None:
         self._spots: dict[str, _Spot] = {}
         for run in runs:
-            self._add(run / JUDGMENTS, not_before.get(run, ""))
+            # A ledger that cannot be read spares no call; `sync` is where it is reported.
+            with suppress(ValueError):
+                self._add(run / JUDGMENTS, not_before.get(run, ""))
 
     def _add(self, path: Path, not_before: str) -> None:
-        for offset, line in _lines(path):
-            row = json.loads(line)
+        for number, (offset, line) in enumerate(_lines(path), 1):
+            row = _parsed(line, path, number)
             known = self._spots.get(row["key"])
             fresh = row["judged_at"] >= not_before and (known is None or row["judged_at"] > known.judged_at)
             if row["status"] == "ok" and fresh:
@@ -198,6 +201,12 @@ def _unfinished_like(start: RunStart, runs: list[Path]) -> set[Path]:
     unfinished = {run for run in runs if not (run / END).exists() and run.name != start.run_id}
     if not unfinished:
         return set()
-    alike = {run for run in runs if read_start(run).resume_key == start.resume_key}
+    alike = {run for run in runs if _resume_key(run) == start.resume_key}
     newest = max((run.name for run in alike if (run / END).exists()), default="")
     return {run for run in unfinished & alike if run.name > newest}
+
+
+def _resume_key(run: Path) -> str:
+    with suppress(ValueError):
+        return read_start(run).resume_key
+    return ""

@@ -19,6 +19,7 @@ from tasks.parameters import PairwiseParameters
 from tasks.places import read_row
 from tasks.problems import Problems, listed
 from tasks.records import PictureSource, Record, Sample
+from tasks.wording import well_formed
 
 
 class Dataset(Record):
@@ -60,7 +61,7 @@ def load_dataset(flow: str, parameters: PairwiseParameters) -> Dataset:
         key=dataset_key(selected),
         samples=samples,
         candidates=tuple(dict.fromkeys(sample.candidate for sample in samples)),
-        warnings=(*warnings, *_warnings(samples)),
+        warnings=tuple(well_formed(words) for words in (*warnings, *_warnings(samples))),
     )
 
 

@@ -36,7 +36,9 @@ class Judge(Record):
         default=1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting."
     )
     max_output_tokens: int = Field(default=10_000, ge=16, description="Longest reply, in tokens.")
-    timeout_seconds: float = Field(default=120.0, gt=0, le=3600, description="Longest wait for one reply.")
+    timeout_seconds: float = Field(
+        default=120.0, gt=0, le=3600, description="Longest silence of the judge that is waited for."
+    )
     concurrency: int = Field(default=16, ge=1, le=1024, description="Calls in flight at once.")
     detail: Literal["auto", "low", "high"] = Field(
         default="auto", description="How finely the judge looks at pictures."

@@ -65,7 +65,7 @@ def run_start(
 def run_end(run: RunContext, warnings: tuple[str, ...], seconds: float) -> RunEnd:
     """What the run has come to, with the protocol as it was really followed."""
     tally = run.tally
-    protocol = answered_protocol(run.start.protocol, tally.models, tally.rungs, run.vlm.not_sent)
+    protocol = answered_protocol(run.start.protocol, tally.models, tally.rungs, tally.not_sent)
     return RunEnd(
         run_id=run.start.run_id,
         finished_at=datetime.now(UTC).isoformat(),

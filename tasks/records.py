@@ -121,7 +121,7 @@ class Judgment(Record):
     """One of the allowed verdicts; None unless the status is ok."""
     reasoning: str
     raw: str
-    """The reply as it came, whole."""
+    """The reply as it came, whole: its text, or the body of the server's error."""
     error: str
     """What went wrong, in the server's or our words; empty when ok."""
     finish_reason: str
@@ -143,6 +143,8 @@ class Judgment(Record):
     price: float | None
     """In the currency of the prices given; None: no price is known. 0 when reused."""
     seconds: float
+    not_sent: tuple[str, ...] = ()
+    """Parameters that the endpoint refuses and that were left to its defaults."""
     http_retries: int
     """How often the client sent this call again by itself (429, 5xx, connection)."""
     judged_at: str

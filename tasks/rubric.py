@@ -1,8 +1,8 @@
 """What the judge is asked: prompt files, the sets they form, and the rubric of one run.
 
 Owns the file format (TOML front matter between `+++` lines, then the body), the overlay of a prompt set over the
-default prompts, and every check that can be made before the first call. Laying out the request and appending the
-reply format belong to `judge`; what verdicts come to belongs to `aggregate`.
+default prompts, and every check that can be made before the first call. Laying out the request belongs to `request`,
+the reply format to `reply`, what verdicts come to to `aggregate`.
 """
 
 import re
@@ -20,6 +20,8 @@ from tasks.records import VERDICTS, Record, Verdict
 DEFAULT_SET = "default"
 PROMPTS = Path(__file__).parents[1] / "prompts"
 SETS = PROMPTS / "sets"
+ORDER = ("faithfulness", "conciseness", "readability", "aesthetics")
+"""The protocol's own order of its dimensions; others follow by name."""
 
 InputField = Literal["context", "caption", "human", "model"]
 Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
@@ -128,7 +130,7 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
     if problems:
         raise ValueError("\n".join([f"the prompts of {flow} (prompt set {prompt_set!r}) cannot be used:", *problems]))
     prompts = [_prompt(flow, dimension, source) for dimension, source in sources.items()]
-    prompts.sort(key=lambda prompt: (prompt.tier, prompt.dimension))
+    prompts.sort(key=lambda prompt: (*(prompt.dimension != name for name in ORDER), prompt.dimension))
     return Rubric(flow=flow, prompt_set=prompt_set, prompts=tuple(prompts))
 
 

@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 from uuid import uuid4
 
 from PIL import Image
@@ -80,20 +80,17 @@ def drawn_samples(root: Path, flow: str) -> Path:
 def read_labels(dataset_root: Path, flow: str) -> dict[str, str]:
     """Sample id -> kind, from `<flow>/labels.json` or else `labels.json` in the dataset; empty where there is neither.
 
-    Raises:
-        ValueError: the file is not a JSON object of texts.
+    Other datasets may hold a file of that name for reasons of their own: kinds that are not ours are left out.
     """
     paths = (dataset_root / flow / LABELS, dataset_root / LABELS)
     path = next((path for path in paths if path.is_file()), None)
-    if path is None:
-        return {}
     try:
-        labels: Any = json.loads(path.read_bytes())
-    except ValueError as error:
-        raise ValueError(f"{path} is not valid JSON: {error}") from error
-    if not isinstance(labels, dict) or not all(isinstance(kind, str) for kind in labels.values()):  # pyright: ignore
-        raise ValueError(f"{path} must be a JSON object that gives sample ids the kind of their defect, as text")
-    return labels  # pyright: ignore
+        labels: Any = json.loads(path.read_bytes()) if path else {}
+    except ValueError:
+        labels = {}
+    known = {*DEFECTS, *CLEAN, *FORFEIT}
+    found = cast(dict[str, Any], labels if isinstance(labels, dict) else {})
+    return {name: kind for name, kind in found.items() if isinstance(kind, str) and kind in known}
 
 
 def caught(kind: str, flow: str, verdicts: Mapping[str, str | None]) -> bool | None:

@@ -7,7 +7,9 @@ or, where no other call could fare better, into a JudgeStopped. What a reply mea
 import asyncio
 import json
 import os
+import re
 import secrets
+import sys
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -20,6 +22,7 @@ from openai.types.chat import ChatCompletion
 
 from tasks.parameters import EMBEDDED, Judge
 from tasks.pixel_judge import app as pixel_judge
+from tasks.wording import well_formed
 
 RUNGS = ("json_schema", "json_object", "plain")
 """Reply formats, the strictest first. A refusal moves one down for the rest of the run."""
@@ -36,6 +39,9 @@ PLACE = secrets.token_hex(16)
 """Stands for a picture while the rest of a request is made into JSON; no text can hold it by chance or intent."""
 QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output")
+MOST_WORDS = 2000
+"""Most characters kept of an error message; the body stays whole in `text`."""
+REFUSAL = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|does not accept|deprecated")
 LENGTH_WORDS = ("context length", "context_length", "too long", "too large", "maximum context")
 
 
@@ -73,6 +79,8 @@ class Reply(NamedTuple):
     tokens_cached: int = 0
     seconds: float = 0.0
     http_retries: int = 0
+    not_sent: tuple[str, ...] = ()
+    """Parameters that the endpoint refuses and that were therefore left to its defaults."""
 
 
 def find_key(judge: Judge) -> str:
@@ -125,11 +133,13 @@ def block_name(name: str) -> str:
 
 
 def _secret_block(name: str) -> str:
+    if not ("PREFECT_API_URL" in os.environ or "prefect" in sys.modules):
+        return ""  # No server is there to be asked, and none is started for a question.
     from prefect.blocks.system import Secret
 
     try:
         return str(Secret.load(block_name(name), _sync=True).get())  # pyright: ignore
-    except ValueError:  # no such block
+    except Exception:  # There is no such block, or no server to ask for it.
         return ""
 
 
@@ -179,15 +189,25 @@ class Vlm:
                 except APIConnectionError as error:
                     reply = Reply("unavailable", error=_connection_words(error, self.judge))
                     break
-            text, words = self._redacted(reply.text), self._redacted(reply.error)
-            seconds = round(time.monotonic() - started, 3)
-            return reply._replace(text=text, error=words, rung=RUNGS[tried[0]], seconds=seconds)
+            return reply._replace(
+                text=well_formed(self._redacted(reply.text)),
+                error=well_formed(self._redacted(reply.error)),
+                rung=RUNGS[tried[0]],
+                not_sent=tuple(sorted(tried[2])),
+                seconds=round(time.monotonic() - started, 3),
+            )
 
     async def _send(self, request: Request) -> Reply:
         raw: Any = await self._client.post(
             "/chat/completions", cast_to=ChatCompletion, content=self._body(request), options={"headers": RAW}
         )
-        return _read(await raw.parse())._replace(http_retries=raw.retries_taken)
+        try:
+            reply = _read(await raw.parse())
+        except (ValueError, TypeError, AttributeError, LookupError):
+            # An error page or an error object with status 200: the client takes what it gets and does not check it.
+            body = await raw.text()
+            reply = Reply("unavailable", text=body, error=f"the reply is no chat completion: {body[:200]}")
+        return reply._replace(http_retries=raw.retries_taken)
 
     async def probe(self, request: Request) -> Reply:
         """Find out with one cheap question what would fail every call; asked once, however often this is called.
@@ -211,11 +231,6 @@ class Vlm:
     def pause(self) -> float:
         """Seconds until the server's Retry-After has passed; 0 when it has."""
         return max(0.0, self._not_before - time.monotonic())
-
-    @property
-    def not_sent(self) -> tuple[str, ...]:
-        """Parameters that the endpoint refused and that are therefore left to its defaults."""
-        return tuple(sorted(self._dropped))
 
     def _settings(self) -> tuple[int, str, frozenset[str]]:
         return self._rung, self._length_name, frozenset(self._dropped)
@@ -258,17 +273,18 @@ class Vlm:
         if error.status_code not in REJECTED:
             return False
         # Calls in flight together are refused together; the first of them has changed the settings for all.
-        return self._settings() != tried or self._give_way(_words(error).lower())
+        return self._settings() != tried or self._give_way(error)
 
-    def _give_way(self, words: str) -> bool:
+    def _give_way(self, error: APIStatusError) -> bool:
         """Change what the endpoint refuses about every call; False where it refuses something else."""
+        words = _words(error).lower()
         if any(length in words for length in LENGTH_WORDS):
             return False
         if self._rung < len(RUNGS) - 1 and any(name in words for name in FORMAT_WORDS):
             self._rung += 1
-        elif self._length_name in words and self._length_name == "max_completion_tokens":
+        elif self._length_name == "max_completion_tokens" and _refuses(error, self._length_name):
             self._length_name = "max_tokens"
-        elif refused := [name for name in ("temperature", "detail") if name in words and name not in self._dropped]:
+        elif refused := [name for name in {"temperature", "detail"} - self._dropped if _refuses(error, name)]:
             self._dropped.add(refused[0])
         else:
             return False
@@ -277,11 +293,11 @@ class Vlm:
     def _failure(self, error: APIStatusError) -> Reply:
         words = _words(error)
         if error.status_code in REJECTED:
-            return Reply("rejected", error=f"{error.status_code}: {words}")
+            return Reply("rejected", text=error.response.text, error=f"{error.status_code}: {words}")
         if error.code in QUOTA_CODES or not (error.status_code in BUSY or error.status_code >= 500):
             raise JudgeStopped(self._redacted(f"{self._who()} refuses all calls ({error.status_code}): {words}"))
         self._not_before = max(self._not_before, time.monotonic() + _retry_after(error.response.headers))
-        return Reply("unavailable", error=f"{error.status_code}: {words}")
+        return Reply("unavailable", text=error.response.text, error=f"{error.status_code}: {words}")
 
     def _redacted(self, words: str) -> str:
         return words.replace(self._key, "[key]") if self._key else words
@@ -304,22 +320,24 @@ def _client(judge: Judge, key: str) -> AsyncOpenAI:
 
 
 def _read(completion: ChatCompletion) -> Reply:
-    usage = completion.usage
-    cached = usage.prompt_tokens_details.cached_tokens if usage and usage.prompt_tokens_details else 0
+    choice, usage = completion.choices[0], completion.usage
+    details = usage.prompt_tokens_details if usage else None
+    content: Any = choice.message.content or ""
+    if isinstance(content, list):  # Some servers send the parts that only requests should have.
+        content = "".join(part.get("text", "") for part in content)  # pyright: ignore
     reply = Reply(
         "ok",
-        model=completion.model,
-        tokens_in=usage.prompt_tokens if usage else 0,
-        tokens_out=usage.completion_tokens if usage else 0,
-        tokens_cached=cached or 0,
+        text=str(content),
+        finish_reason=choice.finish_reason or "",
+        model=completion.model or "",
+        tokens_in=usage.prompt_tokens or 0 if usage else 0,
+        tokens_out=usage.completion_tokens or 0 if usage else 0,
+        tokens_cached=details.cached_tokens or 0 if details else 0,
     )
-    if not completion.choices:
-        return reply._replace(text=completion.model_dump_json())
-    choice = completion.choices[0]
-    reply = reply._replace(text=choice.message.content or "", finish_reason=choice.finish_reason or "")
     if choice.message.refusal or choice.finish_reason == "content_filter":
-        words = choice.message.refusal or choice.message.content or "the endpoint filtered the content"
-        return reply._replace(status="refused", text=words, error=words)
+        refusal = choice.message.refusal or ""
+        said = "\n".join(filter(None, (reply.text, refusal)))
+        return reply._replace(status="refused", text=said, error=refusal or "the endpoint filtered the content")
     if choice.finish_reason == "length":
         return reply._replace(status="truncated", error="the reply hit the token limit")
     return reply
@@ -327,14 +345,22 @@ def _read(completion: ChatCompletion) -> Reply:
 
 def _words(error: APIStatusError) -> str:
     body: Any = error.body
-    return str((isinstance(body, dict) and body.get("message")) or body or error.message)[:2000]  # pyright: ignore
+    message = (body.get("message") or body.get("detail")) if isinstance(body, dict) else None  # pyright: ignore
+    return str(message or body or error.message)[:MOST_WORDS]  # pyright: ignore[reportUnknownArgumentType]
+
+
+def _refuses(error: APIStatusError, parameter: str) -> bool:
+    """Whether the endpoint refuses this parameter, and not only mentions a word like it."""
+    words = _words(error).lower()
+    return error.param == parameter or bool(re.search(rf"\b{parameter}\b", words) and REFUSAL.search(words))
 
 
 def _connection_words(error: APIConnectionError, judge: Judge) -> str:
-    if isinstance(error, APITimeoutError):
-        return f"no reply within {judge.timeout_seconds:g} s"
     cause = error.__cause__
-    kind = "no connection" if isinstance(cause, httpx2.ConnectError) else "the connection was lost"
+    if isinstance(error, APITimeoutError) and not isinstance(cause, httpx2.ConnectTimeout):
+        return f"no reply within {judge.timeout_seconds:g} s"
+    absent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
+    kind = "no connection" if absent else "the connection was lost"
     return f"{kind}: {cause or error}"
 
 

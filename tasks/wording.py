@@ -15,6 +15,11 @@ PLOT_CEILING = "Plot faithfulness cannot exceed 50: the judge may answer only Hu
 PIXELS = "The embedded judge measures pixels and is no model: its scores are a floor for real judges."
 
 
+def well_formed(text: str) -> str:
+    """The text without lone surrogates, which no file and no request can hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
 def one_line(text: str, longest: int = 160) -> str:
     """A stranger's text as one printable line of at most `longest` characters.
 

@@ -97,7 +97,7 @@ def test_the_path_says_in_words_what_decided(diagram: Rubric) -> None:
     path = combine(diagram, M, H, G, M).path
     assert path == (
         "tier 1: faithfulness Model, readability Human -> Tie; "
-        "tier 2: aesthetics Model, conciseness Both are good -> Model"
+        "tier 2: conciseness Both are good, aesthetics Model -> Model"
     )
     assert "readability missing" in combine(diagram, M, None, M, G).path
 
@@ -112,7 +112,8 @@ def test_the_path_says_in_words_what_decided(diagram: Rubric) -> None:
         ([G, B, G], G),
         ([G, B, M], X),  # neutral holds the majority, good and bad are level
         ([G, G, B, M, M], G),  # neutral holds the majority, good leads in it
-        ([M, M, H, G], X),  # two of four are no majority
+        ([M, M, H, G], M),  # no more than half, but more than the others
+        ([M, M, G, B], X),  # Model and neutral are level
         ([M, None, M], M),
         ([M, None], M),  # half of the votes are ok
         ([M, None, None], None),  # fewer than half are

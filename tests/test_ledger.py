@@ -148,3 +148,13 @@ def test_ledgers_that_are_too_old_are_not_even_read(tmp_path: Path) -> None:
     past = (NOW - timedelta(hours=29)).timestamp()
     os.utime(run / JUDGMENTS, (past, past))
     assert len(earlier_replies(tmp_path, now_asking(), 20)) == 0
+
+
+def test_a_ledger_that_cannot_be_read_spares_no_call_and_stops_no_run(tmp_path: Path) -> None:
+    written(tmp_path, "r1", [judgment(key="broken", judged_at=hours_ago(1))], finished=False)
+    written(tmp_path, "r2", [judgment(key="whole", judged_at=hours_ago(1))])
+    broken, _ = run_folders(tmp_path)
+    (broken / JUDGMENTS).write_text("{\n")
+    (broken / "run.json").write_text("{")
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    assert replies.find("broken") is None and replies.find("whole") is not None

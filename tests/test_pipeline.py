@@ -433,6 +433,31 @@ def test_the_run_in_prefect_says_what_was_judged_and_keeps_its_artifacts(
     assert {"diagram-summary", "diagram-progress"} <= {artifact.key for artifact in artifacts}
 
 
+def test_a_judge_that_gives_out_in_the_middle_leaves_an_unfinished_run_in_the_history(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    def spent(seen: Seen) -> Reply:
+        quota = error(429, "You exceeded your current quota", code="insufficient_quota")
+        return quota if loopback.count > 8 else allowed_reply()(seen)
+
+    loopback.answer = spent
+    options = judged_by(loopback, **{"judge.concurrency": 1, "chunk-size": 2})
+    code, _, err = jury("run", "diagram", *dataset(tmp_path / "data"), *options)
+    assert code == 2 and "quota" in err
+    [run] = ask("SELECT status FROM runs")
+    assert run["status"] == "unfinished" and len(ask("SELECT * FROM judgments")) >= 6
+    assert ask("leaderboard") == [] and ask("SELECT * FROM failures")
+    loopback.answer = allowed_reply()
+    assert jury("run", "diagram", *dataset(tmp_path / "data"), *options)[0] == 0
+
+
+def test_a_store_that_cannot_be_written_is_one_sentence(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "ledger").write_text("in the way")
+    code, _, err = jury("run", "diagram", *dataset(tmp_path / "data"), *judged_by(loopback))
+    assert code == 2 and "ledger" in err and "Traceback" not in err
+
+
 def test_several_stages_are_several_candidates(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     root = tmp_path / "data"
     write_benchmark(root, [record(0), record(1)])

@@ -167,7 +167,7 @@ def test_nothing_that_strangers_wrote_acts_or_is_fetched(tmp_path: Path, text: s
 
 
 def test_the_artifact_stays_below_a_megabyte(tmp_path: Path) -> None:
-    words, noise = "<|" * 20_000, Image.effect_noise((512, 512), 200).convert("RGB")
+    words, noise = "<|" * 20_000, Image.effect_noise((600, 400), 8).convert("RGB")
     rows: list[Judgment | Outcome] = []
     for overall, verdicts in {"Human": "HHHH", "Model": "MMMM", "Tie": "XGGG", None: "----"}.items():
         status = "complete" if overall else "incomplete"
@@ -183,6 +183,12 @@ def test_the_artifact_stays_below_a_megabyte(tmp_path: Path) -> None:
     thumbnails = [raw for _, kind, raw, _ in pictures(text) if kind == "jpeg"]
     assert len(thumbnails) == 8
     assert max(map(len, thumbnails)) <= THUMBNAIL_BYTES
+
+
+def test_a_thumbnail_too_large_for_the_artifact_is_said_to_be_so(tmp_path: Path) -> None:
+    row = outcome("s1", "HHHH", "Human")
+    keep_thumbnails(tmp_path, row, Image.effect_noise((640, 640), 200).convert("RGB"))
+    assert markdown(summary(tmp_path, [row])).count("picture too large to be shown here") == 2
 
 
 def test_what_shows_a_run_is_loaded_only_when_it_is_shown() -> None:

@@ -42,9 +42,9 @@ def test_the_default_rubric_has_two_dimensions_in_each_tier(flow: str):
     rubric = load_rubric(flow)
     assert [(prompt.tier, prompt.dimension) for prompt in rubric.prompts] == [
         (1, "faithfulness"),
+        (2, "conciseness"),
         (1, "readability"),
         (2, "aesthetics"),
-        (2, "conciseness"),
     ]
     assert {prompt.flow for prompt in rubric.prompts} == {flow}
 
@@ -93,7 +93,7 @@ def test_a_rubric_survives_the_way_through_json():
 
 def test_a_dimension_that_a_rubric_lacks_is_refused_with_those_it_has():
     with pytest.raises(
-        ValueError, match="plot has no dimension 'clarity'; it has faithfulness, readability, aesthetics, conciseness"
+        ValueError, match="plot has no dimension 'clarity'; it has faithfulness, conciseness, readability, aesthetics"
     ):
         load_rubric("plot").prompt("clarity")
 

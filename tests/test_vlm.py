@@ -2,6 +2,7 @@
 
 import asyncio
 import time
+from typing import Any
 
 import pytest
 from loopback_judge import LoopbackJudge
@@ -99,6 +100,36 @@ def test_what_stays_away_is_unavailable(loopback: LoopbackJudge, answer: Reply, 
     loopback.answer = lambda _: answer
     reply = ask(judge(loopback, timeout_seconds=0.3))
     assert reply.status == "unavailable" and words in reply.error
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        "<html>busy</html>",
+        {"error": {"message": "upstream fell over"}},
+        {"choices": [{"index": 0, "message": None, "finish_reason": "error"}]},
+        {"choices": []},
+        [],
+    ],
+)
+def test_a_reply_that_is_no_completion_is_unavailable_and_kept(loopback: LoopbackJudge, body: Any) -> None:
+    loopback.queue(Reply(body))
+    reply = ask(judge(loopback))
+    assert reply.status == "unavailable" and "no chat completion" in reply.error and reply.text
+
+
+def test_a_reply_that_leaves_out_what_it_may_is_read(loopback: LoopbackJudge) -> None:
+    message = {"role": "assistant", "content": [{"type": "text", "text": "Mo\ud800del"}]}
+    loopback.queue(Reply({"model": None, "choices": [{"message": message}], "usage": {"prompt_tokens": None}}))
+    reply = ask(judge(loopback))
+    assert (reply.status, reply.text, reply.tokens_in) == ("ok", "Mo?del", 0)
+
+
+@pytest.mark.parametrize("words", ["image too blurry, more details at https://…", "the temperature of the soup"])
+def test_a_word_that_only_sounds_like_a_parameter_drops_none(loopback: LoopbackJudge, words: str) -> None:
+    loopback.queue(Reply({"detail": words}, status=422))
+    first, second = asyncio.run(ask_all(judge(loopback, concurrency=1), [QUESTION] * 2))
+    assert (first.status, second.not_sent) == ("rejected", ()) and words in first.error
 
 
 def test_a_long_retry_after_is_not_waited_for_in_the_call_but_remembered(loopback: LoopbackJudge) -> None:
@@ -205,6 +236,15 @@ def test_the_probe_stops_where_nobody_listens() -> None:
 def test_the_probe_lets_a_busy_judge_pass(loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: error(503, "warming up")
     assert probe(judge(loopback)).status == "unavailable"
+
+
+def test_the_probe_is_asked_once_however_often_it_is_waited_for(loopback: LoopbackJudge) -> None:
+    async def scene() -> None:
+        async with Vlm(judge(loopback)) as vlm:
+            await asyncio.gather(*(vlm.probe(asking.probe_request()) for _ in range(5)))
+
+    asyncio.run(scene())
+    assert loopback.count == 1
 
 
 def test_no_more_calls_are_in_flight_than_allowed(loopback: LoopbackJudge) -> None:

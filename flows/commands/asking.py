@@ -8,7 +8,9 @@ from pathlib import Path
 from shutil import get_terminal_size
 
 from tasks import history
+from tasks.ledger import run_folders
 from tasks.store import HISTORY, pending, sync
+from tasks.wording import one_line
 
 WIDEST = 240
 """Most characters of one value in a table on the terminal; `--json` shows all."""
@@ -66,14 +68,14 @@ def _words(value: object) -> str:
         return ""
     if isinstance(value, float):
         return f"{value:.6g}"
-    words = " ".join((value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)).split())
-    if SHA256.fullmatch(words):
-        return words[:12]
-    return words if len(words) <= WIDEST else words[: WIDEST - 1] + "…"
+    words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    return words[:12] if SHA256.fullmatch(words) else one_line(words, WIDEST)
 
 
 def show_sync(store: Path, rebuild: bool) -> int:
     """Bring the history into step with the ledgers and say what changed."""
+    if not run_folders(store):
+        raise ValueError(f"{store} holds no ledgers: is it the store of your runs?")
     done = sync(store, rebuild=rebuild)
     for sentence in done.damaged:
         print(f"jury: {sentence}", file=sys.stderr)

@@ -51,6 +51,8 @@ def check_prompts(prompt_set: str) -> str:
             lines.append(
                 f"{flow}/{prompt.dimension:<14}{len(prompt.body):>6} characters, {len(parts)} parts  {prompt.file}"
             )
+    if not (lines or problems):
+        problems.append(f"prompt set {prompt_set!r} holds no file <flow>/<dimension>.md")
     if problems:
         raise ValueError("\n".join(problems))
     return "\n".join([*lines, f"{len(lines)} prompts can be used"])

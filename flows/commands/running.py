@@ -53,10 +53,10 @@ def prepare_prefect(store: Path) -> None:
     os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
     os.environ.setdefault("DO_NOT_TRACK", "1")
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    if "PREFECT_API_URL" not in os.environ and "PREFECT_HOME" not in os.environ:
+    if "PREFECT_API_URL" not in os.environ and "prefect" not in sys.modules:
         home = store.absolute() / "prefect"
         home.mkdir(parents=True, exist_ok=True)
-        os.environ["PREFECT_HOME"] = str(home)
+        os.environ.setdefault("PREFECT_HOME", str(home))
         os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
         print("starting a temporary Prefect server (about 10 s) …", file=sys.stderr)
 
