@@ -31,6 +31,10 @@ class InvalidReply(Exception):
     """The judge replied, but not with one of the allowed verdicts. Asking once more may help."""
 
 
+class JudgeStopped(ValueError):
+    """No call to this judge can succeed: the run stops with this sentence."""
+
+
 class HistoryLocked(Exception):
     """The history is in use. Asking again later helps, and nothing is lost meanwhile."""
 

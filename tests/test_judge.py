@@ -19,10 +19,10 @@ from tasks.judge import judge, take_over
 from tasks.ledger import Ledger, Replies, earlier_replies, read_judgments
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures import Policy, prepare
-from tasks.records import InvalidReply, JudgeUnavailable, Judgment, Place, Sample
+from tasks.records import InvalidReply, JudgeStopped, JudgeUnavailable, Judgment, Place, Sample
 from tasks.request import call_key, delimited, request
 from tasks.rubric import load_rubric
-from tasks.vlm import JudgeStopped, Vlm
+from tasks.vlm import Vlm
 
 RUBRIC = load_rubric("diagram")
 POLICY = Policy(max_bytes=1_000_000, max_side=1000, normalize=False)
