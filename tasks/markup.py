@@ -13,7 +13,7 @@ QUOTE = 300
 """Longest quotation, in characters."""
 
 _SPECIAL = re.compile(
-    r"[!#$&*<>@\[\\\]^_`{|}~]"  # emphasis, code, links, pictures, tables, HTML
+    r"[!#$&*<>@\[\\\]^`{|}~]|\b_|_\b|(?<!\w)_"  # emphasis, code, links, pictures, tables, HTML
     r"|^[-+]|(?<=\d)[.)](?=\s|$)"  # lists
     r"|:(?=/)|(?<=www)\.",  # bare addresses
     re.IGNORECASE,
@@ -24,15 +24,16 @@ _IN_ADDRESSES = ":@."
 def plain(text: str, longest: int = QUOTE) -> str:
     """A stranger's text as Markdown that shows just this text, on one line, in a table as anywhere else.
 
-    What Markdown or HTML would act on becomes a character reference, which means nothing to either. GitHub's dialect
-    would still make links of bare addresses, so an empty comment parts what it looks for.
+    What Markdown or HTML would act on is escaped by a backslash, which both of Prefect's UIs read (the older one shows
+    character references as they are). GitHub's dialect would still make links of bare addresses, so an empty comment
+    parts what it looks for.
     """
     return _SPECIAL.sub(_reference, one_line(text, longest))
 
 
 def _reference(found: re.Match[str]) -> str:
     comment = "<!-- -->" if found[0] in _IN_ADDRESSES else ""
-    return f"{comment}&#{ord(found[0])};"
+    return f"{comment}\\{found[0]}"
 
 
 def bullets(lines: Iterable[str]) -> str:
