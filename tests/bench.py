@@ -168,7 +168,9 @@ def measure(kind: str, *arguments: str) -> None:
 
 def run(kind: str, *arguments: object, **environment: str) -> dict[str, float]:
     command = [sys.executable, __file__, kind, *map(str, arguments)]
-    done = subprocess.run(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, text=True, check=True)
+    done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
+    if done.returncode:
+        raise SystemExit(f"{kind} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
