@@ -115,3 +115,13 @@ def _widen_transparent_colour(image: Image.Image, bits: int) -> None:
         image.info["transparency"] = colour * 255 // (2**bits - 1)
     elif colour is not None and image.mode == "RGB" and bits == 16:
         image.info["transparency"] = tuple(sample >> 8 for sample in colour)
+
+
+def on_white(image: Image.Image) -> tuple[Image.Image, bool]:
+    """The picture on white paper, and whether the paper shows: plain conversion shows the colour that was hidden."""
+    layer = image if image.mode == "RGBA" else image.convert("RGBA")
+    if layer.getchannel("A").getextrema() == (255, 255):
+        return layer.convert("RGB"), False
+    paper = Image.new("RGB", layer.size, "white")
+    paper.paste(layer, mask=layer)
+    return paper, True

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from tasks.decoding import decode
+from tasks.decoding import decode, on_white
 from tasks.textures import Gray, Mask, contrast, count_strokes, find_strokes, luminance, mosaic, word_height
 
 SIDE = 1000
@@ -63,10 +63,7 @@ def read_picture(data: bytes) -> Image.Image:
         BadPicture: the bytes are no PNG, JPEG, WebP or GIF of at most 64 megapixels, or are damaged.
     """
     picture = decode(data).image
-    if picture.has_transparency_data:
-        layer = picture.convert("RGBA")
-        picture = Image.alpha_composite(Image.new("RGBA", layer.size, "white"), layer)
-    return picture.convert("RGB")
+    return on_white(picture)[0] if picture.has_transparency_data else picture.convert("RGB")
 
 
 def measure(picture: Image.Image) -> Measures:

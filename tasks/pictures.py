@@ -16,7 +16,7 @@ from PIL import Image
 from PIL.ExifTags import Base
 from pydantic import Field
 
-from tasks.decoding import BadPicture, Decoded, decode
+from tasks.decoding import BadPicture, Decoded, decode, on_white
 from tasks.records import PictureNote, Record
 
 THUMBNAIL_SIDES = (320, 640)
@@ -103,7 +103,7 @@ def _repaired(source: Decoded) -> tuple[Image.Image, list[str]]:
     if image.mode == "CMYK":
         changes.append("CMYK to RGB")
     if image.has_transparency_data:
-        image, transparent = _on_white(image)
+        image, transparent = on_white(image)
         if transparent:
             changes.append("transparency composited on white")
     image = image if image.mode == "RGB" else image.convert("RGB")
@@ -127,16 +127,6 @@ def _eight_bits(image: Image.Image) -> Image.Image:
     if (transparent := image.info.get("transparency")) is not None:
         grey.putalpha(wide.point([255 * (value != transparent) for value in range(65_536)], "L"))
     return grey
-
-
-def _on_white(image: Image.Image) -> tuple[Image.Image, bool]:
-    """The picture on white paper, and whether the paper shows: plain conversion shows the colour that was hidden."""
-    layer = image if image.mode == "RGBA" else image.convert("RGBA")
-    if layer.getchannel("A").getextrema() == (255, 255):
-        return layer.convert("RGB"), False
-    paper = Image.new("RGB", layer.size, "white")
-    paper.paste(layer, mask=layer)
-    return paper, True
 
 
 def _png_within(image: Image.Image, policy: Policy) -> tuple[Image.Image, bytes]:
