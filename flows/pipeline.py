@@ -27,10 +27,11 @@ from tasks.judge import judge, take_over
 from tasks.ledger import Ledger, earlier_replies
 from tasks.load import Dataset, load_dataset
 from tasks.parameters import PairwiseParameters
+from tasks.plotter import warm_up
 from tasks.progress import Progress
 from tasks.protocol import picture_policy, run_end, run_start
 from tasks.records import HistoryLocked, InvalidReply, JudgeUnavailable, Outcome, RunStart, Sample
-from tasks.report import publish, warm_up
+from tasks.report import publish
 from tasks.request import probe_request
 from tasks.rubric import Rubric, load_rubric
 from tasks.samples import DRAWN, drawn_samples
@@ -108,8 +109,11 @@ async def _name_run(start: RunStart) -> None:
     """Give the run in the UI a name that says what is judged, now that the dataset is known."""
     if start.prefect_run_id:
         name = f"{start.flow} · {' + '.join(start.candidates)} · {start.model} · {start.samples} samples"
-        async with get_client() as client:
-            await client.update_flow_run(start.prefect_run_id, name=name)  # pyright: ignore
+        try:
+            async with get_client() as client:
+                await client.update_flow_run(start.prefect_run_id, name=name)  # pyright: ignore
+        except Exception as error:  # A name is nice to have; no run stops for want of one.
+            get_run_logger().debug("The run could not be named", exc_info=error)
 
 
 async def _judge_all(chunks: Chunks, samples: tuple[Sample, ...], progress: Progress) -> None:
@@ -157,7 +161,7 @@ async def _judge_chunk(chunks: Chunks, first: int, samples: tuple[Sample, ...], 
 
 
 async def _warm_up(chunks: Chunks) -> None:
-    """Load what the report needs once nothing is left to read and only the judge is waited for."""
+    """Start what draws the chart once nothing is left to read and only the judge is waited for."""
     async with chunks.reading:
         await asyncio.to_thread(warm_up)
 

@@ -6,6 +6,8 @@ Owns the reading of a sample into memory and the plan of its calls. Asking is fo
 from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +18,7 @@ from tasks.parameters import PairwiseParameters
 from tasks.pictures import Picture, Policy, prepare
 from tasks.records import Judgment, Order, Outcome, OutcomeStatus, PictureNote, RunStart, Sample
 from tasks.request import call_key
-from tasks.rubric import Rubric
+from tasks.rubric import Prompt, Rubric
 from tasks.vlm import Vlm
 
 
@@ -49,6 +51,16 @@ class Case:
     def attempts(self, call: Call) -> list[Judgment]:
         """What was recorded for a call, in order."""
         return [row for row in self.judgments if (row.dimension, row.order, row.vote) == call[:3]]
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """Input of the prompts -> SHA-256 of its text, or of its picture as sent."""
+        texts = {name: sha256(text.encode()).hexdigest() for name, text in self.texts.items()}
+        return {**texts, **{role: picture.note.sent_sha256 for role, picture in self.pictures.items()}}
+
+    def text_sha256(self, prompt: Prompt) -> str:
+        """SHA-256 over the texts that a prompt is sent with."""
+        return sha256("".join(self.digests[name] for name in prompt.inputs if name in self.texts).encode()).hexdigest()
 
     def notes(self) -> dict[str, PictureNote]:
         """Role -> what its picture was and what is sent of it."""
@@ -138,5 +150,5 @@ def plan(run: RunContext, case: Case) -> tuple[Call, ...]:
         for prompt in run.rubric.prompts
         for order in run.parameters.order_list()
         for vote in range(1, run.parameters.votes + 1)
-        for key in [call_key(prompt, case.texts, case.pictures, order, vote, run.parameters.judge)]
+        for key in [call_key(prompt, case.digests, order, vote, run.parameters.judge)]
     )

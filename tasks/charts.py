@@ -1,28 +1,22 @@
 """The one chart of a run: how often the Model won, drew and lost, dimension by dimension.
 
-Owns its look; the numbers are those of the score rows.
+Owns its look, written as Vega-Lite; the numbers are those of the score rows, and `plotter` draws it.
 """
 
 import json
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from io import BytesIO
-from typing import TYPE_CHECKING
+from typing import Any
 
-from PIL import Image
-
+from tasks.plotter import png
 from tasks.scores import ScoreRow
 from tasks.summary import ranking
 from tasks.wording import one_line, score_notes, score_with_interval
-
-if TYPE_CHECKING:
-    import altair as alt
 
 MOST_CANDIDATES = 6
 """Candidates drawn, the best first: more would make the picture taller than a screen."""
 WIDTH, BAR_HEIGHT = 420, 26
 """Pixels; with the labels on both sides the chart fills the column in which the Prefect UI shows Markdown."""
-SCALE = 2.0
 LONGEST_NAME = 60
 NARROWEST_LABELLED = 0.04
 """Share of a bar that has room for its number."""
@@ -30,7 +24,6 @@ NARROWEST_LABELLED = 0.04
 
 TITLE = "Samples by verdict, and the mean score with its 95% interval"
 RULE = "#808080"
-COLOURS = 64
 LOOK: dict[str, object] = {
     "background": "white",
     "padding": 12,
@@ -82,32 +75,23 @@ def verdict_chart(rows: Sequence[ScoreRow], flow: str) -> bytes:
     Args:
         rows: those of one run, at least one; only the groups of all samples are drawn.
     """
-    import altair as alt
-
     best = [row.candidate for row in ranking(rows)[:MOST_CANDIDATES]]
     drawn = [row for row in rows if row.grouping == "all" and row.candidate in best]
     parts = [part for part in PARTS if any(map(part.of, drawn))]
-    values = [{"place": best.index(row.candidate), **segment} for row in drawn for segment in _segments(row, parts)]
     dimensions = list(dict.fromkeys(row.dimension for row in drawn))
+    values = [{"place": best.index(row.candidate), **segment} for row in drawn for segment in _segments(row, parts)]
     # Names stand in the labels alone: shortened ones may be equal, and those of any length would take ages to draw.
     names = json.dumps([one_line(candidate, LONGEST_NAME) for candidate in best])
-    header = alt.Header(title=None, labelExpr=f"{names}[datum.value]", labelLimit=WIDTH)
-    bars = alt.LayerChart(layer=_layers(parts, dimensions), width=WIDTH, height=BAR_HEIGHT * len(dimensions))
-    rows_of_bars = alt.Row("place:O", header=header)
-    title = alt.TitleParams(TITLE, subtitle=score_notes(flow, drawn))
-    chart = bars.facet(row=rows_of_bars, data=alt.Data(values=values)).properties(title=title, config=LOOK)
-    drawing = BytesIO()
-    chart.save(drawing, format="png", scale_factor=SCALE)
-    return _in_few_colours(drawing)
-
-
-def _in_few_colours(drawing: BytesIO) -> bytes:
-    """The drawing as a PNG with a palette: a fifth of the size, and nothing lost that an eye would miss."""
-    with Image.open(drawing) as image:
-        small = image.convert("RGB").quantize(COLOURS)
-    picture = BytesIO()
-    small.save(picture, format="png", optimize=True)
-    return picture.getvalue()
+    header = {"title": None, "labelExpr": f"{names}[datum.value]", "labelLimit": WIDTH}
+    return png(
+        {
+            "title": {"text": TITLE, "subtitle": score_notes(flow, drawn)},
+            "data": {"values": values},
+            "facet": {"row": {"field": "place", "type": "ordinal", "header": header}},
+            "spec": {"width": WIDTH, "height": BAR_HEIGHT * len(dimensions), "layer": _layers(parts, dimensions)},
+            "config": LOOK,
+        }
+    )
 
 
 def _segments(row: ScoreRow, parts: Sequence[Part]) -> Iterator[dict[str, str | float]]:
@@ -129,16 +113,24 @@ def _segments(row: ScoreRow, parts: Sequence[Part]) -> Iterator[dict[str, str | 
         start = end
 
 
-def _layers(parts: Sequence[Part], dimensions: Sequence[str]) -> "list[alt.Chart]":
+def _layers(parts: Sequence[Part], dimensions: Sequence[str]) -> list[dict[str, Any]]:
     """Bars, the numbers on them and the scores beside them."""
-    import altair as alt
-
     names, colours = [part.name for part in parts], [part.colour for part in parts]
-    colour = alt.Color("part:N", scale=alt.Scale(domain=names, range=colours), legend=alt.Legend(title=None))
-    share = alt.X("start:Q", scale=alt.Scale(domain=[0, 1]), axis=None)
-    base = alt.Chart().encode(y=alt.Y("dimension:N", sort=dimensions, title=None))
+    colour = {
+        "field": "part",
+        "type": "nominal",
+        "scale": {"domain": names, "range": colours},
+        "legend": {"title": None},
+    }
+    share = {"field": "start", "type": "quantitative", "scale": {"domain": [0, 1]}, "axis": None}
+    y = {"field": "dimension", "type": "nominal", "sort": dimensions, "title": None}
+    bar = {"type": "bar", "stroke": RULE, "strokeWidth": 0.5, "height": {"band": 0.8}}
+    number = {"field": "number", "type": "nominal"}
+    middle = {"field": "middle", "type": "quantitative"}
+    ink = {"field": "ink", "type": "nominal", "scale": None}
+    beside = {"x": {"value": WIDTH + 8}, "text": {"field": "score", "type": "nominal"}}
     return [
-        base.mark_bar(stroke=RULE, strokeWidth=0.5, height={"band": 0.8}).encode(x=share, x2="end:Q", color=colour),
-        base.mark_text().encode(x="middle:Q", text="number:N", color=alt.Color("ink:N", scale=None)),
-        base.mark_text(align="left").encode(x=alt.value(WIDTH + 8), text="score:N"),
+        {"mark": bar, "encoding": {"y": y, "x": share, "x2": {"field": "end"}, "color": colour}},
+        {"mark": "text", "encoding": {"y": y, "x": middle, "text": number, "color": ink}},
+        {"mark": {"type": "text", "align": "left"}, "encoding": {"y": y, **beside}},
     ]

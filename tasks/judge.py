@@ -5,8 +5,6 @@ client in `vlm`, the reading of replies in `reply`, the rule in `aggregate`.
 """
 
 import asyncio
-import hashlib
-import json
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
@@ -80,7 +78,6 @@ def _judgment(run: RunContext, case: Case, prompt: Prompt, call: Call, answer: R
     status: JudgmentStatus = answer.status
     if reading and reading.verdict is None:
         status = "invalid"
-    texts = json.dumps([case.texts[name] for name in prompt.inputs if name in case.texts], ensure_ascii=False)
     return Judgment(
         run_id=run.start.run_id,
         flow=run.start.flow,
@@ -100,7 +97,7 @@ def _judgment(run: RunContext, case: Case, prompt: Prompt, call: Call, answer: R
         recovery=reading.recovery if reading else "",
         key=call.key,
         prompt_sha256=prompt.sha256,
-        text_sha256=hashlib.sha256(texts.encode()).hexdigest(),
+        text_sha256=case.text_sha256(prompt),
         pictures=case.notes(),
         model_asked=run.parameters.judge.model,
         model_answered=answer.model,

@@ -7,7 +7,6 @@ Owns what it tells and in which order. Numbers come from `summary`, sentences fr
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
-from importlib import import_module
 from pathlib import Path
 
 from tasks.charts import verdict_chart
@@ -24,14 +23,6 @@ NAME = 80
 """Longest name shown, in characters."""
 THUMBNAIL_BYTES = 80_000
 """Largest thumbnail shown; only noise is larger."""
-
-
-def warm_up() -> None:
-    """Load what draws charts, which takes most of a second, while there is nothing to do but wait for the judge."""
-    import vl_convert
-
-    import_module("altair")
-    vl_convert.vegalite_to_png({"data": {"values": []}, "mark": "bar"})
 
 
 async def publish(summary: Summary, warnings: Sequence[str] = ()) -> None:

@@ -61,20 +61,19 @@ def _in_order(prompt: Prompt, order: Order) -> list[tuple[str, str]]:
     return [(name, labels[name]) for name in names]
 
 
-def call_key(
-    prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order, vote: int, judge: Judge
-) -> str:
-    """SHA-256 of all that makes a call the same call; time-outs, concurrency and prices are not among it."""
+def call_key(prompt: Prompt, digests: Mapping[str, str], order: Order, vote: int, judge: Judge) -> str:
+    """SHA-256 of all that makes a call the same call; time-outs, concurrency and prices are not among it.
+
+    Args:
+        digests: input of the prompt -> SHA-256 of its text, or of its picture as sent.
+    """
     asked = {
         "layout": LAYOUT,
         "schema": reply.SCHEMA_VERSION,
         "question": schema_name(prompt),
         "prompt": prompt.sha256,
         "verdicts": prompt.verdicts,
-        "inputs": [
-            [label, pictures[name].note.sent_sha256 if name in pictures else texts[name]]
-            for name, label in prompt.inputs.items()
-        ],
+        "inputs": [[label, digests[name]] for name, label in prompt.inputs.items()],
         "judge": judge.model_dump(include={"model", "base_url", "temperature", "max_output_tokens", "detail"}),
         # The embedded judge answers by its version, which the name it is asked by does not tell.
         "version": ANSWERED_MODEL if judge.base_url == EMBEDDED else "",

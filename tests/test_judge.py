@@ -257,7 +257,7 @@ def key(**changes: Any) -> str:
     settings = Judge(model="m", base_url="http://127.0.0.1:1/v1", **changes.pop("judge", {}))
     asked = {"order": "human_first", "vote": 1, "dimension": "faithfulness", **changes}
     prompt = RUBRIC.prompt(asked["dimension"])
-    return call_key(prompt, made.texts, made.pictures, asked["order"], asked["vote"], settings)
+    return call_key(prompt, made.digests, asked["order"], asked["vote"], settings)
 
 
 @pytest.mark.parametrize(
