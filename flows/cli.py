@@ -13,11 +13,19 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flows.commands.options import add_options, parse_options
-from tasks.parameters import PairwiseParameters, Probe
+from tasks.parameters import PAIRWISE, T2I, Parameters, Probe, parameters_of
 from tasks.records import HistoryLocked
 
-FLOWS = ("diagram", "plot")
-STORE = PairwiseParameters().store
+FLOWS = (*PAIRWISE, *T2I)
+STORE = Parameters().store
+_JUDGED = {
+    "diagram": "Judge method diagrams against the human ones.",
+    "plot": "Judge statistical plots against the human ones.",
+    "object": "Judge generated images of one or two objects.",
+    "counting": "Judge generated images of counted objects.",
+    "colors": "Judge generated images of colored objects.",
+    "position": "Judge generated images of objects beside or above each other.",
+}
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -66,8 +74,8 @@ def _parser() -> argparse.ArgumentParser:
     run = command("run", _run, "Judge a dataset.")
     flows = run.add_subparsers(required=True, metavar="FLOW", dest="flow")
     for flow in FLOWS:
-        each = flows.add_parser(flow, help=f"Judge {flow}s.")
-        add_options(each, PairwiseParameters)
+        each = flows.add_parser(flow, help=_JUDGED[flow])
+        add_options(each, parameters_of(flow))
         each.add_argument("--json", action="store_true", help="Print the scores as JSON.")
     query = command("query", _query, "Show a table or view of the history, or the answer to an SQL query.")
     query.add_argument("question", nargs="?", default="", metavar="NAME|SQL", help="Empty: list what there is.")
@@ -78,13 +86,16 @@ def _parser() -> argparse.ArgumentParser:
     _add_store(sync)
     probe = command("probe", _probe, "Ask the judge one cheap question.")
     add_options(probe, Probe)
-    prompts = command("prompts", _prompts, "List, show or check the prompts.")
-    prompts.add_argument("what", choices=["list", "show", "check"])
-    prompts.add_argument("prompt", nargs="?", default="", metavar="FLOW/DIMENSION", help="The prompt to show.")
+    prompts = command("prompts", _prompts, "List, show, check or import prompts.")
+    prompts.add_argument("what", choices=["list", "show", "check", "import"])
+    named = "The prompt to show, or the published document to import."
+    prompts.add_argument("prompt", nargs="?", default="", metavar="FLOW/DIMENSION|FILE", help=named)
+    prompts.add_argument("--set", default="", metavar="NAME", help="Name or folder of the set that an import makes.")
     prompts.add_argument("--prompt-set", default="default", help="Name or folder of a prompt set.")
-    samples = command("samples", _samples, "Draw figures with known defects into a folder.")
+    samples = command("samples", _samples, "Draw figures and images with known defects into a folder.")
     samples.add_argument("folder", metavar="DIR")
-    samples.add_argument("--count", type=int, default=24, help="Samples a flow (default: 24).")
+    samples.add_argument("--count", type=int, default=24, help="Diagrams and plots, each (default: 24).")
+    samples.add_argument("--prompts", type=int, default=8, help="Text-to-image prompts a tag (default: 8).")
     samples.add_argument("--seed", type=int, default=7, help="The same seed draws the same files (default: 7).")
     return parser
 
@@ -99,10 +110,11 @@ def _demo(found: argparse.Namespace) -> int:
     codes: list[int] = []
     for flow in FLOWS:
         print(f"\n{flow}: drawn samples, judged by pixels\n")
-        codes.append(run_flow(flow, PairwiseParameters(store=found.store, reuse_hours=0)))
+        codes.append(run_flow(flow, parameters_of(flow)(store=found.store, reuse_hours=0)))
     print(f"\nThe history is {Path(found.store) / 'history.duckdb'}. Next:\n")
     for words in (
         "query leaderboard",
+        "query t2i_leaderboard",
         "query \"SELECT sample_id, overall, path FROM outcomes WHERE injected = 'black'\"",
         "run diagram --judge.model gpt-5 --judge.base-url https://api.openai.com/v1 --limit 4",
     ):
@@ -114,7 +126,7 @@ def _demo(found: argparse.Namespace) -> int:
 def _run(found: argparse.Namespace) -> int:
     from flows.commands.running import run_flow
 
-    return run_flow(found.flow, parse_options(found, PairwiseParameters), as_json=found.json)
+    return run_flow(found.flow, parse_options(found, parameters_of(found.flow)), as_json=found.json)
 
 
 def _query(found: argparse.Namespace) -> int:
@@ -149,23 +161,31 @@ def _probe(found: argparse.Namespace) -> int:
 
 
 def _prompts(found: argparse.Namespace) -> int:
-    from flows.commands.prompts import check_prompts, list_prompts, show_prompt
+    from flows.commands.prompts import check_prompts, import_prompt_set, list_prompts, show_prompt
 
     match found.what:
         case "list":
             print(list_prompts())
         case "show":
             print(show_prompt(found.prompt, found.prompt_set))
+        case "import":
+            print(import_prompt_set(found.prompt, found.set))
         case _:
             print(check_prompts(found.prompt_set))
     return 0
 
 
 def _samples(found: argparse.Namespace) -> int:
-    from tasks.samples import draw_samples
+    from tasks.drawn_images import draw_images
+    from tasks.samples import GENERATED, draw_samples
 
     folder = Path(found.folder)
-    for flow in FLOWS:
+    for flow in PAIRWISE:
         draw_samples(folder, flow, found.count, found.seed)
         print(f"{found.count} {flow} samples drawn; judge them with: jury run {flow} --dataset {folder}")
+    draw_images(folder / GENERATED, found.prompts, seed=found.seed)
+    print(
+        f"images of {found.prompts} prompts a tag drawn; judge them with: jury run FLOW --dataset {folder / GENERATED}"
+    )
+    print(f"  FLOW: {', '.join(T2I)}")
     return 0

@@ -21,20 +21,23 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 from prefect.tasks import exponential_backoff
 
-from tasks.aggregate import decide, last_attempts, outcome, undecided
+from tasks.aggregate import last_attempts
 from tasks.cases import Case, RunContext, load_case
+from tasks.export import open_export
 from tasks.judge import judge, take_over
 from tasks.ledger import Ledger, earlier_replies
 from tasks.load import Dataset, load_dataset
-from tasks.parameters import PairwiseParameters
+from tasks.outcomes import decided
+from tasks.parameters import Parameters
 from tasks.plotter import warm_up
 from tasks.progress import Progress
 from tasks.protocol import picture_policy, run_end, run_start
-from tasks.records import HistoryLocked, InvalidReply, JudgeUnavailable, Outcome, RunStart, Sample
+from tasks.records import HistoryLocked, InvalidReply, JudgeUnavailable, RunStart, Sample
 from tasks.report import publish
 from tasks.request import probe_request
 from tasks.rubric import Rubric, load_rubric
 from tasks.samples import DRAWN, drawn_samples
+from tasks.standings import sentence
 from tasks.store import store_run
 from tasks.summary import summarize
 from tasks.vlm import Vlm
@@ -57,7 +60,7 @@ class Chunks:
 CHUNKS: ContextVar[Chunks] = ContextVar("chunks")
 
 
-async def evaluate(flow: str, parameters: PairwiseParameters) -> State:
+async def evaluate(flow: str, parameters: Parameters) -> State:
     """Run one evaluation from its dataset to its report.
 
     Returns:
@@ -72,7 +75,7 @@ async def evaluate(flow: str, parameters: PairwiseParameters) -> State:
     return Failed(message=sentence)
 
 
-async def _evaluate(flow: str, parameters: PairwiseParameters) -> State:
+async def _evaluate(flow: str, parameters: Parameters) -> State:
     started = time.monotonic()
     rubric = load_rubric(flow, parameters.prompt_set)
     async with Vlm(parameters.judge) as vlm:
@@ -82,27 +85,35 @@ async def _evaluate(flow: str, parameters: PairwiseParameters) -> State:
             async with Progress(flow, len(dataset.samples)) as progress, asyncio.TaskGroup() as group:
                 group.create_task(_name_run(run.start))
                 group.create_task(_judge_all(Chunks(run), dataset.samples, progress))
+            warnings = (*dataset.warnings, *_exported(run))
         except* (ValueError, OSError):
             # What was paid for until then is to be seen in the history, as an unfinished run.
             if run.ledger.folder.exists():
                 await _store(run)
             raise
         finally:
-            run.ledger.close()
-    run.ledger.end(run_end(run, dataset.warnings, time.monotonic() - started))
-    reported, unstored = await asyncio.gather(_report(run, dataset.warnings), _store(run))
-    data = {"run_id": run.start.run_id, "warnings": [*dataset.warnings, *unstored]}
+            run.close()
+    run.ledger.end(run_end(run, warnings, time.monotonic() - started))
+    reported, unstored = await asyncio.gather(_report(run, warnings), _store(run))
+    data = {"run_id": run.start.run_id, "warnings": [*warnings, *unstored]}
     return Completed(message=" ".join([reported, *unstored]), data=data)
 
 
-def _open_run(flow: str, parameters: PairwiseParameters, dataset: Dataset, rubric: Rubric, vlm: Vlm) -> RunContext:
+def _open_run(flow: str, parameters: Parameters, dataset: Dataset, rubric: Rubric, vlm: Vlm) -> RunContext:
     flow_run = FlowRunContext.get()
     record = flow_run.flow_run if flow_run else None
     scheduled = bool(record and record.auto_scheduled)
     start = run_start(flow, parameters, dataset, rubric, str(record.id) if record else "", scheduled)
     store = Path(parameters.store)
     replies = earlier_replies(store, start, parameters.reuse_hours)
-    return RunContext(start, rubric, parameters, picture_policy(parameters), vlm, Ledger(store, start), replies)
+    export = open_export(parameters, dataset.candidates)
+    return RunContext(start, rubric, parameters, picture_policy(parameters), vlm, Ledger(store, start), replies, export)
+
+
+def _exported(run: RunContext) -> tuple[str, ...]:
+    """Put the export in its place; returns what there is to warn of."""
+    left_out = run.export.close().left_out if run.export else 0
+    return (f"{left_out} images without a score are not in the export",) if left_out else ()
 
 
 async def _name_run(start: RunStart) -> None:
@@ -153,10 +164,12 @@ async def _judge_chunk(chunks: Chunks, first: int, samples: tuple[Sample, ...], 
                 group.create_task(step(dimension, first, last))
         del chunks.in_hand[first]
     for case in cases:
-        decided = _decide(run, case)
+        outcome = decided(run, case)
         counting = last_attempts(case.judgments).values()
-        run.ledger.append(decided)
-        run.tally.add(case.judgments, counting, decided)
+        run.ledger.append(outcome)
+        if run.export:
+            run.export.add(outcome, case.sample)
+        run.tally.add(case.judgments, counting, outcome)
         progress.advance(counting)
 
 
@@ -164,14 +177,6 @@ async def _warm_up(chunks: Chunks) -> None:
     """Start what draws the chart once nothing is left to read and only the judge is waited for."""
     async with chunks.reading:
         await asyncio.to_thread(warm_up)
-
-
-def _decide(run: RunContext, case: Case) -> Outcome:
-    if case.lacking:
-        decision = undecided(case.lacking, case.problem, run.rubric)
-    else:
-        decision = decide(case.judgments, run.rubric, run.parameters.order_list(), run.parameters.votes)
-    return outcome(case.sample, decision, run.start, case.texts.get("caption", ""), case.notes())
 
 
 async def _store(run: RunContext) -> tuple[str, ...]:
@@ -193,7 +198,7 @@ async def _report(run: RunContext, warnings: tuple[str, ...]) -> str:
 
 
 @task(name="load", cache_policy=NO_CACHE)
-async def load_step(flow: str, parameters: PairwiseParameters) -> Dataset:
+async def load_step(flow: str, parameters: Parameters) -> Dataset:
     """Check the whole dataset before anything is asked."""
     if parameters.dataset == DRAWN:
         folder = await asyncio.to_thread(drawn_samples, Path(parameters.store) / DRAWN, flow)
@@ -238,7 +243,7 @@ async def report_step(store: str, run_id: str, warnings: list[str]) -> str:
     """Show the run in the Prefect UI; returns the run in one sentence."""
     summary = await asyncio.to_thread(summarize, Path(store), run_id)
     await publish(summary, warnings)
-    return summary.sentence
+    return sentence(summary)
 
 
 def _first(stopped: BaseExceptionGroup[Exception]) -> str:

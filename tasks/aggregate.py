@@ -1,4 +1,4 @@
-"""From verdicts to outcomes: votes, orders, the two-tier rule and the scores. Pure functions.
+"""From verdicts to decisions: votes, orders, the two-tier rule and the scores. Pure functions.
 
 The rule is the PaperBanana protocol's; what it leaves open (votes, orders, missing verdicts) is settled here and only
 here. Nothing is made up: a missing verdict is not a neutral one.
@@ -6,24 +6,11 @@ here. Nothing is made up: a missing verdict is not a neutral one.
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
-from datetime import UTC, datetime
 from itertools import product
 from typing import NamedTuple
 
-from tasks.records import (
-    MIXED,
-    TIE,
-    DimensionOutcome,
-    Judgment,
-    Order,
-    Outcome,
-    OutcomeStatus,
-    PictureNote,
-    RunStart,
-    Sample,
-)
+from tasks.records import MIXED, TIE, DimensionOutcome, Judgment, Order, OutcomeStatus
 from tasks.rubric import Rubric
-from tasks.samples import caught
 
 AGGREGATION = "1"
 """Version of the rules below; part of the protocol key."""
@@ -110,7 +97,7 @@ def overall(verdicts: Mapping[str, str | None], rubric: Rubric) -> Overall:
         the same, and is None otherwise; the tier is `either` where the missing values would decide which one it is.
     """
     given = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
-    missing = [prompt for prompt in rubric.prompts if prompt.dimension not in given]
+    missing = [prompt for prompt in rubric.pairwise() if prompt.dimension not in given]
     names = [prompt.dimension for prompt in missing]
     possible = [
         _two_tiers({**given, **dict(zip(names, values, strict=True))}, rubric)
@@ -136,7 +123,7 @@ def _two_tiers(verdicts: Mapping[str, str], rubric: Rubric) -> Overall:
 
 
 def _one_tier(number: int, verdicts: Mapping[str, str], rubric: Rubric) -> tuple[str, str]:
-    one, other = (prompt.dimension for prompt in rubric.prompts if prompt.tier == number)
+    one, other = (prompt.dimension for prompt in rubric.pairwise() if prompt.tier == number)
     result = tier(verdicts[one], verdicts[other])
     return result, f"tier {number}: {one} {verdicts[one]}, {other} {verdicts[other]} -> {result}"
 
@@ -194,32 +181,4 @@ def _dimension(
         ok_votes=sum(verdict is not None for verdicts in cast.values() for verdict in verdicts),
         order_flip=merged.order_flip,
         reversal=merged.reversal,
-    )
-
-
-def outcome(
-    sample: Sample, decision: Decision, start: RunStart, caption: str, pictures: Mapping[str, PictureNote]
-) -> Outcome:
-    """Write a decision down, with what a reader needs to see beside it."""
-    verdicts = {each.dimension: each.verdict for each in decision.dimensions}
-    return Outcome(
-        run_id=start.run_id,
-        flow=start.flow,
-        sample_id=sample.sample_id,
-        candidate=sample.candidate,
-        category=sample.category,
-        difficulty=sample.difficulty,
-        status=decision.status,
-        overall=decision.overall.outcome,
-        score=decision.score,
-        tier=decision.overall.tier,
-        path=decision.overall.path,
-        dimensions=decision.dimensions,
-        caption=caption,
-        pictures=dict(pictures),
-        problem=decision.problem,
-        notes=sample.notes,
-        injected=sample.injected,
-        caught=caught(sample.injected, start.flow, verdicts),
-        decided_at=datetime.now(UTC).isoformat(),
     )

@@ -4,17 +4,19 @@ Owns the reading of a sample into memory and the plan of its calls. Asking is fo
 """
 
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from pathlib import Path
 from typing import NamedTuple
 
+from tasks.checks import objects_text, relation_text
+from tasks.export import Export
 from tasks.folders import NO_PICTURE
 from tasks.ledger import Ledger, Replies
 from tasks.load import read_picture, read_texts
-from tasks.parameters import PairwiseParameters
+from tasks.parameters import Parameters
 from tasks.pictures import Picture, Policy, prepare
 from tasks.records import Judgment, Order, Outcome, OutcomeStatus, PictureNote, RunStart, Sample
 from tasks.request import call_key
@@ -105,30 +107,51 @@ class RunContext:
 
     start: RunStart
     rubric: Rubric
-    parameters: PairwiseParameters
+    parameters: Parameters
     policy: Policy
     vlm: Vlm
     ledger: Ledger
     replies: Replies
+    export: Export | None = None
     tally: Tally = field(default_factory=Tally)
+
+    def close(self) -> None:
+        """Release the files; what was not ended stays unfinished."""
+        self.ledger.close()
+        if self.export:
+            self.export.discard()
 
 
 def load_case(run: RunContext, sample: Sample) -> Case:
     """Read a sample's texts and pictures, keep thumbnails of them, and plan its calls.
 
-    A sample that lacks a picture, or has one that cannot be read, gets the status for it and no calls: a missing Human
-    picture leaves nothing to compare with, a missing Model picture is the Model's forfeit.
+    A sample that lacks a picture, or has one that cannot be read, gets the status for it and no calls.
     """
-    case = Case(sample, read_texts(sample), {})
-    problems = {role: problem for role in ("human", "model") if (problem := _take(run, case, role))}
-    if "human" in problems:
-        absent = problems["human"].startswith(NO_PICTURE)
-        case.lacking, case.problem = "no_reference" if absent else "bad_picture", problems["human"]
-    elif "model" in problems:
-        case.lacking, case.problem = "forfeit", problems["model"]
+    case = Case(sample, sample_texts(sample), {})
+    problems = {role: problem for role in sample.pictures if (problem := _take(run, case, role))}
+    if problems:
+        case.lacking, case.problem = _lack(problems)
     else:
         case.calls = plan(run, case)
     return case
+
+
+def sample_texts(sample: Sample) -> dict[str, str]:
+    """Texts of the sample's record, and of an image those that only a check asks with."""
+    check = {"objects": objects_text(sample), "relation": relation_text(sample)} if sample.tag else {}
+    return read_texts(sample) | check
+
+
+def _lack(problems: Mapping[str, str]) -> tuple[OutcomeStatus, str]:
+    """What becomes of a sample without all of its pictures (role -> why), and why.
+
+    A missing Human picture leaves nothing to compare with; a missing Model picture is the Model's forfeit. A generated
+    image that is missing or unreadable has no score, and shows in the coverage.
+    """
+    if "human" in problems:
+        absent = problems["human"].startswith(NO_PICTURE)
+        return "no_reference" if absent else "bad_picture", problems["human"]
+    return ("forfeit", problems["model"]) if "model" in problems else ("bad_picture", problems["image"])
 
 
 def _take(run: RunContext, case: Case, role: str) -> str:
@@ -147,7 +170,7 @@ def plan(run: RunContext, case: Case) -> tuple[Call, ...]:
     """All calls that the protocol wants for a sample, with their keys."""
     return tuple(
         Call(prompt.dimension, order, vote, key)
-        for prompt in run.rubric.prompts
+        for prompt in run.rubric.asked_of(case.sample)
         for order in run.parameters.order_list()
         for vote in range(1, run.parameters.votes + 1)
         for key in [call_key(prompt, case.digests, order, vote, run.parameters.judge)]

@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tasks.plotter import png
-from tasks.scores import ScoreRow
-from tasks.summary import ranking
+from tasks.scores import ScoreRow, ranking
 from tasks.wording import one_line, score_notes, score_with_interval
 
 MOST_CANDIDATES = 6

@@ -1,7 +1,8 @@
 """The server's side of Chat Completions: what is read of a request, and what a reply looks like.
 
-Owns the wire format as the embedded judge needs it. Texts of a sample are looked at only for the label in front of a
-picture. What is answered stands in `pixel_judge`; the client's side of the same format is `vlm`.
+Owns the wire format as the embedded judge needs it. Of a pairwise sample's texts only the label in front of a picture
+is looked at; of the texts that come with a generated image, those that are asked for. What is answered stands in
+`pixel_judge`; the client's side of the same format is `vlm`.
 """
 
 import base64
@@ -11,11 +12,12 @@ import time
 import uuid
 from collections.abc import Iterator
 from http import HTTPStatus
-from typing import Any
+from typing import Any, cast
 
 from pydantic import BaseModel, Field, ValidationError
 
 _DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,")
+_TEXT = re.compile(r"(?P<label>[^\n]+):\n\[begin (?P<mark>\w+)\]\n(?P<text>.*)\n\[end (?P=mark)\]", re.DOTALL)
 _ROLE = re.compile(r"\b(human|model)\b", re.IGNORECASE)
 
 
@@ -44,10 +46,17 @@ class ChatMessage(BaseModel):
 
 
 class ReplySchema(BaseModel):
-    """The reply asked for. Its name is the question; its property `winner` lists the verdicts allowed."""
+    """The reply asked for. Its name is the question; its properties tell what is to be said, in order."""
 
     name: str
     body: dict[str, Any] = Field(alias="schema")
+
+    def properties(self, *path: str) -> dict[str, Any]:
+        """The properties of the reply, or of the object that these properties lead to; empty where there are none."""
+        found: Any = self.body
+        for key in ("properties", *(step for name in path for step in (name, "properties"))):
+            found = cast(dict[str, Any], found).get(key) if isinstance(found, dict) else None
+        return cast(dict[str, Any], found) if isinstance(found, dict) else {}
 
     def verdicts(self) -> list[str]:
         """The verdicts allowed. Raises BadRequest when the schema lists none."""
@@ -77,17 +86,38 @@ class ChatRequest(BaseModel):
         Raises:
             BadRequest: a label names neither or both, a role comes twice, or a picture is no data URL.
         """
-        found = list(self._pictures())
+        found = [(_role(label), data) for label, data in self._pictures()]
         if len(dict(found)) < len(found):
             raise BadRequest(f"Each role has one picture; found {', '.join(role for role, _ in found)}")
         return dict(found)
 
+    def picture(self) -> bytes:
+        """The file of the only picture. Raises BadRequest when there is none or more than one."""
+        found = [data for _, data in self._pictures()]
+        if len(found) != 1:
+            raise BadRequest(f"A generated image is judged alone, in one picture; found {len(found)} pictures")
+        return found[0]
+
+    def text(self, label: str) -> str:
+        """The delimited text under this label. Raises BadRequest when there is none.
+
+        A text is one part of the message from its label to its end mark, so that nothing within it passes for another.
+        """
+        parts = [part for message in self.messages if isinstance(message.content, list) for part in message.content]
+        found = [match for part in parts if (match := _TEXT.fullmatch(part.text))]
+        for match in found:
+            if match["label"] == label:
+                return match["text"]
+        labels = ", ".join(match["label"] for match in found) or "none"
+        raise BadRequest(f"The pixel judge needs a text under the label {label!r}; found {labels}")
+
     def _pictures(self) -> Iterator[tuple[str, bytes]]:
+        """The text in front of each picture, and its file."""
         label = ""
         for message in self.messages:
             for part in message.content if isinstance(message.content, list) else ():
                 if part.image_url:
-                    yield _role(label), _file(part.image_url.url)
+                    yield label, _file(part.image_url.url)
                 label = part.text
 
 

@@ -26,6 +26,7 @@ CREATE TABLE runs (
     endpoint VARCHAR NOT NULL,
     resume_key VARCHAR NOT NULL,
     protocol_key VARCHAR,
+    judge_key VARCHAR,
     protocol MAP(VARCHAR, VARCHAR) NOT NULL,
     parameters JSON NOT NULL,
     calls BIGINT,
@@ -39,7 +40,7 @@ CREATE TABLE runs (
 COMMENT ON TABLE runs IS 'One row a run: a process that judged one dataset. All times in the history are UTC.';
 COMMENT ON COLUMN runs.run_id IS 'Name of the run and of its ledger folder; ids sort by time.';
 COMMENT ON COLUMN runs.evaluation_id IS 'Shared by the shards of one evaluation; a run on its own has one to itself.';
-COMMENT ON COLUMN runs.flow IS 'What was judged: diagram, plot and so on.';
+COMMENT ON COLUMN runs.flow IS 'What was judged: diagram, plot; object, counting, colors, position.';
 COMMENT ON COLUMN runs.status IS 'finished, or unfinished: still running, or ended without finishing.';
 COMMENT ON COLUMN runs.started_at IS 'Before the first call, UTC.';
 COMMENT ON COLUMN runs.finished_at IS 'After the last call, UTC; NULL while unfinished.';
@@ -49,17 +50,19 @@ COMMENT ON COLUMN runs.prefect_run_id IS 'Id of the Prefect flow run; empty outs
 COMMENT ON COLUMN runs.scheduled IS 'Started by a schedule, not by a person.';
 COMMENT ON COLUMN runs.dataset IS 'Name of the dataset: its folder or file.';
 COMMENT ON COLUMN runs.dataset_key IS
-    'Hash of ids, texts and reference pictures: equal keys were judged on the same samples.';
+    'Hash of ids, texts and reference pictures, or of the text-to-image prompts: equal keys were judged on the same.';
 COMMENT ON COLUMN runs.candidates IS 'Systems whose figures were judged.';
 COMMENT ON COLUMN runs.samples IS 'Samples of the run, all candidates together.';
 COMMENT ON COLUMN runs.prompt_set IS 'Name of the prompt set, or its folder.';
-COMMENT ON COLUMN runs.prompts IS 'Dimension -> SHA-256 of its prompt body.';
-COMMENT ON COLUMN runs.dimensions IS 'Dimensions judged.';
+COMMENT ON COLUMN runs.prompts IS 'Dimension or tag -> SHA-256 of its prompt body.';
+COMMENT ON COLUMN runs.dimensions IS 'Dimensions or tags of the flow.';
 COMMENT ON COLUMN runs.model IS 'Judge asked for. What answered stands in protocol and in judgments.';
 COMMENT ON COLUMN runs.endpoint IS 'Address of the judge.';
 COMMENT ON COLUMN runs.resume_key IS 'Equal for runs that put the same questions about the same candidates.';
 COMMENT ON COLUMN runs.protocol_key IS
     'Hash of all that makes runs comparable: compare only equal keys. NULL while unfinished.';
+COMMENT ON COLUMN runs.judge_key IS
+    'The same without the prompts: equal for runs of several flows by one judge in one way. NULL while unfinished.';
 COMMENT ON COLUMN runs.protocol IS 'What protocol_key is the hash of, by name.';
 COMMENT ON COLUMN runs.parameters IS 'Parameters that the run was started with.';
 COMMENT ON COLUMN runs.calls IS 'Calls made, attempts included; NULL while unfinished.';
@@ -83,6 +86,10 @@ CREATE TABLE judgments (
     last_attempt BOOLEAN NOT NULL,
     status VARCHAR NOT NULL,
     verdict VARCHAR,
+    scores STRUCT(aspect VARCHAR, score DOUBLE, explanation VARCHAR)[],
+    seen STRUCT(
+        objects STRUCT(name VARCHAR, present BOOLEAN, "count" INTEGER, color VARCHAR)[], relation_holds BOOLEAN
+    ),
     reasoning VARCHAR NOT NULL,
     raw VARCHAR NOT NULL,
     error VARCHAR NOT NULL,
@@ -116,14 +123,17 @@ COMMENT ON COLUMN judgments.run_id IS 'Run that the row belongs to.';
 COMMENT ON COLUMN judgments.flow IS 'Flow of the run.';
 COMMENT ON COLUMN judgments.sample_id IS 'Sample that was judged.';
 COMMENT ON COLUMN judgments.candidate IS 'System whose figure was judged.';
-COMMENT ON COLUMN judgments.dimension IS 'Dimension that was asked about.';
-COMMENT ON COLUMN judgments."order" IS 'Figure shown first: human_first (the published order) or model_first.';
+COMMENT ON COLUMN judgments.dimension IS 'Dimension that was asked about, or tag of the text-to-image prompt.';
+COMMENT ON COLUMN judgments."order" IS
+    'Figure shown first: human_first (the published order) or model_first; single: there is one picture.';
 COMMENT ON COLUMN judgments.vote IS 'Which of the votes on this question, from 1.';
 COMMENT ON COLUMN judgments.attempt IS 'How often this call has been made in the run, from 1.';
 COMMENT ON COLUMN judgments.last_attempt IS 'Whether this is the last attempt of its call: the one that counts.';
 COMMENT ON COLUMN judgments.status IS 'ok, refused, truncated, invalid, rejected or unavailable.';
 COMMENT ON COLUMN judgments.verdict IS 'Model, Human, Both are good or Both are bad; NULL unless ok.';
-COMMENT ON COLUMN judgments.reasoning IS 'The judge''s reasons.';
+COMMENT ON COLUMN judgments.scores IS 'Of a rubric: its aspects, then overall_score; aspect_scores has them as rows.';
+COMMENT ON COLUMN judgments.seen IS 'Of a rubric with a check: what the judge says it sees.';
+COMMENT ON COLUMN judgments.reasoning IS 'The judge''s reasons; of a rubric those for the overall score.';
 COMMENT ON COLUMN judgments.raw IS 'The reply as it came, whole.';
 COMMENT ON COLUMN judgments.error IS 'What went wrong, in the server''s words or ours; empty when ok.';
 COMMENT ON COLUMN judgments.finish_reason IS 'Why the model stopped, in the server''s word.';
@@ -154,9 +164,15 @@ CREATE TABLE outcomes (
     candidate VARCHAR NOT NULL,
     category VARCHAR NOT NULL,
     difficulty VARCHAR NOT NULL,
+    tag VARCHAR,
+    prompt_id VARCHAR,
+    prompt VARCHAR,
     status VARCHAR NOT NULL,
     overall VARCHAR,
     score DOUBLE,
+    aspects STRUCT(aspect VARCHAR, score DOUBLE, explanation VARCHAR)[],
+    aspect_mean DOUBLE,
+    satisfied BOOLEAN,
     tier VARCHAR NOT NULL,
     "path" VARCHAR NOT NULL,
     dimensions STRUCT(
@@ -183,15 +199,24 @@ COMMENT ON COLUMN outcomes.sample_id IS 'Sample that was judged.';
 COMMENT ON COLUMN outcomes.candidate IS 'System whose figure was judged.';
 COMMENT ON COLUMN outcomes.category IS 'Category of the sample; empty: it has none.';
 COMMENT ON COLUMN outcomes.difficulty IS 'Difficulty of the sample; empty: it has none.';
+COMMENT ON COLUMN outcomes.tag IS 'Tag of the text-to-image prompt; empty or NULL for figures, like what follows.';
+COMMENT ON COLUMN outcomes.prompt_id IS 'What the images of one text-to-image prompt share.';
+COMMENT ON COLUMN outcomes.prompt IS 'The text-to-image prompt.';
 COMMENT ON COLUMN outcomes.status IS
-    'complete; incomplete (a verdict is missing that decides); forfeit (no Model picture); no_reference (no Human '
-    'picture); bad_picture (Human picture unreadable).';
-COMMENT ON COLUMN outcomes.overall IS 'Model, Human or Tie; NULL when nothing can be said.';
-COMMENT ON COLUMN outcomes.score IS 'Model 100, Tie 50, Human 0, forfeit 0; NULL when nothing can be said.';
+    'complete; incomplete (a verdict is missing that decides, or a score); forfeit (no Model picture); no_reference '
+    '(no Human picture); bad_picture (Human picture unreadable; generated image missing or unreadable).';
+COMMENT ON COLUMN outcomes.overall IS 'Model, Human or Tie; NULL when nothing can be said, and for generated images.';
+COMMENT ON COLUMN outcomes.score IS
+    'Model 100, Tie 50, Human 0, forfeit 0; of a generated image 0-10, the judge''s overall score; NULL when nothing '
+    'can be said.';
+COMMENT ON COLUMN outcomes.aspects IS 'Of a generated image: each aspect, mean of the votes.';
+COMMENT ON COLUMN outcomes.aspect_mean IS 'Mean of the aspects that apply, 0-10.';
+COMMENT ON COLUMN outcomes.satisfied IS
+    'Whether what the judge sees is what the prompt asks for; NULL: not asked, or not known.';
 COMMENT ON COLUMN outcomes.tier IS 'Deciding tier: tier 1, tier 2 or either; empty when none decided.';
 COMMENT ON COLUMN outcomes."path" IS 'How the outcome came about, in words.';
 COMMENT ON COLUMN outcomes.dimensions IS
-    'What votes and orders of each dimension come to; the view verdicts has them as rows.';
+    'What votes and orders of each dimension or tag come to; the view verdicts has them as rows.';
 COMMENT ON COLUMN outcomes.caption IS 'Caption or brief description of the figure.';
 COMMENT ON COLUMN outcomes.pictures IS 'Role (human, model) -> the picture and what was sent in its place.';
 COMMENT ON COLUMN outcomes.problem IS 'Why a picture is missing or unreadable; empty when both are fine.';
@@ -201,46 +226,78 @@ COMMENT ON COLUMN outcomes.caught IS 'Whether that defect decided its dimension;
 COMMENT ON COLUMN outcomes.decided_at IS 'When the outcome was decided, UTC.';
 COMMENT ON COLUMN outcomes."schema" IS 'Version of the row as loaded.';
 
+CREATE TABLE aspect_scores (
+    run_id VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    sample_id VARCHAR NOT NULL,
+    tag VARCHAR NOT NULL,
+    vote INTEGER NOT NULL,
+    aspect VARCHAR NOT NULL,
+    score DOUBLE,
+    explanation VARCHAR NOT NULL
+);
+COMMENT ON TABLE aspect_scores IS
+    'One row an aspect (overall_score among them) of every judged image and vote; of unfinished runs too.';
+COMMENT ON COLUMN aspect_scores.run_id IS 'Run that the row belongs to.';
+COMMENT ON COLUMN aspect_scores.flow IS 'Flow of the run.';
+COMMENT ON COLUMN aspect_scores.candidate IS 'System whose image was judged.';
+COMMENT ON COLUMN aspect_scores.sample_id IS 'Image that was judged.';
+COMMENT ON COLUMN aspect_scores.tag IS 'Tag of its prompt.';
+COMMENT ON COLUMN aspect_scores.vote IS 'Which of the votes, from 1.';
+COMMENT ON COLUMN aspect_scores.aspect IS 'Aspect, or overall_score.';
+COMMENT ON COLUMN aspect_scores.score IS '0-10; NULL where the aspect does not apply.';
+COMMENT ON COLUMN aspect_scores.explanation IS 'The judge''s explanation.';
+
 CREATE TABLE scores (
     run_id VARCHAR NOT NULL,
     candidate VARCHAR NOT NULL,
     dimension VARCHAR NOT NULL,
+    measure VARCHAR NOT NULL,
     "grouping" VARCHAR NOT NULL,
     group_name VARCHAR NOT NULL,
     n BIGINT NOT NULL,
     scored BIGINT NOT NULL,
-    model_wins BIGINT NOT NULL,
-    human_wins BIGINT NOT NULL,
-    both_good BIGINT NOT NULL,
-    both_bad BIGINT NOT NULL,
-    mixed BIGINT NOT NULL,
-    ties BIGINT NOT NULL,
-    forfeits BIGINT NOT NULL,
+    model_wins BIGINT,
+    human_wins BIGINT,
+    both_good BIGINT,
+    both_bad BIGINT,
+    mixed BIGINT,
+    ties BIGINT,
+    forfeits BIGINT,
+    prompts BIGINT,
     score DOUBLE,
+    image_mean DOUBLE,
     ci_low DOUBLE,
     ci_high DOUBLE,
     "method" VARCHAR NOT NULL,
     coverage DOUBLE NOT NULL
 );
 COMMENT ON TABLE scores IS
-    'Counts, mean score and 95% interval of finished runs by candidate, dimension and group of samples.';
+    'Counts, mean and 95% interval of finished runs by candidate, dimension or tag, measure and group of samples.';
 COMMENT ON COLUMN scores.run_id IS 'Run that the row belongs to.';
 COMMENT ON COLUMN scores.candidate IS 'System whose figures were judged.';
-COMMENT ON COLUMN scores.dimension IS 'A dimension, or overall: what the tier rule makes of them.';
-COMMENT ON COLUMN scores."grouping" IS 'What the samples are grouped by: all (no groups), category or difficulty.';
-COMMENT ON COLUMN scores.group_name IS 'The category or difficulty; empty where the grouping is all.';
+COMMENT ON COLUMN scores.dimension IS 'A dimension, or overall: what the tier rule makes of them; or a tag.';
+COMMENT ON COLUMN scores.measure IS
+    'What was measured: score; of generated images also aspect_mean, good (share of prompts with an image at or above '
+    'the threshold) and satisfied (share of images that show what was asked for).';
+COMMENT ON COLUMN scores."grouping" IS
+    'What the samples are grouped by: all (no groups), category or difficulty; aspect: the score of one aspect.';
+COMMENT ON COLUMN scores.group_name IS 'The category, difficulty or aspect; empty where the grouping is all.';
 COMMENT ON COLUMN scores.n IS 'Samples of the group.';
-COMMENT ON COLUMN scores.scored IS 'Samples with a score: the sum of the seven counts that follow.';
-COMMENT ON COLUMN scores.model_wins IS 'Verdicts (or outcomes) Model.';
+COMMENT ON COLUMN scores.scored IS 'Samples with a score: of figures the sum of the seven counts that follow.';
+COMMENT ON COLUMN scores.model_wins IS 'Verdicts (or outcomes) Model; NULL for generated images, like all counts.';
 COMMENT ON COLUMN scores.human_wins IS 'Verdicts (or outcomes) Human; forfeits are not among them.';
 COMMENT ON COLUMN scores.both_good IS 'Verdicts Both are good.';
 COMMENT ON COLUMN scores.both_bad IS 'Verdicts Both are bad.';
 COMMENT ON COLUMN scores.mixed IS 'Votes or orders that disagree: a neutral.';
 COMMENT ON COLUMN scores.ties IS 'Overall outcomes Tie.';
 COMMENT ON COLUMN scores.forfeits IS 'Samples without a Model picture: they score 0.';
+COMMENT ON COLUMN scores.prompts IS 'Text-to-image prompts with a scored image; NULL for figures.';
 COMMENT ON COLUMN scores.score IS
     'Mean of Model 100, neutral or Tie 50, Human or forfeit 0; Human is 50 by definition. In the plot flow '
-    'faithfulness cannot exceed 50.';
+    'faithfulness cannot exceed 50. Of generated images: mean over prompts, 0-10, of a share 0-1.';
+COMMENT ON COLUMN scores.image_mean IS 'Mean over images, 0-10 or a share; NULL for figures.';
 COMMENT ON COLUMN scores.ci_low IS 'Lower end of the 95% interval; NULL below 8 scored samples.';
 COMMENT ON COLUMN scores.ci_high IS 'Upper end of the 95% interval; NULL below 8 scored samples.';
 COMMENT ON COLUMN scores."method" IS 'How the interval was made: bootstrap, student t, binomial or none.';
@@ -277,10 +334,11 @@ COMMENT ON COLUMN pictures.sent_bytes IS 'Bytes sent.';
 COMMENT ON COLUMN pictures.changes IS 'What was done to the picture; empty: nothing.';
 COMMENT ON COLUMN pictures.thumbnail IS 'Where the store keeps a thumbnail, relative to the store.';
 
--- The order in which protocol and reports name the dimensions; others stand before overall.
+-- The order in which protocols and reports name dimensions and tags; others stand before overall.
 CREATE MACRO dimension_position(dimension) AS CASE dimension
     WHEN 'faithfulness' THEN 1 WHEN 'conciseness' THEN 2 WHEN 'readability' THEN 3 WHEN 'aesthetics' THEN 4
-    WHEN 'overall' THEN 6 ELSE 5 END;
+    WHEN 'single_object' THEN 11 WHEN 'two_object' THEN 12 WHEN 'counting' THEN 13 WHEN 'colors' THEN 14
+    WHEN 'color_attr' THEN 15 WHEN 'position' THEN 16 WHEN 'overall' THEN 20 ELSE 19 END;
 
 CREATE VIEW verdicts AS
 WITH each_dimension AS (
@@ -300,40 +358,112 @@ COMMENT ON VIEW verdicts IS
 
 CREATE VIEW by_group AS
 SELECT r.run_id, r.flow, r.started_at, s.candidate, r.model, r.prompt_set, r.dataset, r.dataset_key, r.protocol_key,
-       s."grouping", s.group_name, s.dimension, s.n, s.scored, s.model_wins, s.human_wins, s.both_good, s.both_bad,
-       s.mixed, s.ties, s.forfeits, s.score, s.ci_low, s.ci_high, s."method", s.coverage
+       s."grouping", s.group_name, s.dimension, s.measure, s.n, s.scored, s.model_wins, s.human_wins, s.both_good, s.both_bad,
+       s.mixed, s.ties, s.forfeits, s.prompts, s.score, s.image_mean, s.ci_low, s.ci_high, s."method", s.coverage
 FROM scores s JOIN runs r USING (run_id)
 WHERE r.status = 'finished';
 COMMENT ON VIEW by_group IS
     'All scores with what they were measured on; leaderboard, by_category and by_difficulty are parts of it.';
 
 CREATE VIEW leaderboard AS
-SELECT * EXCLUDE ("grouping", group_name) FROM by_group WHERE "grouping" = 'all'
+SELECT * EXCLUDE ("grouping", group_name, measure, prompts, image_mean) FROM by_group
+WHERE "grouping" = 'all' AND model_wins IS NOT NULL
 ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(dimension);
 COMMENT ON VIEW leaderboard IS
-    'A row a run, candidate and dimension (overall among them), newest run first. Compare only rows of equal '
+    'Figures: a row a run, candidate and dimension (overall among them), newest run first. Compare only rows of equal '
     'dataset_key and protocol_key.';
 
 CREATE VIEW by_category AS
-SELECT group_name AS category, * EXCLUDE ("grouping", group_name) FROM by_group WHERE "grouping" = 'category'
+SELECT group_name AS category, * EXCLUDE ("grouping", group_name, measure, prompts, image_mean) FROM by_group WHERE "grouping" = 'category'
 ORDER BY started_at DESC, run_id DESC, candidate, category, dimension_position(dimension);
 COMMENT ON VIEW by_category IS 'The leaderboard by category. Samples without a category are in the leaderboard only.';
 
 CREATE VIEW by_difficulty AS
-SELECT group_name AS difficulty, * EXCLUDE ("grouping", group_name) FROM by_group WHERE "grouping" = 'difficulty'
+SELECT group_name AS difficulty, * EXCLUDE ("grouping", group_name, measure, prompts, image_mean) FROM by_group WHERE "grouping" = 'difficulty'
 ORDER BY started_at DESC, run_id DESC, candidate, difficulty, dimension_position(dimension);
 COMMENT ON VIEW by_difficulty IS
     'The leaderboard by difficulty. Samples without a difficulty are in the leaderboard only.';
+
+-- Of each flow the newest finished run that has the candidate, where dataset, judge and prompt set are the same.
+CREATE VIEW t2i_leaderboard AS
+WITH tagged AS (
+    SELECT r.flow, r.dataset, r.dataset_key, r.judge_key, r.model, r.prompt_set, r.run_id, r.started_at,
+           s.candidate, s.dimension AS tag, s.score, s.ci_low, s.ci_high, s.image_mean, s.prompts, s.n, s.scored
+    FROM scores s JOIN runs r USING (run_id)
+    WHERE r.status = 'finished' AND s."grouping" = 'all' AND s.measure = 'score' AND s.image_mean IS NOT NULL
+    QUALIFY rank() OVER (
+        PARTITION BY s.candidate, r.dataset_key, r.judge_key, r.prompt_set, r.flow
+        ORDER BY r.started_at DESC, r.run_id DESC) = 1
+), others AS (
+    SELECT run_id, candidate, dimension AS tag,
+           max(score) FILTER (measure = 'aspect_mean') AS aspect_mean, max(score) FILTER (measure = 'good') AS good,
+           max(score) FILTER (measure = 'satisfied') AS satisfied
+    FROM scores WHERE "grouping" = 'all' GROUP BY ALL
+), tags AS (
+    SELECT candidate, dataset, tag, score, ci_low, ci_high, image_mean, aspect_mean, score - aspect_mean AS gap, good,
+           satisfied, prompts, n, scored, scored / n AS coverage, NULL::VARCHAR[] AS missing, model, prompt_set,
+           started_at, [run_id] AS runs, dataset_key, judge_key
+    FROM tagged JOIN others USING (run_id, candidate, tag)
+), whole AS (
+    -- Six independent means: their intervals add up as squares (MOVER; Zou and Donner, 2008).
+    SELECT candidate, max(dataset) AS dataset, 'overall' AS tag, avg(score) AS score,
+           CASE WHEN count(tags.ci_low) = 6 THEN avg(score) - sqrt(sum((tags.score - tags.ci_low) ** 2)) / 6 END AS ci_low,
+           CASE WHEN count(tags.ci_high) = 6 THEN avg(score) + sqrt(sum((tags.ci_high - tags.score) ** 2)) / 6 END
+               AS ci_high,
+           avg(image_mean) AS image_mean, avg(aspect_mean) AS aspect_mean, avg(gap) AS gap, avg(good) AS good,
+           CASE WHEN count(satisfied) = 6 THEN avg(satisfied) END AS satisfied, sum(prompts)::BIGINT AS prompts,
+           sum(n)::BIGINT AS n, sum(scored)::BIGINT AS scored, sum(scored) / sum(n) AS coverage,
+           list_filter(['single_object', 'two_object', 'counting', 'colors', 'color_attr', 'position'],
+                       lambda one: NOT list_contains(list(tag), one)) AS missing,
+           max(model) AS model, prompt_set, max(started_at) AS started_at,
+           list_sort(list_distinct(flatten(list(runs)))) AS runs, dataset_key, judge_key
+    FROM tags GROUP BY candidate, prompt_set, dataset_key, judge_key
+)
+SELECT * FROM tags
+UNION ALL BY NAME
+SELECT * REPLACE (
+    CASE WHEN len(missing) = 0 THEN score END AS score, CASE WHEN len(missing) = 0 THEN ci_low END AS ci_low,
+    CASE WHEN len(missing) = 0 THEN ci_high END AS ci_high,
+    CASE WHEN len(missing) = 0 THEN image_mean END AS image_mean,
+    CASE WHEN len(missing) = 0 THEN aspect_mean END AS aspect_mean, CASE WHEN len(missing) = 0 THEN gap END AS gap,
+    CASE WHEN len(missing) = 0 THEN good END AS good, CASE WHEN len(missing) = 0 THEN satisfied END AS satisfied)
+FROM whole
+ORDER BY dataset, model, prompt_set, dataset_key, judge_key, dimension_position(tag), score DESC, candidate;
+COMMENT ON VIEW t2i_leaderboard IS
+    'Generated images: a row a candidate and tag, and overall: the mean of the six tag means where none is missing. '
+    'score is the mean over prompts of the judge''s overall scores (0-10), image_mean the mean over images, '
+    'aspect_mean that of the aspects and gap the difference; good the share of prompts with an image at or above the '
+    'threshold, satisfied the share that shows what was asked. Joined from the newest run of each flow (runs) of equal '
+    'dataset_key, judge_key and prompt_set. No GenEval score: that is a detector''s.';
+
+CREATE VIEW by_aspect AS
+SELECT group_name AS aspect, run_id, flow, started_at, candidate, model, prompt_set, dataset, dimension AS tag, n,
+       scored, prompts, score, image_mean, ci_low, ci_high, "method", dataset_key, protocol_key
+FROM by_group WHERE "grouping" = 'aspect'
+ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(tag), aspect;
+COMMENT ON VIEW by_aspect IS 'Generated images: a row a run, candidate, tag and aspect, 0-10, newest run first.';
+
+CREATE VIEW best_images AS
+SELECT o.run_id, o.flow, r.started_at, o.candidate, o.tag, o.prompt_id, o.prompt, o.sample_id, o.score, o.aspect_mean,
+       o.satisfied, o.pictures['image'].source_sha256 AS source_sha256
+FROM outcomes o JOIN runs r USING (run_id)
+WHERE r.status = 'finished' AND o.tag <> '' AND o.score IS NOT NULL
+QUALIFY row_number() OVER (
+    PARTITION BY o.run_id, o.candidate, o.prompt_id ORDER BY o.score DESC, o.aspect_mean DESC, o.sample_id) = 1
+ORDER BY r.started_at DESC, o.run_id DESC, o.candidate, o.prompt_id;
+COMMENT ON VIEW best_images IS
+    'Generated images: the best image of each prompt, by score, then by the aspects'' mean, then the first.';
 
 CREATE VIEW trend AS
 SELECT flow, dataset, candidate, model, prompt_set, dimension, started_at, run_id, n, scored, score, ci_low, ci_high,
        coverage, protocol_key, dataset_key,
        protocol_key = lag(protocol_key) OVER series AND dataset_key = lag(dataset_key) OVER series AS comparable
-FROM leaderboard SEMI JOIN (SELECT run_id FROM runs WHERE calls > 0 OR reused = 0) USING (run_id)
+FROM by_group SEMI JOIN (SELECT run_id FROM runs WHERE calls > 0 OR reused = 0) USING (run_id)
+WHERE "grouping" = 'all' AND measure = 'score'
 WINDOW series AS (PARTITION BY flow, dataset, candidate, model, prompt_set, dimension ORDER BY started_at, run_id)
 ORDER BY flow, dataset, candidate, model, prompt_set, dimension_position(dimension), started_at, run_id;
 COMMENT ON VIEW trend IS
-    'Scores over time, oldest first, for each flow, dataset, candidate, judge, prompt set and dimension. '
+    'Scores over time, oldest first, for each flow, dataset, candidate, judge, prompt set and dimension or tag. '
     'comparable: both keys equal those of the row before; NULL for the first. Runs that reused every reply measured '
     'nothing new and are left out.';
 

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from tasks import reply
 from tasks.cases import Call, Case, RunContext
 from tasks.parameters import Judge
+from tasks.reading import Reading
 from tasks.records import InvalidReply, JudgeUnavailable, Judgment, JudgmentStatus
 from tasks.request import request
 from tasks.rubric import Prompt
@@ -74,10 +75,8 @@ def _record(run: RunContext, case: Case, row: Judgment) -> None:
 
 
 def _judgment(run: RunContext, case: Case, prompt: Prompt, call: Call, answer: Reply) -> Judgment:
-    reading = reply.read(answer.text, prompt.verdicts) if answer.status == "ok" else None
-    status: JudgmentStatus = answer.status
-    if reading and reading.verdict is None:
-        status = "invalid"
+    reading = reply.read(answer.text, prompt) if answer.status == "ok" else Reading(error=answer.error)
+    status: JudgmentStatus = "invalid" if answer.status == "ok" and reading.error else answer.status
     return Judgment(
         run_id=run.start.run_id,
         flow=run.start.flow,
@@ -88,13 +87,15 @@ def _judgment(run: RunContext, case: Case, prompt: Prompt, call: Call, answer: R
         vote=call.vote,
         attempt=len(case.attempts(call)) + 1,
         status=status,
-        verdict=reading.verdict if reading else None,
-        reasoning=reading.reasoning if reading else "",
+        verdict=reading.verdict,
+        scores=reading.scores,
+        seen=reading.seen,
+        reasoning=reading.reasoning,
         raw=answer.text,
-        error=reading.error if reading else answer.error,
+        error=reading.error,
         finish_reason=answer.finish_reason,
         rung=answer.rung,
-        recovery=reading.recovery if reading else "",
+        recovery=reading.recovery,
         key=call.key,
         prompt_sha256=prompt.sha256,
         text_sha256=case.text_sha256(prompt),

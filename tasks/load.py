@@ -1,24 +1,30 @@
 """Loading: all there is to judge, checked before the first call, with texts and pictures left where they are.
 
 Owns what a dataset is: which samples the filters leave, its key, what a person should know about it, and reading one
-sample's texts and pictures when its turn comes. Leaves formats to `benchmark` and `manifest`, decoding to `pictures`.
+sample's texts and pictures when its turn comes. Leaves formats to `benchmark` and `manifest`, `geneval` and
+`image_manifest`, decoding to `pictures`.
 """
 
 import base64
 import hashlib
 import json
-from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tasks.benchmark import dataset_root, read_benchmark
+from tasks.coverage import Prompted
+from tasks.drawn_images import read_image_labels
 from tasks.entries import Entry, clean_text
 from tasks.folders import NO_PICTURE
+from tasks.geneval import read_geneval
+from tasks.image_manifest import read_image_manifest
 from tasks.manifest import read_manifest
-from tasks.parameters import PairwiseParameters
+from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.places import read_row
 from tasks.problems import Problems, listed
 from tasks.records import PictureSource, Record, Sample
+from tasks.rubric import holdings
 from tasks.wording import well_formed
 
 
@@ -28,7 +34,7 @@ class Dataset(Record):
     name: str
     """Its folder or file."""
     key: str
-    """SHA-256 of the selected samples' ids, texts and Human pictures: equal keys make two runs comparable."""
+    """SHA-256 of ids, texts and Human pictures, or of the text-to-image prompts: equal keys make runs comparable."""
     samples: tuple[Sample, ...]
     """By candidate, then in the order of the dataset."""
     candidates: tuple[str, ...]
@@ -36,60 +42,99 @@ class Dataset(Record):
     """What a person should read before trusting the numbers."""
 
 
-def load_dataset(flow: str, parameters: PairwiseParameters) -> Dataset:
-    """The samples of a dataset for `diagram` or `plot`, as the filters of `parameters` leave them.
+def load_dataset(flow: str, parameters: Parameters) -> Dataset:
+    """The samples of a dataset for a flow, as the filters of `parameters` leave them.
 
-    A folder is read as PaperBananaBench, a file as a manifest. Raises one ValueError that lists everything found wrong,
-    with file and row; a missing or refused picture is no error but a `problem` of its sample.
+    Of figures, a folder is read as PaperBananaBench, a file as a manifest; of generated images, a folder as GenEval's,
+    a file as a manifest. Raises one ValueError that lists everything found wrong, with file and row; a missing or
+    refused picture is no error but a `problem` of its sample.
     """
     source = Path(parameters.dataset).expanduser().absolute()
     problems = Problems()
+    if not source.exists():
+        raise ValueError(f"dataset {source} is neither a folder nor a manifest file")
     try:
-        if source.is_dir():
-            entries, warnings = read_benchmark(source, flow, parameters, problems)
-        elif source.is_file():
-            entries, warnings = read_manifest(source, flow, parameters, problems)
-        else:
-            raise ValueError(f"dataset {source} is neither a folder nor a manifest file")
+        if isinstance(parameters, PairwiseParameters):
+            return _figures(source, flow, parameters, problems)
+        if isinstance(parameters, RubricParameters):
+            return _images(source, flow, parameters, problems)
     except OSError as error:
         raise ValueError(f"dataset {source} cannot be read: {error}") from error
+    raise TypeError(f"no dataset is read with {type(parameters).__name__}")
+
+
+def _figures(source: Path, flow: str, parameters: PairwiseParameters, problems: Problems) -> Dataset:
+    read = read_benchmark if source.is_dir() else read_manifest
+    entries, warnings = read(source, flow, parameters, problems)
     problems.stop(f"dataset {source.name}")
     selected = select(entries, parameters)
-    samples = tuple(entry.sample for entry in selected)
+    return _dataset(dataset_root(source, flow).name, dataset_key(selected), selected, warnings)
+
+
+def _images(source: Path, flow: str, parameters: RubricParameters, problems: Problems) -> Dataset:
+    read = read_geneval if source.is_dir() else read_image_manifest
+    found = read(source, parameters, problems)
+    problems.stop(f"dataset {source.name}")
+    tags = holdings()[flow]
+    ours = [entry for entry in found.entries if entry.sample.tag in tags]
+    if not ours:
+        there = Counter(prompt.tag for prompt in found.prompts)
+        has = ", ".join(f"{tag} ({n} prompts)" for tag, n in there.items())
+        raise ValueError(f"dataset {source.name} has no prompt for {flow}: tags {listed(tags)}; it has {has or 'none'}")
+    labels = read_image_labels(source)
+    selected = [_labelled(entry, labels) for entry in select(ours, parameters)]
+    chosen = parameters.model_dump(include={"limit", "ids", "tag"})
+    return _dataset(source.name, images_key(found.prompts, chosen), selected, found.warnings)
+
+
+def _labelled(entry: Entry, labels: Mapping[str, str]) -> Entry:
+    sample = entry.sample
+    injected = labels.get(f"{sample.candidate}/{sample.sample_id}", "")
+    return entry._replace(sample=sample.model_copy(update={"injected": injected})) if injected else entry
+
+
+def _dataset(name: str, key: str, entries: Sequence[Entry], warnings: Sequence[str]) -> Dataset:
+    samples = tuple(entry.sample for entry in entries)
     return Dataset(
-        name=dataset_root(source, flow).name,
-        key=dataset_key(selected),
+        name=name,
+        key=key,
         samples=samples,
         candidates=tuple(dict.fromkeys(sample.candidate for sample in samples)),
         warnings=tuple(well_formed(words) for words in (*warnings, *_warnings(samples))),
     )
 
 
-def select(entries: Sequence[Entry], parameters: PairwiseParameters) -> list[Entry]:
-    """The entries that all filters leave. `limit` counts ids, so that every candidate is judged on the same ones.
+def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
+    """The entries that all filters leave.
+
+    `limit` counts ids, of generated images those of prompts, so that every candidate is judged on the same ones; `ids`
+    may name prompts, too.
 
     Raises ValueError that lists every filter value the dataset does not have, or says that nothing is left.
     """
-    filters: list[tuple[str, list[str], Callable[[Sample], str]]] = [
-        ("ids", parameters.ids, lambda sample: sample.sample_id),
-        ("category", parameters.category, lambda sample: sample.category),
-        ("difficulty", parameters.difficulty, lambda sample: sample.difficulty),
-        ("candidate", parameters.candidate, lambda sample: sample.candidate),
+    filters: list[tuple[str, list[str], Callable[[Sample], set[str]]]] = [
+        ("ids", parameters.ids, lambda sample: {sample.sample_id, sample.prompt_id}),
+        ("candidate", parameters.candidate, lambda sample: {sample.candidate}),
     ]
+    if isinstance(parameters, PairwiseParameters):
+        filters.append(("category", parameters.category, lambda sample: {sample.category}))
+        filters.append(("difficulty", parameters.difficulty, lambda sample: {sample.difficulty}))
+    if isinstance(parameters, RubricParameters):
+        filters.append(("tag", parameters.tag, lambda sample: {sample.tag}))
     problems = Problems()
     left = list(entries)
-    for name, wanted, value_of in filters:
-        there = dict.fromkeys(value_of(entry.sample) for entry in entries)
+    for name, wanted, values_of in filters:
+        there = dict.fromkeys(value for entry in entries for value in sorted(values_of(entry.sample)))
         for value in wanted:
             if value not in there:
                 problems.add(name, f"{value!r} is not in the dataset, which has {listed(filter(None, there))}")
-        left = [entry for entry in left if not wanted or value_of(entry.sample) in wanted]
+        left = [entry for entry in left if not wanted or values_of(entry.sample) & set(wanted)]
     problems.stop("the filter")
     if not left:
         raise ValueError("no sample is left: each filter matches some, but none matches all of them")
-    ids = list(dict.fromkeys(entry.sample.sample_id for entry in left))
-    kept = set(ids[: parameters.limit or None])
-    return [entry for entry in left if entry.sample.sample_id in kept]
+    counted = [entry.sample.prompt_id or entry.sample.sample_id for entry in left]
+    kept = set(list(dict.fromkeys(counted))[: parameters.limit or None])
+    return [entry for entry, one in zip(left, counted, strict=True) if one in kept]
 
 
 def dataset_key(entries: Sequence[Entry]) -> str:
@@ -106,13 +151,24 @@ def dataset_key(entries: Sequence[Entry]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
+def images_key(prompts: Sequence[Prompted], chosen: Mapping[str, object]) -> str:
+    """SHA-256 (hex) over the prompts of a whole dataset, all tags, and what was chosen of it.
+
+    The same for all four flows, so that their runs can be joined; candidates and their images do not matter.
+    """
+    parts = sorted((prompt.prompt_id, prompt.tag, prompt.prompt) for prompt in prompts)
+    return hashlib.sha256(json.dumps([parts, dict(chosen)], sort_keys=True).encode()).hexdigest()
+
+
 def read_texts(sample: Sample) -> dict[str, str]:
-    """The sample's text fields (`context`, `caption`) as the judge reads them, from its own record alone.
+    """The sample's text fields (`context` and `caption`, or `prompt`) as the judge reads them, from its own record.
 
     Raises ValueError when the file has changed since the run started.
     """
-    values = read_row(sample.record, ["id", *sample.texts.values()])
-    if values["id"] != sample.sample_id:
+    # GenEval's rows have no ids.
+    known, expected = ("tag", sample.tag) if sample.tag else ("id", sample.sample_id)
+    values = read_row(sample.record, [known, *sample.texts.values()])
+    if values[known] != expected:
         raise ValueError(f"{sample.record.path} has changed: sample {sample.sample_id!r} is no longer where it was")
     return {name: clean_text(values[key])[0] for name, key in sample.texts.items()}
 
@@ -162,10 +218,11 @@ def _warnings(samples: Sequence[Sample]) -> Iterator[str]:
         for note in sample.notes:
             told[note][sample.sample_id] = sample.sample_id
         for role, source in sample.pictures.items():
-            if source.problem:
+            if source.problem and role in ("human", "model"):
                 what = "no Human picture" if role == "human" else f"no Model picture of {sample.candidate}: a forfeit"
                 told[what][sample.sample_id] = f"{sample.sample_id} ({source.problem.removeprefix(NO_PICTURE)})"
-    for candidate, ids in _without_row(samples):
+    figures = [sample for sample in samples if not sample.tag]  # of generated images the coverage tells
+    for candidate, ids in _without_row(figures):
         told[f"no row of {candidate}: not judged"] = dict(zip(ids, ids, strict=True))
     for what, where in told.items():
         yield f"{what} in {len(where)} sample{'s' * (len(where) > 1)}: {listed(where.values(), 5)}"

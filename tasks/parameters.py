@@ -11,6 +11,10 @@ from pydantic import Field, model_validator
 
 from tasks.records import Order, Record
 
+PAIRWISE = ("diagram", "plot")
+"""Flows that judge the Model's figure against the Human one."""
+T2I = ("object", "counting", "colors", "position")
+"""Flows that judge a generated image against its prompt."""
 EMBEDDED = "embedded"
 EMBEDDED_MODEL = "pixel-baseline"
 
@@ -85,10 +89,10 @@ class Parameters(Probe):
     candidate_name: str = Field(
         default="", description="Name of the system judged; empty: named after its folder or file."
     )
-    limit: int = Field(default=0, ge=0, description="Judge only the first so many samples; 0: all.")
-    ids: list[str] = Field(default=[], description="Judge only the samples with these ids; empty: all.")
-    category: list[str] = Field(default=[], description="Judge only these categories; empty: all.")
-    difficulty: list[str] = Field(default=[], description="Judge only these difficulties; empty: all.")
+    limit: int = Field(
+        default=0, ge=0, description="Judge only the first so many samples, or prompts of generated images; 0: all."
+    )
+    ids: list[str] = Field(default=[], description="Judge only samples (or prompts) with these ids; empty: all.")
     candidate: list[str] = Field(default=[], description="Judge only these candidates of the dataset; empty: all.")
     prompt_set: str = Field(
         default="default", min_length=1, description="Name of a prompt set, or a folder that holds one."
@@ -112,10 +116,16 @@ class Parameters(Probe):
     max_picture_side: int = Field(default=8000, ge=64, le=32_000, description="Longest side sent as it is, in pixels.")
     normalize: bool = Field(default=False, description="Send every picture as PNG, not only those that must change.")
 
+    def order_list(self) -> tuple[Order, ...]:
+        """Orders in which the pictures of a sample are shown."""
+        return ("single",)
+
 
 class PairwiseParameters(Parameters):
     """What the pairwise flows (diagram, plot) take."""
 
+    category: list[str] = Field(default=[], description="Judge only these categories; empty: all.")
+    difficulty: list[str] = Field(default=[], description="Judge only these difficulties; empty: all.")
     split: Literal["test", "ref"] = Field(
         default="test", description="Which list of a PaperBananaBench folder is judged."
     )
@@ -137,3 +147,26 @@ class PairwiseParameters(Parameters):
     def order_list(self) -> tuple[Order, ...]:
         """Orders asked, the published one first."""
         return ("human_first", "model_first") if self.orders == "both" else ("human_first",)
+
+
+class RubricParameters(Parameters):
+    """What the text-to-image flows (object, counting, colors, position) take."""
+
+    metadata: str = Field(
+        default="",
+        description="GenEval's evaluation_metadata.jsonl: the prompts that must have images. Empty: the file of that "
+        "name in the dataset's folder or beside it.",
+    )
+    tag: list[str] = Field(default=[], description="Judge only these tags of the flow; empty: all.")
+    threshold: float = Field(
+        default=7.0, ge=0, le=10, description="Score from which an image counts as good, for shares and the export."
+    )
+    export: str = Field(
+        default="", description="File to write besides: one JSON line an image, in the form of GenEval's results."
+    )
+    chunk_size: int = Field(default=64, ge=1, le=512, description="Images handled together as one Prefect task a tag.")
+
+
+def parameters_of(flow: str) -> type[PairwiseParameters] | type[RubricParameters]:
+    """The model of what a flow takes."""
+    return PairwiseParameters if flow in PAIRWISE else RubricParameters

@@ -2,7 +2,7 @@
 
 Owns which questions are answered and how a client is served: it cannot tell this judge from a model behind an endpoint,
 except by the answered model's name. The wire format stands in `chat`, what is measured in `measures`, what follows from
-it in `pixel_rules`.
+it in `pixel_rules`; for text-to-image rubrics in `blobs` and `pixel_scores`.
 """
 
 import asyncio
@@ -15,17 +15,22 @@ from http import HTTPStatus
 from threading import Lock
 from typing import Any, TypeAlias
 
-from tasks.chat import BadRequest, completion, failure, read_request
+from tasks.blobs import Survey, survey
+from tasks.chat import BadRequest, ChatRequest, completion, failure, read_request
 from tasks.decoding import BadPicture
+from tasks.front_matter import OVERALL_SCORE, SEEN
 from tasks.measures import Measures, measure, read_picture
-from tasks.parameters import EMBEDDED_MODEL
+from tasks.parameters import EMBEDDED_MODEL, T2I
 from tasks.pixel_rules import QUESTIONS, compare
+from tasks.pixel_scores import ASPECTS, look, score
 
-ANSWERED_MODEL = f"{EMBEDDED_MODEL}-1"
+ANSWERED_MODEL = f"{EMBEDDED_MODEL}-2"
 """The model named in every answer. The number goes up whenever a measure or a limit changes."""
 PROBE = "probe"
 """Name of a readiness check."""
 NEUTRAL = "Both are good"
+PROMPT, OBJECTS = "Generation Prompt", "Objects to Look For"
+"""Labels of the texts that are read with a generated image."""
 KEPT_MEASURES = 512
 """Pictures whose measures are kept: the questions about a picture come within one chunk of samples or two."""
 
@@ -111,16 +116,42 @@ def answer(body: bytes) -> dict[str, Any]:
     """The reply to a request, as the object that its reply schema asks for.
 
     Raises:
-        BadRequest: an unknown question, pictures that are not one Human and one Model, or no verdict that fits.
+        BadRequest: an unknown question, an unknown aspect, pictures that do not fit the question, or no verdict that
+            fits.
         BadPicture: a picture that cannot be decoded.
     """
     request = read_request(body)
     schema = request.response_format.json_schema
     if schema.name == PROBE:
         return {"ready": True}
-    if schema.name not in QUESTIONS:
-        raise BadRequest(f"The pixel judge knows no {schema.name!r}; it answers {', '.join((PROBE, *QUESTIONS))}")
-    return _compared(schema.name, schema.verdicts(), request.pictures())
+    if schema.name in QUESTIONS:
+        return _compared(schema.name, schema.verdicts(), request.pictures())
+    if schema.name.partition("_")[0] in T2I:
+        return _scored(request)
+    known = ", ".join((PROBE, *QUESTIONS, *(f"{flow}_<tag>" for flow in T2I)))
+    raise BadRequest(f"The pixel judge knows no {schema.name!r}; it answers {known}")
+
+
+def _scored(request: ChatRequest) -> dict[str, Any]:
+    schema = request.response_format.json_schema
+    aspects = [key for key in schema.properties() if key not in (OVERALL_SCORE, SEEN)]
+    if unknown := [key for key in aspects if key not in ASPECTS]:
+        raise BadRequest(f"The pixel judge knows no aspect {', '.join(unknown)}; it scores {', '.join(ASPECTS)}")
+    if not aspects:
+        raise BadRequest(f"The reply schema {schema.name!r} names no aspect to score")
+    prompt, found = request.text(PROMPT), survey(read_picture(request.picture()))
+    scored = score(aspects, prompt, found)
+    reply: dict[str, Any] = {one.aspect: {"explanation": one.explanation, "score": one.score} for one in scored}
+    if SEEN in schema.properties():
+        with_relation = "relation_holds" in schema.properties(SEEN)
+        reply[SEEN] = _sight(request.text(OBJECTS).splitlines(), prompt, found, with_relation)
+    return reply
+
+
+def _sight(names: list[str], prompt: str, found: Survey, with_relation: bool) -> dict[str, Any]:
+    seen = look(names, prompt, found)
+    objects = [{"object": one.name, **one.model_dump(exclude={"name"})} for one in seen.objects]
+    return {"objects": objects, **({"relation_holds": seen.relation_holds} if with_relation else {})}
 
 
 def _compared(question: str, allowed: list[str], pictures: dict[str, bytes]) -> dict[str, Any]:

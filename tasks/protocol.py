@@ -1,28 +1,25 @@
 """What makes two runs comparable, and two runs the same undertaking.
 
-Owns the identity of a run: its id, the protocol it follows, the protocol key once the judge has answered, and the key
-that a resumed run is recognised by.
+Owns the identity of a run: its id, the protocol it follows, and the key that a resumed run is recognised by.
 """
 
-import hashlib
-import json
 import secrets
 from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
-from typing import Any
 
 from tasks import reply, request
 from tasks.aggregate import AGGREGATION
 from tasks.cases import RunContext
+from tasks.comparable import PROMPT, digest, protocol_key
 from tasks.load import Dataset
-from tasks.parameters import PairwiseParameters
+from tasks.parameters import Parameters
 from tasks.pictures import Policy
 from tasks.records import RunEnd, RunStart
 from tasks.rubric import Prompt, Rubric
 
 
-def picture_policy(parameters: PairwiseParameters) -> Policy:
+def picture_policy(parameters: Parameters) -> Policy:
     """How pictures of this run are changed before they are sent."""
     return Policy(
         max_bytes=int(parameters.max_picture_megabytes * 1_000_000),
@@ -32,7 +29,7 @@ def picture_policy(parameters: PairwiseParameters) -> Policy:
 
 
 def run_start(
-    flow: str, parameters: PairwiseParameters, dataset: Dataset, rubric: Rubric, prefect_run_id: str, scheduled: bool
+    flow: str, parameters: Parameters, dataset: Dataset, rubric: Rubric, prefect_run_id: str, scheduled: bool
 ) -> RunStart:
     """Everything known about a run before its first call."""
     now = datetime.now(UTC)
@@ -56,7 +53,7 @@ def run_start(
         dimensions=tuple(prompt.dimension for prompt in rubric.prompts),
         model=parameters.judge.model,
         endpoint=parameters.judge.base_url,
-        resume_key=_digest({"flow": flow, "dataset": dataset.key, "candidates": candidates, "protocol": protocol}),
+        resume_key=digest({"flow": flow, "dataset": dataset.key, "candidates": candidates, "protocol": protocol}),
         protocol=protocol,
         parameters=parameters.model_dump(mode="json"),
     )
@@ -80,7 +77,7 @@ def run_end(run: RunContext, warnings: tuple[str, ...], seconds: float) -> RunEn
     )
 
 
-def asked_protocol(parameters: PairwiseParameters, rubric: Rubric) -> dict[str, str]:
+def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:
     """What is asked and how, item by item, in words that can be compared and shown."""
     settings = parameters.judge
     return {
@@ -89,13 +86,13 @@ def asked_protocol(parameters: PairwiseParameters, rubric: Rubric) -> dict[str, 
         "temperature": f"{settings.temperature:g}",
         "max output tokens": str(settings.max_output_tokens),
         "detail": settings.detail,
-        "orders": parameters.orders,
+        "orders": ", ".join(parameters.order_list()),
         "votes": str(parameters.votes),
         "pictures": picture_policy(parameters).model_dump_json(),
         "request layout": request.LAYOUT,
         "reply schema": reply.SCHEMA_VERSION,
         "aggregation": AGGREGATION,
-        **{f"prompt {prompt.dimension}": _prompt_digest(prompt) for prompt in rubric.prompts},
+        **{f"{PROMPT}{prompt.dimension}": _prompt_digest(prompt) for prompt in rubric.prompts},
     }
 
 
@@ -111,14 +108,5 @@ def answered_protocol(
     }
 
 
-def protocol_key(protocol: Mapping[str, str]) -> str:
-    """SHA-256 of an answered protocol: equal for runs whose numbers may be compared."""
-    return _digest({name: value for name, value in protocol.items() if name != "model asked"})
-
-
 def _prompt_digest(prompt: Prompt) -> str:
-    return _digest(prompt.model_dump(mode="json", exclude={"file"}))
-
-
-def _digest(value: Mapping[str, Any]) -> str:
-    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+    return digest(prompt.model_dump(mode="json", exclude={"file"}))

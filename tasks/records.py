@@ -8,10 +8,11 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SCHEMA = 1
+SCHEMA = 2
 """Version of the ledger's rows. Readers lift older rows to this one."""
 
-Order = Literal["human_first", "model_first"]
+Order = Literal["human_first", "model_first", "single"]
+"""Which figure comes first; `single`: one picture alone, as text-to-image rubrics judge it."""
 Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]
 JudgmentStatus = Literal["ok", "refused", "truncated", "invalid", "rejected", "unavailable"]
 OutcomeStatus = Literal["complete", "incomplete", "forfeit", "no_reference", "bad_picture"]
@@ -68,18 +69,41 @@ class PictureSource(Record):
     """Why there is no picture; empty when there is one."""
 
 
+class Requirement(Record):
+    """An object that a text-to-image prompt asks for, or must not get: an entry of GenEval's `include` or `exclude`."""
+
+    name: str
+    """What it is: `bench`, `sports ball`."""
+    count: int = 1
+    """How many at least; in an exclusion, how many are too many."""
+    color: str = ""
+    """Empty: any."""
+    relation: str = ""
+    """`left of`, `right of`, `above` or `below` the target; empty: anywhere."""
+    target: int | None = None
+    """Which of the required objects, from 0, the relation is to."""
+
+
 class Sample(Record):
     """One thing to judge, of one candidate."""
 
     sample_id: str
     candidate: str
+    tag: str = ""
+    """Category of a text-to-image prompt, which chooses its rubric; empty: every prompt of the flow is asked."""
+    prompt_id: str = ""
+    """What the images of one text-to-image prompt share; empty: none but this sample."""
     category: str = ""
     difficulty: str = ""
     record: Place
     texts: dict[str, str] = {}
     """Text field of the prompt (`context`, `caption`) -> key of the record that holds it."""
     pictures: dict[str, PictureSource] = {}
-    """Role (`human`, `model`) -> where that picture is."""
+    """Role (`human` and `model`, or `image`) -> where that picture is."""
+    required: tuple[Requirement, ...] = ()
+    """Objects the text-to-image prompt asks for, all of them; empty: not known."""
+    excluded: tuple[Requirement, ...] = ()
+    """Objects it must not get."""
     notes: tuple[str, ...] = ()
     """What the reader should know: `empty context`, `2 image links dropped`."""
     injected: str = ""
@@ -106,6 +130,34 @@ class PictureNote(Record):
     """What was done to it; empty: sent byte for byte."""
 
 
+class AspectScore(Record):
+    """What a rubric's reply says of one aspect, or of the image as a whole."""
+
+    aspect: str
+    """Key of the aspect, or `overall_score`."""
+    score: float | None
+    """0-10; None where the aspect does not apply."""
+    explanation: str
+
+
+class SeenObject(Record):
+    """What the judge says it sees of one required object."""
+
+    name: str
+    present: bool
+    count: int
+    color: str
+    """Empty: not told."""
+
+
+class Seen(Record):
+    """What the judge says is in an image: the answer to the check beside the scores."""
+
+    objects: tuple[SeenObject, ...]
+    relation_holds: bool | None = None
+    """None: no relation was asked for, or the judge cannot tell."""
+
+
 class Judgment(Record):
     """One reply to one call, or what came instead of one. Rows of `judgments.jsonl`."""
 
@@ -122,7 +174,11 @@ class Judgment(Record):
     """How often this call has been made in this run, from 1; the last attempt counts."""
     status: JudgmentStatus
     verdict: str | None
-    """One of the allowed verdicts; None unless the status is ok."""
+    """One of the allowed verdicts; None unless the status is ok, and always for a rubric."""
+    scores: tuple[AspectScore, ...] = ()
+    """Of a rubric: its aspects, then `overall_score`; empty unless the status is ok."""
+    seen: Seen | None = None
+    """Of a rubric with a check: what the judge sees; None: not asked, or not told."""
     reasoning: str
     raw: str
     """The reply as it came, whole: its text, or the body of the server's error."""
@@ -158,13 +214,13 @@ class Judgment(Record):
 
 
 class DimensionOutcome(Record):
-    """What the votes and orders of one dimension come to."""
+    """What the votes and orders of one dimension (or the votes on one tag) come to."""
 
     dimension: str
     verdict: str | None
     """A verdict, `Mixed`, or None when it is missing."""
     score: float | None
-    """Model 100, neutral 50, Human 0; None when the verdict is missing."""
+    """Model 100, neutral 50, Human 0; of a tag 0-10: mean of the votes. None when it is missing."""
     human_first: str | None = None
     model_first: str | None = None
     votes: int = 0
@@ -186,10 +242,23 @@ class Outcome(Record):
     candidate: str
     category: str
     difficulty: str
+    tag: str = ""
+    """Tag of a text-to-image prompt."""
+    prompt_id: str = ""
+    """What the images of one text-to-image prompt share."""
+    prompt: str = ""
+    """The text-to-image prompt."""
     status: OutcomeStatus
     overall: str | None
-    """Model, Human or Tie; None when nothing can be said."""
+    """Model, Human or Tie; None when nothing can be said, and for a rubric."""
     score: float | None
+    """Pairwise 0-100, of a rubric 0-10; None when nothing can be said."""
+    aspects: tuple[AspectScore, ...] = ()
+    """Of a rubric: each aspect, mean of the votes."""
+    aspect_mean: float | None = None
+    """Mean of the aspects that apply, 0-10."""
+    satisfied: bool | None = None
+    """Whether what the judge sees is what the prompt asks for; None: not known."""
     tier: str
     """Deciding tier: `tier 1`, `tier 2` or `either`; empty when none decided."""
     path: str

@@ -1,7 +1,7 @@
 """The report step: what remains of a run in the Prefect UI, as one Markdown artifact.
 
-Owns what it tells and in which order. Numbers come from `summary`, sentences from `wording` and `tables`, the form from
-`markup`.
+Owns what it tells and in which order. Numbers come from `summary`, tables and charts from `standings`, sentences from
+`wording` and `tables`, the form from `markup`.
 """
 
 import asyncio
@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
-from tasks.charts import verdict_chart
 from tasks.markup import QUOTE, bullets, picture, plain, table
-from tasks.records import DimensionOutcome, PictureNote
+from tasks.records import DimensionOutcome, Outcome, PictureNote
 from tasks.scores import OVERALL
-from tasks.summary import Summary, Telling, overall_words, ranking
-from tasks.tables import defect_lines, failure_lines, leaderboard
-from tasks.wording import bounded, coverage_words, judge_words, score_notes, score_with_interval
+from tasks.standings import chart, grid, notes, sentence, standings
+from tasks.summary import Summary, Telling
+from tasks.tables import defect_lines, failure_lines
+from tasks.wording import bounded, coverage_words, judge_words, number_words, score_with_interval
 
 MOST_LINES = 20
 """Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
@@ -33,7 +33,7 @@ async def publish(summary: Summary, warnings: Sequence[str] = ()) -> None:
     from prefect.artifacts import acreate_markdown_artifact
 
     text = await asyncio.to_thread(markdown, summary, warnings)
-    await acreate_markdown_artifact(text, f"{summary.start.flow}-summary", plain(summary.sentence, 4 * QUOTE))
+    await acreate_markdown_artifact(text, f"{summary.start.flow}-summary", plain(sentence(summary), 4 * QUOTE))
 
 
 def markdown(summary: Summary, warnings: Sequence[str] = ()) -> str:
@@ -56,28 +56,33 @@ def markdown(summary: Summary, warnings: Sequence[str] = ()) -> str:
 
 
 def _heading(summary: Summary) -> list[str]:
-    start, ranked = summary.start, ranking(summary.rows)
+    start, found = summary.start, standings(summary)
     about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.model, start.endpoint)}"
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
-    scores = [f"{row.candidate[:NAME]}: {overall_words(row)}" for row in ranked[:MOST_LINES]]
+    scores = [f"{candidate[:NAME]}: {words}" for candidate, words in found[:MOST_LINES]]
     return [
         f"# {start.flow}: {plain(' + '.join(start.candidates), NAME)}",
         plain(f"{about}, {began}. Run {start.run_id}."),
-        bullets(bounded(scores, len(ranked))),
+        bullets(bounded(scores, len(found))),
     ]
 
 
 def _scores(summary: Summary) -> list[str]:
-    best = {row.candidate for row in ranking(summary.rows)[:MOST_LINES]}
-    rows = [row for row in summary.rows if row.candidate in best]
-    if not rows:
+    shown = _best_of(summary)
+    if not (shown.rows or shown.grades):
         return []
-    grid = leaderboard(rows)
-    lines = [[plain(name, NAME) if cells else f"**{plain(name, NAME)}**", *cells] for name, *cells in grid.lines]
-    notes = score_notes(summary.start.flow, rows, summary.start.endpoint)
-    chart = picture("Samples by verdict", "png", verdict_chart(rows, summary.start.flow))
-    header = [name.replace("-\n", "") for name in grid.header]
-    return ["## Scores", table(header, lines), bullets(notes), chart]
+    board = grid(shown)
+    lines = [[plain(name, NAME) if cells else f"**{plain(name, NAME)}**", *cells] for name, *cells in board.lines]
+    header = [name.replace("-\n", "").replace("\n", " ") for name in board.header]
+    return ["## Scores", table(header, lines), bullets(notes(shown)), picture("Scores", "png", chart(shown))]
+
+
+def _best_of(summary: Summary) -> Summary:
+    """The same without the candidates that there is no room for."""
+    best = {candidate for candidate, _ in standings(summary)[:MOST_LINES]}
+    rows = [row for row in summary.rows if row.candidate in best]
+    grades = [row for row in summary.grades if row.candidate in best]
+    return summary._replace(rows=rows, grades=grades)
 
 
 def _groups(summary: Summary) -> list[str]:
@@ -111,16 +116,33 @@ def _call_lines(summary: Summary) -> list[str]:
 
 
 def _sample(summary: Summary, telling: Telling) -> list[str]:
-    """One sample: both pictures, the verdicts with the judge's reasons, and how they came to the outcome."""
+    """One sample: its pictures, what the judge said with its reasons, and how that came to the outcome."""
     outcome = telling.outcome
     candidate = f" of {outcome.candidate}" if len(summary.start.candidates) > 1 else ""
+    title = f"## {telling.why}: {plain(f'{outcome.sample_id}{candidate}', NAME)}"
+    said = _image(summary, outcome) if outcome.tag else _pair(summary, telling)
+    return [title, *said]
+
+
+def _image(summary: Summary, outcome: Outcome) -> list[str]:
+    aspects = [[plain(each.aspect), number_words(each.score), plain(each.explanation)] for each in outcome.aspects]
+    check = {True: " What was asked for is there.", False: " What was asked for is not there.", None: ""}
+    return [
+        f"Prompt ({outcome.tag}): {plain(outcome.prompt)}",
+        _thumbnail(summary.store, "Image", outcome.pictures.get("image")),
+        f"Outcome: {plain(outcome.path)}{check[outcome.satisfied]}",
+        *([table(["aspect", "score", "the judge's reasons"], aspects, numbers=False)] if aspects else []),
+    ]
+
+
+def _pair(summary: Summary, telling: Telling) -> list[str]:
+    outcome = telling.outcome
     pictures = [_thumbnail(summary.store, side, outcome.pictures.get(side.lower())) for side in ("Human", "Model")]
     verdicts = [
         [plain(each.dimension), plain(_verdict(each)), plain(telling.reasons.get(each.dimension, ""))]
         for each in outcome.dimensions
     ]
     return [
-        f"## {telling.why}: {plain(f'{outcome.sample_id}{candidate}', NAME)}",
         table(["Human", "Model"], [pictures], numbers=False),
         f"Outcome: {outcome.overall or 'none'} ({plain(outcome.path)})",
         table(["dimension", "verdict", "the judge's reasons"], verdicts, numbers=False),

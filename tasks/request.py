@@ -56,7 +56,7 @@ def delimited(text: str) -> str:
 def _in_order(prompt: Prompt, order: Order) -> list[tuple[str, str]]:
     """Input and label, with the two pictures swapped where the Model comes first."""
     labels = {str(name): label for name, label in prompt.inputs.items()}
-    swapped = {} if order == "human_first" else {"human": "model", "model": "human"}
+    swapped = {"human": "model", "model": "human"} if order == "model_first" else {}
     names = [swapped.get(name, name) for name in labels]
     return [(name, labels[name]) for name in names]
 
@@ -72,7 +72,7 @@ def call_key(prompt: Prompt, digests: Mapping[str, str], order: Order, vote: int
         "schema": reply.SCHEMA_VERSION,
         "question": schema_name(prompt),
         "prompt": prompt.sha256,
-        "verdicts": prompt.verdicts,
+        "reply": reply.schema(prompt),
         "inputs": [[label, digests[name]] for name, label in prompt.inputs.items()],
         "judge": judge.model_dump(include={"model", "base_url", "temperature", "max_output_tokens", "detail"}),
         # The embedded judge answers by its version, which the name it is asked by does not tell.

@@ -1,81 +1,44 @@
 """What the judge is asked: prompt files, the sets they form, and the rubric of one run.
 
-Owns the file format (TOML front matter between `+++` lines, then the body), the overlay of a prompt set over the
+Owns the file format (front matter between `+++` lines, then the body), the overlay of a prompt set over the
 default prompts, and every check that can be made before the first call. Laying out the request belongs to `request`,
-the reply format to `reply`, what verdicts come to to `aggregate`.
+the keys of the front matter to `front_matter`, the reply format to `reply`.
 """
 
 import re
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, NamedTuple
 
-from pydantic import Field, StringConstraints, ValidationError, ValidationInfo, field_validator
+from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from tasks.records import VERDICTS, Record, Verdict
+from tasks.front_matter import Aspect, PairwiseFrontMatter, RubricFrontMatter
+from tasks.parameters import PAIRWISE
+from tasks.problems import listed
+from tasks.records import Record, Sample
 
 DEFAULT_SET = "default"
 PROMPTS = Path(__file__).parents[1] / "prompts"
 SETS = PROMPTS / "sets"
-ORDER = ("faithfulness", "conciseness", "readability", "aesthetics")
-"""The protocol's own order of its dimensions; others follow by name."""
+ORDER = (
+    *("faithfulness", "conciseness", "readability", "aesthetics"),
+    *("single_object", "two_object", "counting", "colors", "color_attr", "position"),
+)
+"""The protocols' own order of dimensions and tags; others follow by name."""
 
-InputField = Literal["context", "caption", "human", "model"]
-Label = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 
 _FILE = re.compile(r"\+\+\+[ \t]*\n(?P<front>.*?)^\+\+\+[ \t]*$(?P<body>.*)", re.DOTALL | re.MULTILINE)
 
 
-class FrontMatter(Record):
-    """What a pairwise prompt file declares above its body; each description says what is allowed."""
-
-    tier: Literal[1, 2] = Field(description="1 or 2, the tier of the decision rule")
-    verdicts: tuple[Verdict, ...] = Field(description=f"an array of at least one of {', '.join(VERDICTS)}")
-    default: str = Field("", description="one of the verdicts of this file, or no such key")
-    inputs: dict[InputField, Label] = Field(
-        description="a table of context, caption, human and model, each with a label that is text and not empty"
-    )
-    """In the order of the request."""
-
-    @field_validator("verdicts")
-    @classmethod
-    def _some_and_unique(cls, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
-        if not verdicts or len(set(verdicts)) < len(verdicts):
-            raise ValueError(f"at least one of {_listed(VERDICTS)}, each once")
-        return verdicts
-
-    @field_validator("default")
-    @classmethod
-    def _among_verdicts(cls, default: str, info: ValidationInfo) -> str:
-        # Where the verdicts are at fault themselves, the default is held against all there are.
-        allowed = info.data.get("verdicts", VERDICTS)
-        if default and default not in allowed:
-            raise ValueError(f"one of {_listed(allowed)}, or no such key")
-        return default
-
-    @field_validator("inputs")
-    @classmethod
-    def _labelled(cls, inputs: dict[InputField, str], info: ValidationInfo) -> dict[InputField, str]:
-        rules = {
-            "both human and model": {"human", "model"} <= inputs.keys(),
-            "a label once only": len(set(inputs.values())) == len(inputs),
-        }
-        if info.context:
-            absent = [label for label in inputs.values() if label not in info.context["body"]]
-            rules[f"labels that the body names (it lacks {_listed(absent)})"] = not absent
-        if broken := [rule for rule, kept in rules.items() if not kept]:
-            raise ValueError(" and ".join(broken))
-        return inputs
-
-
-class Prompt(FrontMatter):
-    """One question to the judge: the system prompt of a dimension, and what its request holds."""
+class _Asked(Record):
+    """What every prompt has: where it comes from, and what is sent."""
 
     flow: str
     dimension: str
+    """Dimension, or tag of a text-to-image prompt: the name of the file."""
     body: str
     """The system message, sent as it is."""
     sha256: str
@@ -83,19 +46,43 @@ class Prompt(FrontMatter):
     file: str
 
 
+class PairwisePrompt(_Asked, PairwiseFrontMatter):
+    """One pairwise question: the system prompt of a dimension, and what its request holds."""
+
+
+class RubricPrompt(_Asked, RubricFrontMatter):
+    """The rubric of one tag: the system prompt, what its request holds, and the aspects to be scored."""
+
+
+Prompt = PairwisePrompt | RubricPrompt
+Kind = type[PairwisePrompt] | type[RubricPrompt]
+FRONT_MATTER: dict[Kind, type[PairwiseFrontMatter] | type[RubricFrontMatter]] = {
+    PairwisePrompt: PairwiseFrontMatter,
+    RubricPrompt: RubricFrontMatter,
+}
+
+
 class Rubric(Record):
-    """The prompts of one flow under one prompt set: by tier, then by name."""
+    """The prompts of one flow under one prompt set: the protocol's own first, in its order, then others by name."""
 
     flow: str
     prompt_set: str
     prompts: tuple[Prompt, ...]
 
     def prompt(self, dimension: str) -> Prompt:
-        """The prompt of `dimension`; ValueError where this rubric has none."""
+        """The prompt of a dimension or tag; ValueError where this rubric has none."""
         found = {prompt.dimension: prompt for prompt in self.prompts}
         if dimension not in found:
-            raise ValueError(f"{self.flow} has no dimension {dimension!r}; it has {_listed(found)}")
+            raise ValueError(f"{self.flow} has no dimension {dimension!r}; it has {listed(found)}")
         return found[dimension]
+
+    def asked_of(self, sample: Sample) -> tuple[Prompt, ...]:
+        """The prompts that a sample is judged by: that of its tag, or all when it has none."""
+        return (self.prompt(sample.tag),) if sample.tag else self.prompts
+
+    def pairwise(self) -> tuple[PairwisePrompt, ...]:
+        """The prompts of a pairwise flow; none of a text-to-image flow."""
+        return tuple(prompt for prompt in self.prompts if isinstance(prompt, PairwisePrompt))
 
 
 class _Source(NamedTuple):
@@ -117,19 +104,21 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
     """
     default = _prompt_files(PROMPTS / flow)
     if not default:
-        raise ValueError(f"there are no prompts for flow {flow!r}; flows with prompts: {_listed(_holdings(PROMPTS))}")
+        raise ValueError(f"there are no prompts for flow {flow!r}; flows with prompts: {listed(_holdings(PROMPTS))}")
     own = _overlay(flow, prompt_set)
     sources = {dimension: _read(own.get(dimension, file)) for dimension, file in default.items()}
     strangers = [
-        f"{file}: {name!r} is no dimension of {flow}; allowed: {_listed(default)}"
+        f"{file}: {name!r} is no dimension of {flow}; allowed: {listed(default)}"
         for name, file in own.items()
         if name not in default
     ]
-    problems = strangers + [problem for source in sources.values() for problem in _problems(source)]
-    problems += _tier_problems({dimension: source.front.get("tier") for dimension, source in sources.items()})
+    kind = PairwisePrompt if flow in PAIRWISE else RubricPrompt
+    problems = strangers + [problem for source in sources.values() for problem in _problems(source, kind)]
+    if kind is PairwisePrompt:
+        problems += _tier_problems({dimension: source.front.get("tier") for dimension, source in sources.items()})
     if problems:
         raise ValueError("\n".join([f"the prompts of {flow} (prompt set {prompt_set!r}) cannot be used:", *problems]))
-    prompts = [_prompt(flow, dimension, source) for dimension, source in sources.items()]
+    prompts = [_prompt(kind, flow, dimension, source) for dimension, source in sources.items()]
     prompts.sort(key=lambda prompt: (*(prompt.dimension != name for name in ORDER), prompt.dimension))
     return Rubric(flow=flow, prompt_set=prompt_set, prompts=tuple(prompts))
 
@@ -150,7 +139,7 @@ def _folder(prompt_set: str) -> Path:
         return PROMPTS
     folder = SETS / prompt_set if prompt_set in known else Path(prompt_set).expanduser()
     if not folder.is_dir():
-        raise ValueError(f"prompt set {prompt_set!r} is neither a known set ({_listed(known)}) nor a folder")
+        raise ValueError(f"prompt set {prompt_set!r} is neither a known set ({listed(known)}) nor a folder")
     return folder
 
 
@@ -158,7 +147,7 @@ def _overlay(flow: str, prompt_set: str) -> dict[str, Path]:
     """The files that a set lays over the default prompts of `flow`."""
     if files := _prompt_files(_folder(prompt_set) / flow):
         return files
-    held = "; ".join(f"{name}: {_listed(dimensions)}" for name, dimensions in holdings(prompt_set).items())
+    held = "; ".join(f"{name}: {listed(dimensions)}" for name, dimensions in holdings(prompt_set).items())
     found = f"holds {held}; nothing for {flow}" if held else "holds no file <flow>/<dimension>.md"
     raise ValueError(f"prompt set {prompt_set!r} {found}")
 
@@ -188,24 +177,25 @@ def _read(file: Path) -> _Source:
     return _Source(file, front, parts["body"].strip())
 
 
-def _problems(source: _Source) -> list[str]:
+def _problems(source: _Source, kind: Kind) -> list[str]:
     """All that is wrong with one file, a line each."""
     if source.problem:
         return [f"{source.file}: {source.problem}"]
     problems = [] if source.body else [f"{source.file}: found an empty body; allowed: the text of the prompt"]
     try:
-        FrontMatter.model_validate(source.front, context={"body": source.body})
+        FRONT_MATTER[kind].model_validate(source.front, context={"body": source.body})
     except ValidationError as error:
-        problems += [f"{source.file}: {_sentence(detail)}" for detail in error.errors()]
+        problems += [f"{source.file}: {_sentence(detail, FRONT_MATTER[kind])}" for detail in error.errors()]
     return problems
 
 
-def _sentence(detail: ErrorDetails) -> str:
+def _sentence(detail: ErrorDetails, front_matter: type[Record]) -> str:
     """One problem of one key: what was found and what is allowed."""
     key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
     if detail["type"] == "extra_forbidden":
-        return f"unknown key `{key}`; allowed: {_listed(FrontMatter.model_fields)}"
-    allowed = FrontMatter.model_fields[str(detail["loc"][0])].description
+        known = Aspect.model_fields if len(detail["loc"]) > 1 else front_matter.model_fields
+        return f"unknown key `{key}`; allowed: {listed(known)}"
+    allowed = front_matter.model_fields[str(detail["loc"][0])].description
     if detail["type"] == "value_error":
         allowed = detail["msg"].removeprefix("Value error, ")
     found = "nothing" if detail["type"] == "missing" else repr(detail["input"])
@@ -218,17 +208,13 @@ def _tier_problems(tiers: Mapping[str, object]) -> list[str]:
         return []
     members = {number: [dimension for dimension, tier in tiers.items() if tier == number] for number in (1, 2)}
     return [
-        f"key `tier`: found tier {number} in {_listed(names) or 'no prompt'}; allowed: exactly two dimensions a tier"
+        f"key `tier`: found tier {number} in {', '.join(names) or 'no prompt'}; allowed: exactly two dimensions a tier"
         for number, names in members.items()
         if len(names) != 2
     ]
 
 
-def _prompt(flow: str, dimension: str, source: _Source) -> Prompt:
+def _prompt(kind: Kind, flow: str, dimension: str, source: _Source) -> Prompt:
     digest = sha256(source.body.encode()).hexdigest()
     named = {"flow": flow, "dimension": dimension, "body": source.body, "sha256": digest, "file": str(source.file)}
-    return Prompt.model_validate({**source.front, **named})
-
-
-def _listed(names: Iterable[str]) -> str:
-    return ", ".join(names)
+    return kind.model_validate({**source.front, **named})

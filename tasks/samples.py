@@ -16,9 +16,15 @@ from uuid import uuid4
 from PIL import Image
 
 from tasks.drawings.defects import CLEAN, DEFECTS, FORFEIT, IN_HUMAN, NEW_FIGURE, Figure, spoilt
+from tasks.drawn_images import draw_images
+from tasks.parameters import T2I
 
 DRAWN = "samples"
 """Name of the drawn samples where a dataset is asked for."""
+GENERATED = "generated"
+"""Folder of the drawn images among the drawn samples."""
+DRAWN_PROMPTS = 8
+"""Prompts of each tag: from so many on means have intervals."""
 LABELS = "labels.json"
 WINNERS = ("Model", "Human")
 
@@ -72,7 +78,10 @@ def draw_samples(root: Path, flow: str, count: int = 24, seed: int = 7) -> None:
 
 
 def drawn_samples(root: Path, flow: str) -> Path:
-    """The folder of the standard drawn samples, which is `root`; they are drawn anew, which takes about a second."""
+    """The folder of a flow's standard drawn samples under `root`; they are drawn anew, which takes about a second."""
+    if flow in T2I:
+        draw_images(root / GENERATED, DRAWN_PROMPTS)
+        return root / GENERATED
     draw_samples(root, flow)
     return root
 

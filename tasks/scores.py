@@ -21,6 +21,7 @@ class ScoreRow(Record):
 
     candidate: str
     dimension: str
+    measure: str = "score"
     grouping: str
     """`all`, `category` or `difficulty`."""
     group_name: str
@@ -94,3 +95,9 @@ def _row(candidate: str, dimension: str, grouping: str, group_name: str, marks: 
         method=found.method,
         coverage=len(values) / len(marks),
     )
+
+
+def ranking(rows: Iterable[ScoreRow]) -> list[ScoreRow]:
+    """The overall row of each candidate over all samples, the best first and those without a score last."""
+    overall = [row for row in rows if row.dimension == OVERALL and row.grouping == "all"]
+    return sorted(overall, key=lambda row: -1.0 if row.score is None else row.score, reverse=True)

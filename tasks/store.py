@@ -13,7 +13,7 @@ import random
 import re
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping
+from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
@@ -22,7 +22,10 @@ import duckdb
 from duckdb import DuckDBPyConnection as Connection
 
 from tasks import ledger
-from tasks.records import HistoryLocked, RunEnd
+from tasks.comparable import judge_key
+from tasks.grades import grade_rows, threshold
+from tasks.parameters import T2I
+from tasks.records import HistoryLocked, Record, RunEnd
 from tasks.scores import score_rows
 
 HISTORY = "history.duckdb"
@@ -142,7 +145,7 @@ def _hand_over(db: Connection, run_id: str) -> None:
     db.begin()
     if not _is_laid_out(db):
         db.execute(f"USE history; {_CREATE} USE memory")
-    for table in ("runs", "judgments", "outcomes", "scores"):
+    for table in ("runs", "judgments", "outcomes", "aspect_scores", "scores"):
         db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run_id])
         db.execute(f"INSERT INTO history.{table} FROM {table}")
     db.execute("INSERT INTO history.pictures (FROM pictures EXCEPT FROM history.pictures)")
@@ -167,6 +170,9 @@ def _is_laid_out(db: Connection) -> bool:
 
 _LAST_ATTEMPT = """attempt = max(attempt) OVER (
     PARTITION BY candidate, sample_id, dimension, "order", vote) AS last_attempt"""
+_ASPECTS = """INSERT INTO aspect_scores BY NAME
+    SELECT run_id, flow, candidate, sample_id, dimension AS tag, vote, unnest(scores, recursive := true)
+    FROM judgments WHERE last_attempt AND len(scores) > 0"""
 _PICTURES = """INSERT INTO pictures BY NAME
     SELECT DISTINCT picture.*, 'pictures/' || picture.source_sha256 || '.jpg' AS thumbnail
     FROM (SELECT unnest(map_values(pictures)) AS picture FROM outcomes)"""
@@ -188,15 +194,23 @@ def _stage(db: Connection, run: Path) -> None:
         )
         _insert(db, "outcomes", ledger.read_rows(run / ledger.OUTCOMES), run / ledger.OUTCOMES)
         if end:
-            scores = ({"run_id": run.name, **row.model_dump()} for row in score_rows(ledger.read_outcomes(run)))
+            scores = ({"run_id": run.name, **row.model_dump()} for row in _numbers(run))
             _insert(db, "scores", scores, run / ledger.OUTCOMES)
+        db.execute(_ASPECTS)
         db.execute(_PICTURES)
     except (ValueError, OSError, duckdb.Error) as error:
         raise DamagedLedger(f"The ledger {run} was left out: {error}") from error
 
 
+def _numbers(run: Path) -> Sequence[Record]:
+    start, outcomes = ledger.read_start(run), ledger.read_outcomes(run)
+    return grade_rows(outcomes, threshold(start)) if start.flow in T2I else score_rows(outcomes)
+
+
 def _run_row(run: Path, end: RunEnd | None, size: int) -> dict[str, Any]:
-    ended = {"status": "finished", **end.model_dump(mode="json")} if end else {"status": "unfinished"}
+    ended: dict[str, Any] = {"status": "unfinished"}
+    if end:
+        ended = {"status": "finished", "judge_key": judge_key(end.protocol), **end.model_dump(mode="json")}
     return {**ledger.read_start(run).model_dump(mode="json"), **ended, "ledger_bytes": size}
 
 

@@ -11,11 +11,16 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.drawings.defects import CLEAN, FORFEIT
+from tasks.drawn_images import CLEAN_SCENE
+from tasks.grades import GradeRow, grade_rows, threshold
 from tasks.ledger import folder, read_end, read_judgments, read_outcomes, read_start
+from tasks.parameters import T2I
 from tasks.records import MIXED, Judgment, Outcome, RunEnd, RunStart
-from tasks.scores import OVERALL, ScoreRow, score_rows
-from tasks.wording import bounded, counted, coverage_words, one_line, score_with_interval
+from tasks.scores import ScoreRow, score_rows
+from tasks.wording import one_line
 
+PULL_APART = 2.0
+"""Difference of the overall score from the aspects' mean that is worth a look."""
 SHOWN = 5
 """Failures of a kind that are named; the others are counted."""
 
@@ -41,12 +46,12 @@ class Catch(NamedTuple):
 
     @property
     def clean(self) -> bool:
-        """Nothing is wrong with these pairs: to catch them means to prefer neither figure."""
-        return self.kind in CLEAN
+        """Nothing is wrong with these samples: to catch them means to prefer neither figure, to mark no image down."""
+        return self.kind in CLEAN or self.kind == CLEAN_SCENE
 
 
 class Telling(NamedTuple):
-    """A sample worth looking at, and the judge's first reasoning for the verdict of each dimension."""
+    """A sample worth looking at, and of a figure the judge's first reasoning for the verdict of each dimension."""
 
     why: str
     outcome: Outcome
@@ -92,6 +97,8 @@ class JudgmentTally:
 class OutcomeTally:
     """The outcomes of a run, summed up but for their scores."""
 
+    good_from: float = 0.0
+    """Score from which a generated image counts as good."""
     statuses: Counter[str] = field(default_factory=Counter[str])
     not_complete: list[Failure] = field(default_factory=list[Failure])
     """The first of them."""
@@ -116,7 +123,8 @@ class OutcomeTally:
             self.known[outcome.injected] += 1
             self.caught[outcome.injected] += outcome.caught is True
             self.unjudged[outcome.injected] += outcome.caught is None
-        vacant = next((why for why in _reasons_to_look(outcome) if why not in self.telling), None)
+        reasons = _reasons_to_look_at_an_image(outcome, self.good_from) if outcome.tag else _reasons_to_look(outcome)
+        vacant = next((why for why in reasons if why not in self.telling), None)
         if vacant:
             self.telling[vacant] = outcome
 
@@ -137,6 +145,18 @@ def _reasons_to_look(outcome: Outcome) -> Iterator[str]:
         yield "Verdicts pull apart"
 
 
+def _reasons_to_look_at_an_image(outcome: Outcome, good_from: float) -> Iterator[str]:
+    if outcome.score is None:
+        yield "Not scored"
+        return
+    good = outcome.score >= good_from
+    if outcome.satisfied is not None and outcome.satisfied != good:
+        yield "Good, but not what was asked" if good else "What was asked, but not good"
+    if outcome.aspect_mean is not None and abs(outcome.score - outcome.aspect_mean) >= PULL_APART:
+        yield "Overall and aspects pull apart"
+    yield "Good" if good else "Not good"
+
+
 class Summary(NamedTuple):
     """All that is told about a run."""
 
@@ -145,33 +165,17 @@ class Summary(NamedTuple):
     end: RunEnd | None
     """None: the run is unfinished."""
     rows: list[ScoreRow]
+    """Scores of a pairwise run."""
+    grades: list[GradeRow]
+    """Scores of a text-to-image run."""
     outcomes: OutcomeTally
     judgments: JudgmentTally
     telling: list[Telling]
 
     @property
     def all_ok(self) -> bool:
-        """Every judgment is ok and every Human picture that is there can be read."""
+        """Every judgment is ok, every Human picture that is there can be read, and every image is there."""
         return not self.judgments.not_ok and not self.outcomes.statuses["bad_picture"]
-
-    @property
-    def sentence(self) -> str:
-        """The run in one sentence: overall scores, coverage and the counts by status."""
-        ranked = ranking(self.rows)
-        scores = bounded([f"{one_line(row.candidate, 40)} {overall_words(row)}" for row in ranked[:3]], len(ranked))
-        counts = f"Judgments: {counted(self.judgments.statuses())}. Outcomes: {counted(self.outcomes.statuses)}."
-        return f"{'; '.join(scores)}. {counts}"
-
-
-def ranking(rows: Iterable[ScoreRow]) -> list[ScoreRow]:
-    """The overall row of each candidate over all samples, the best first and those without a score last."""
-    overall = [row for row in rows if row.dimension == OVERALL and row.grouping == "all"]
-    return sorted(overall, key=lambda row: -1.0 if row.score is None else row.score, reverse=True)
-
-
-def overall_words(row: ScoreRow) -> str:
-    """Score, interval and coverage of a candidate."""
-    return f"{score_with_interval(row)}, {coverage_words(row)} samples scored"
 
 
 def summarize(store: Path, run_id: str) -> Summary:
@@ -182,13 +186,17 @@ def summarize(store: Path, run_id: str) -> Summary:
         ValueError: a row that is damaged or was written by a newer version, with file and line.
     """
     run = folder(store, run_id)
-    outcomes, judgments = OutcomeTally(), JudgmentTally()
-    rows = score_rows(outcomes.passing(read_outcomes(run)))
+    start = read_start(run)
+    images = start.flow in T2I
+    outcomes, judgments = OutcomeTally(threshold(start) if images else 0.0), JudgmentTally()
+    passing = outcomes.passing(read_outcomes(run))
+    rows = [] if images else score_rows(passing)
+    grades = grade_rows(passing, outcomes.good_from) if images else []
     telling = [Telling(why, outcome, {}) for why, outcome in outcomes.telling.items()]
     for row in read_judgments(run):
         judgments.add(row)
         _note_reason(telling, row)
-    return Summary(store, read_start(run), read_end(run), rows, outcomes, judgments, telling)
+    return Summary(store, start, read_end(run), rows, grades, outcomes, judgments, telling)
 
 
 def _note_reason(telling: Iterable[Telling], row: Judgment) -> None:

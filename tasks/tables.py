@@ -9,9 +9,9 @@ from dataclasses import dataclass
 from itertools import islice
 from typing import IO, TYPE_CHECKING, Literal, NamedTuple
 
-from tasks.scores import OVERALL, ScoreRow
-from tasks.summary import SHOWN, Failure, Summary, ranking
-from tasks.wording import bounded, counted, coverage_words, interval_words, one_line, score_notes, score_words
+from tasks.scores import OVERALL, ScoreRow, ranking
+from tasks.summary import SHOWN, Failure, Summary
+from tasks.wording import bounded, counted, coverage_words, interval_words, one_line, score_words
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -69,8 +69,8 @@ def _cells(row: ScoreRow, counts: Sequence[_Count]) -> list[str]:
     return [score_words(row), interval_words(row), *numbers, coverage_words(row)]
 
 
-def leaderboard_table(rows: Sequence[ScoreRow], flow: str, endpoint: str = "") -> "Table":
-    """The leaderboard for a terminal of 80 columns or more, with what must be known to read it beneath.
+def grid_table(grid: Grid, notes: Sequence[str]) -> "Table":
+    """A grid for a terminal of 80 columns or more, with what must be known to read it beneath.
 
     Only candidates' names are ever broken into lines; nothing is cut.
     """
@@ -78,11 +78,10 @@ def leaderboard_table(rows: Sequence[ScoreRow], flow: str, endpoint: str = "") -
     from rich.table import Table
     from rich.text import Text
 
-    grid = leaderboard(rows)
     names, *others = _widths(grid)
     gap = 1 if sum([names, *others]) + 2 * len(others) <= NARROWEST else 0
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0))
-    table.caption, table.caption_justify, table.caption_style = "\n".join(score_notes(flow, rows, endpoint)), "left", ""
+    table.caption, table.caption_justify, table.caption_style = "\n".join(notes), "left", ""
     table.add_column("", overflow="fold", min_width=names, max_width=LONGEST_NAME)
     for header in grid.header[1:]:
         table.add_column(header, justify="right", vertical="bottom", no_wrap=True)
@@ -109,6 +108,9 @@ def console(stream: IO[str] | None = None) -> "Console":
     return Console(file=target, width=None if target.isatty() else PIPED_WIDTH, markup=False, highlight=False)
 
 
+_FALSE = {False: "false preferences on clean pairs", True: "false alarms on clean images"}
+
+
 def defect_lines(summary: Summary) -> list[str]:
     """How many injected defects the judge caught, in all and by kind; nothing when none is known."""
     catches = summary.outcomes.catches()
@@ -123,7 +125,7 @@ def defect_lines(summary: Summary) -> list[str]:
     if clean:
         judged = sum(catch.known - catch.unjudged for catch in clean)
         false = judged - sum(catch.caught for catch in clean)
-        lines.append(f"false preferences on clean pairs: {false} of {judged}")
+        lines.append(f"{_FALSE[bool(summary.grades)]}: {false} of {judged}")
     return lines
 
 

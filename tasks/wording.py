@@ -6,12 +6,14 @@ Owns phrases and nothing else: what a run came to stands in `summary`.
 from collections.abc import Iterable, Mapping, Sequence
 from urllib.parse import urlsplit
 
+from tasks.grades import GradeRow
 from tasks.intervals import FEWEST
 from tasks.parameters import EMBEDDED
 from tasks.scores import ScoreRow
 
 HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
 PLOT_CEILING = "Plot faithfulness cannot exceed 50: the judge may answer only Human or Both are good there."
+SCALE_0_10 = "Scores are 0-10: the judge's overall score, averaged over prompts. GenEval's own score is a detector's."
 PIXELS = "The embedded judge measures pixels and is no model: its scores are a floor for real judges."
 
 
@@ -37,19 +39,32 @@ def counted(counts: Mapping[str, int]) -> str:
     return ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in found if n) or "none"
 
 
-def score_words(row: ScoreRow) -> str:
-    """The mean score, 0-100, to one decimal; a dash where nothing was scored."""
-    return "–" if row.score is None else f"{row.score:.1f}"
+Scored = ScoreRow | GradeRow
+"""A mean with its interval and coverage, of figures (0-100) or of generated images (0-10)."""
 
 
-def interval_words(row: ScoreRow) -> str:
+def score_words(row: Scored) -> str:
+    """The mean score, to one decimal of 100 or two of 10; a dash where nothing was scored."""
+    return number_words(row.score, _decimals(row))
+
+
+def number_words(value: float | None, decimals: int = 2) -> str:
+    """A number, or a dash where there is none."""
+    return "–" if value is None else f"{value:.{decimals}f}"
+
+
+def _decimals(row: Scored) -> int:
+    return 2 if isinstance(row, GradeRow) else 1
+
+
+def interval_words(row: Scored) -> str:
     """The 95% interval of the mean score, or why there is none."""
     if row.ci_low is None or row.ci_high is None:
         return f"none below {FEWEST}"
-    return f"[{row.ci_low:.1f}, {row.ci_high:.1f}]"
+    return f"[{row.ci_low:.{_decimals(row)}f}, {row.ci_high:.{_decimals(row)}f}]"
 
 
-def score_with_interval(row: ScoreRow) -> str:
+def score_with_interval(row: Scored) -> str:
     """Score and interval together: `62.5 [51.0, 74.0]`, `62.5 (no interval below 8)` or `nothing scored`."""
     if row.score is None:
         return "nothing scored"
@@ -57,7 +72,7 @@ def score_with_interval(row: ScoreRow) -> str:
     return f"{score_words(row)} {words}"
 
 
-def coverage_words(row: ScoreRow) -> str:
+def coverage_words(row: Scored) -> str:
     """Samples scored of samples judged: `22/24`."""
     return f"{row.scored}/{row.n}"
 

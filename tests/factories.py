@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.ledger import Ledger
-from tasks.records import DimensionOutcome, Judgment, Outcome, PictureNote, RunEnd, RunStart
+from tasks.records import AspectScore, DimensionOutcome, Judgment, Outcome, PictureNote, RunEnd, RunStart
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 NOON = "2026-11-20T12:00:00+00:00"
@@ -102,3 +102,23 @@ def write_run(store: Path, run: RunStart, rows: list[Judgment | Outcome], ended:
         ledger.end(ended.model_copy(update={"run_id": run.run_id}))
     ledger.close()
     return ledger.folder
+
+
+def image(sample_id: str = "00000/0000", score: float | None = 8.0, **changes: Any) -> Outcome:
+    """A judged image of a counting prompt; the prompt is the part of the id before the slash."""
+    status = changes.get("status", "incomplete" if score is None else "complete")
+    tag = changes.get("tag", "counting")
+    values = {
+        "run_id": RUN, "flow": "counting", "sample_id": sample_id, "candidate": "alpha", "category": "",
+        "difficulty": "", "tag": tag, "prompt_id": sample_id.partition("/")[0], "prompt": "a photo of two clocks",
+        "status": status, "overall": None, "score": score, "aspect_mean": score, "tier": "", "path": "overall",
+        "dimensions": (DimensionOutcome(dimension=tag, verdict=None, score=score, votes=1, ok_votes=1),),
+        "caption": "", "pictures": {"image": picture(sample_id)}, "problem": "", "notes": (), "injected": "",
+        "caught": None, "decided_at": "2026-11-20T12:00:40+00:00",
+    }  # fmt: skip
+    return Outcome.model_validate({**values, **changes})
+
+
+def scored(**scores: float | None) -> tuple[AspectScore, ...]:
+    """Aspects with their scores."""
+    return tuple(AspectScore(aspect=key, score=value, explanation=f"why {key}") for key, value in scores.items())

@@ -32,15 +32,15 @@ def test_an_unknown_name_lists_those_there_are(store: Path, name: str) -> None:
 
 def test_the_catalog_lists_views_and_tables_with_what_they_hold(store: Path) -> None:
     found = {entry.name: entry for entry in catalog(store)}
-    assert next(iter(found)) == "by_category"
+    assert next(iter(found)) == "best_images"
     assert found["runs"].kind == "table"
     assert found["cost"].kind == "view"
     assert found["disagreements"].comment.startswith("Samples whose dimensions pull apart")
-    assert {"runs", "judgments", "outcomes", "scores", "pictures"} <= set(found)
+    assert {"runs", "judgments", "outcomes", "scores", "pictures", "aspect_scores"} <= set(found)
     assert {"verdicts", "leaderboard", "by_category", "by_difficulty", "trend", "coverage", "disagreements"} <= set(
         found
     )
-    assert {"judgment_attempts", "cost", "failures"} <= set(found)
+    assert {"judgment_attempts", "cost", "failures", "t2i_leaderboard", "by_aspect"} <= set(found)
 
 
 def test_without_a_history_the_way_to_one_is_told(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ import pytest
 from tasks.reply import format_words, read, schema
 from tasks.rubric import load_rubric
 
-ALL = ("Model", "Human", "Both are good", "Both are bad")
+ALL, RESTRICTED = load_rubric("diagram").prompt("faithfulness"), load_rubric("plot").prompt("faithfulness")
 GOOD = '{"comparison_reasoning": "Human: fine; Model: better", "winner": "Model"}'
 
 
@@ -57,7 +57,7 @@ def test_what_is_not_one_allowed_verdict_is_invalid(text: str, words: str) -> No
 
 
 def test_a_verdict_that_the_prompt_does_not_allow_is_invalid() -> None:
-    assert read(GOOD, ("Human", "Both are good")).verdict is None
+    assert read(GOOD, RESTRICTED).verdict is None
 
 
 def test_naming_the_same_winner_twice_is_one_verdict() -> None:
@@ -70,7 +70,7 @@ def test_reasoning_in_parts_is_kept_as_json() -> None:
 
 
 def test_schema_asks_for_reasoning_first_and_for_allowed_verdicts_only() -> None:
-    prompt = load_rubric("plot").prompt("faithfulness")
+    prompt = RESTRICTED
     made = schema(prompt)
     assert list(made["properties"]) == made["required"] == ["comparison_reasoning", "winner"]
     assert made["properties"]["winner"]["enum"] == ["Human", "Both are good"]

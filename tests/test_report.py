@@ -122,7 +122,7 @@ def test_chart_and_thumbnails_are_whole_pictures(tmp_path: Path) -> None:
     text = markdown(summary(tmp_path, [judgment("s1", verdict="Human", reasoning="An arrow is reversed."), lost]))
     found = [(title, kind, image.format) for title, kind, _, image in pictures(text)]
     assert found == [
-        ("Samples by verdict", "png", "PNG"),
+        ("Scores", "png", "PNG"),
         ("Human", "jpeg", "JPEG"),
         ("Model", "jpeg", "JPEG"),
     ]

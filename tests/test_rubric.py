@@ -99,9 +99,16 @@ def test_a_dimension_that_a_rubric_lacks_is_refused_with_those_it_has():
 
 
 def test_sets_say_what_they_hold():
-    assert prompt_sets() == ["default", "paper"]
+    assert prompt_sets()[0] == "default" and {"checked", "paper"} <= set(prompt_sets())
     four = ["aesthetics", "conciseness", "faithfulness", "readability"]
-    assert holdings() == {"diagram": four, "plot": four}
+    tags = {
+        "object": ["single_object", "two_object"],
+        "counting": ["counting"],
+        "colors": ["color_attr", "colors"],
+        "position": ["position"],
+    }
+    assert holdings() == {"diagram": four, "plot": four, **tags}
+    assert holdings("checked") == tags
     assert holdings("paper") == {"diagram": ["aesthetics", "readability"]}
 
 
@@ -114,7 +121,7 @@ def test_a_set_without_this_flow_is_refused_with_what_it_holds():
 @pytest.mark.parametrize(
     ("flow", "prompt_set", "message"),
     [
-        ("diagram", "papre", r"'papre' is neither a known set \(default, paper\) nor a folder"),
+        ("diagram", "papre", r"'papre' is neither a known set \(default, .*paper.*\) nor a folder"),
         ("diagram", ".", r"'\.' holds no file <flow>/<dimension>\.md"),
         ("sculpture", "default", r"no prompts for flow 'sculpture'; flows with prompts: .*diagram.*plot"),
         ("sets", "default", r"no prompts for flow 'sets'"),

@@ -13,9 +13,21 @@ import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, picture, start, write_run
 from pydantic import BaseModel
 
+from tasks.grades import GradeRow
 from tasks.history import as_json_rows, catalog, query
 from tasks.ledger import read_judgments, read_outcomes
-from tasks.records import DimensionOutcome, HistoryLocked, Judgment, Outcome, PictureNote, RunEnd, RunStart
+from tasks.records import (
+    AspectScore,
+    DimensionOutcome,
+    HistoryLocked,
+    Judgment,
+    Outcome,
+    PictureNote,
+    RunEnd,
+    RunStart,
+    Seen,
+    SeenObject,
+)
 from tasks.scores import ScoreRow
 from tasks.store import HISTORY, Synced, pending, store_run, sync
 
@@ -46,14 +58,18 @@ def test_every_field_of_the_records_has_its_column(tmp_path: Path) -> None:
     def fields(*kinds: type[BaseModel]) -> set[str]:
         return {info.alias or name for kind in kinds for name, info in kind.model_fields.items()}
 
-    assert columns("runs") == fields(RunStart, RunEnd) | {"status", "ledger_bytes"}
+    assert columns("runs") == fields(RunStart, RunEnd) | {"status", "ledger_bytes", "judge_key"}
     assert columns("judgments") == fields(Judgment) | {"last_attempt"}
     assert columns("outcomes") == fields(Outcome)
-    assert columns("scores") == fields(ScoreRow) | {"run_id"}
+    assert columns("scores") == fields(ScoreRow, GradeRow) | {"run_id"}
     assert columns("pictures") == fields(PictureNote) | {"thumbnail"}
     assert columns("(SELECT unnest(pictures['human']) FROM judgments)") == fields(PictureNote)
     assert columns("(SELECT unnest(pictures['human']) FROM outcomes)") == fields(PictureNote)
     assert columns("(SELECT unnest(dimensions, max_depth := 2) FROM outcomes)") == fields(DimensionOutcome)
+    assert columns("(SELECT unnest(aspects, max_depth := 2) FROM outcomes)") == fields(AspectScore)
+    assert columns("(SELECT unnest(scores, max_depth := 2) FROM judgments)") == fields(AspectScore)
+    assert columns("(SELECT unnest([seen], max_depth := 2) FROM judgments)") == fields(Seen)
+    assert columns("(SELECT unnest(seen.objects, max_depth := 2) FROM judgments)") == fields(SeenObject)
 
 
 def test_everything_in_the_history_is_explained(tmp_path: Path) -> None:
@@ -99,6 +115,25 @@ def test_the_stored_ledger_of_schema_1_loads(tmp_path: Path) -> None:
         ("judgment", "refused", "s2"),
         ("outcome", "forfeit", "s3"),
     ]
+
+
+def test_the_stored_ledger_of_schema_2_loads(tmp_path: Path) -> None:
+    (tmp_path / "ledger").symlink_to(Path(__file__).parent / "ledgers" / "2")
+    assert sync(tmp_path) == Synced(("20261120T220000-position-5c0d2e",), ())
+    board = "SELECT candidate, tag, score, aspect_mean, satisfied, n, scored, len(missing) FROM t2i_leaderboard"
+    assert ask(tmp_path, board) == [
+        ("steady", "position", 9.0, 8.5, 1.0, 2, 1, None),
+        ("careless", "position", 2.0, pytest.approx(18.5 / 3), 0.0, 1, 1, None),
+        ("careless", "overall", None, None, None, 1, 1, 5),
+        ("steady", "overall", None, None, None, 2, 1, 5),
+    ]
+    assert ask(tmp_path, "SELECT DISTINCT seen.objects[1].color, seen.relation_holds FROM judgments ORDER BY ALL") == [
+        ("brown", False),
+        ("brown", True),
+        (None, None),
+    ]
+    assert ask(tmp_path, "SELECT count(*), count(DISTINCT aspect) FROM aspect_scores") == [(8, 4)]
+    assert ask(tmp_path, "SELECT kind, status, sample_id FROM failures") == [("outcome", "bad_picture", "00001/none")]
 
 
 def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 
 from tasks.records import Judgment, Outcome
+from tasks.standings import sentence
 from tasks.summary import Catch, Summary, summarize
 
 
@@ -106,7 +107,7 @@ def test_the_sentence_tells_score_coverage_and_what_is_not_ok(tmp_path: Path) ->
         outcome("s1", "MMMM"),
         outcome("s2", "-GGG", None, status="incomplete"),
     ]
-    assert summary(tmp_path, *rows).sentence == (
+    assert sentence(summary(tmp_path, *rows)) == (
         "alpha 100.0 (no interval below 8), 1/2 samples scored. Judgments: 4 ok, 1 refused. "
         "Outcomes: 1 complete, 1 incomplete."
     )

@@ -11,7 +11,7 @@ from rich.console import Console
 from tasks.records import Judgment, Outcome
 from tasks.scores import ScoreRow, score_rows
 from tasks.summary import summarize
-from tasks.tables import console, defect_lines, failure_lines, leaderboard, leaderboard_table
+from tasks.tables import console, defect_lines, failure_lines, grid_table, leaderboard
 from tasks.wording import score_notes
 
 EVERY_KIND = [
@@ -26,7 +26,7 @@ EVERY_KIND = [
 def shown(rows: Sequence[ScoreRow], width: int, flow: str = "diagram", endpoint: str = "") -> str:
     """The table as it is printed into a file of this many columns."""
     stream = io.StringIO()
-    Console(file=stream, width=width).print(leaderboard_table(rows, flow, endpoint))
+    Console(file=stream, width=width).print(grid_table(leaderboard(rows), score_notes(flow, rows, endpoint)))
     return stream.getvalue()
 
 
@@ -97,7 +97,7 @@ def test_what_must_be_known_to_read_the_scores_stands_beneath() -> None:
 def test_a_table_that_is_piped_has_no_colour_codes_and_is_not_squeezed(tmp_path: Path) -> None:
     path = tmp_path / "table.txt"
     with path.open("w", encoding="utf-8") as file:
-        console(file).print(leaderboard_table(score_rows(EVERY_KIND), "diagram"))
+        console(file).print(grid_table(leaderboard(score_rows(EVERY_KIND)), []))
     text = path.read_text(encoding="utf-8")
     assert "\x1b" not in text
     assert cells(text, "overall")

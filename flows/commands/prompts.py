@@ -3,13 +3,15 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tasks.load import load_dataset, read_picture, read_texts
-from tasks.parameters import PairwiseParameters
-from tasks.pictures import Picture, prepare
+from tasks.cases import sample_texts
+from tasks.importer import import_prompts, imported_words
+from tasks.load import load_dataset, read_picture
+from tasks.parameters import parameters_of
+from tasks.pictures import prepare
 from tasks.protocol import picture_policy
 from tasks.request import request
-from tasks.rubric import holdings, load_rubric, prompt_sets
-from tasks.samples import draw_samples
+from tasks.rubric import PairwisePrompt, Prompt, holdings, load_rubric, prompt_sets
+from tasks.samples import drawn_samples
 from tasks.vlm import Request
 
 
@@ -23,11 +25,13 @@ def list_prompts() -> str:
 
 
 def show_prompt(name: str, prompt_set: str) -> str:
-    """One prompt, named `<flow>/<dimension>`, and the user message that goes with it."""
+    """One prompt, named `<flow>/<dimension or tag>`, and the user message that goes with it."""
     flow, _, dimension = name.partition("/")
     prompt = load_rubric(flow, prompt_set).prompt(dimension)
-    asked = request(prompt, *_drawn_pair(flow), "human_first")
-    head = f"{prompt.file}\ntier {prompt.tier}, SHA-256 of the body {prompt.sha256}"
+    with TemporaryDirectory() as folder:
+        asked = _rendered(prompt, Path(folder))
+    about = f"tier {prompt.tier}" if isinstance(prompt, PairwisePrompt) else f"aspects {', '.join(prompt.aspects)}"
+    head = f"{prompt.file}\n{about}, SHA-256 of the body {prompt.sha256}"
     return f"{head}\n\n[system]\n{prompt.body}\n\n[user, for a drawn sample]\n{_user_message(asked)}"
 
 
@@ -45,12 +49,8 @@ def check_prompts(prompt_set: str) -> str:
         except ValueError as error:
             problems.append(str(error))
             continue
-        texts, pictures = _drawn_pair(flow)
-        for prompt in rubric.prompts:
-            parts = request(prompt, texts, pictures, "human_first").content
-            lines.append(
-                f"{flow}/{prompt.dimension:<14}{len(prompt.body):>6} characters, {len(parts)} parts  {prompt.file}"
-            )
+        with TemporaryDirectory() as folder:
+            lines += [_checked(prompt, Path(folder)) for prompt in rubric.prompts]
     if not (lines or problems):
         problems.append(f"prompt set {prompt_set!r} holds no file <flow>/<dimension>.md")
     if problems:
@@ -58,14 +58,27 @@ def check_prompts(prompt_set: str) -> str:
     return "\n".join([*lines, f"{len(lines)} prompts can be used"])
 
 
-def _drawn_pair(flow: str) -> tuple[dict[str, str], dict[str, Picture]]:
-    with TemporaryDirectory() as folder:
-        draw_samples(Path(folder), flow, count=2)
-        parameters = PairwiseParameters(dataset=folder)
-        sample = load_dataset(flow, parameters).samples[0]
-        policy = picture_policy(parameters)
-        pictures = {role: prepare(read_picture(source), policy) for role, source in sample.pictures.items()}
-        return read_texts(sample), pictures
+def import_prompt_set(source: str, name: str) -> str:
+    """Make a prompt set of a published document, and say what became of it."""
+    if not source or not name:
+        raise ValueError("prompts import takes the FILE of a published document and --set NAME")
+    return imported_words(import_prompts(Path(source), name))
+
+
+def _checked(prompt: Prompt, folder: Path) -> str:
+    parts = _rendered(prompt, folder).content
+    name = f"{prompt.flow}/{prompt.dimension}"
+    return f"{name:<24}{len(prompt.body):>6} characters, {len(parts)} parts  {prompt.file}"
+
+
+def _rendered(prompt: Prompt, folder: Path) -> Request:
+    """A prompt as it is sent for a drawn sample."""
+    parameters = parameters_of(prompt.flow)(dataset=str(drawn_samples(folder, prompt.flow)))
+    samples = load_dataset(prompt.flow, parameters).samples
+    sample = next(each for each in samples if each.tag in ("", prompt.dimension))
+    policy = picture_policy(parameters)
+    pictures = {role: prepare(read_picture(source), policy) for role, source in sample.pictures.items()}
+    return request(prompt, sample_texts(sample), pictures, parameters.order_list()[0])
 
 
 def _user_message(asked: Request) -> str:

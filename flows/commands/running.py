@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from tasks import tables
 from tasks.parameters import Parameters
+from tasks.standings import grid, notes
 from tasks.summary import Summary, summarize
 
 if TYPE_CHECKING:
@@ -38,7 +39,8 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     for warning in result["warnings"]:
         print(f"jury: {warning}", file=sys.stderr)
     if as_json:
-        print(json.dumps([row.model_dump() for row in summary.rows], indent=1, ensure_ascii=False))
+        rows = [row.model_dump() for row in (*summary.rows, *summary.grades)]
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
         _print_summary(summary)
     return OK if summary.all_ok else NOT_ALL_OK
@@ -63,6 +65,6 @@ def prepare_prefect(store: Path) -> None:
 
 def _print_summary(summary: Summary) -> None:
     console = tables.console()
-    console.print(tables.leaderboard_table(summary.rows, summary.start.flow, summary.start.endpoint))
+    console.print(tables.grid_table(grid(summary), notes(summary)))
     for line in [*tables.defect_lines(summary), *tables.failure_lines(summary)]:
         console.print(line, markup=False, soft_wrap=True)

@@ -1,0 +1,24 @@
+"""The keys by which runs are told to be comparable: hashes of all that makes their numbers mean the same."""
+
+import hashlib
+import json
+from collections.abc import Mapping
+from typing import Any
+
+PROMPT = "prompt "
+"""How the items of a protocol that are about prompts begin."""
+
+
+def digest(value: Mapping[str, Any]) -> str:
+    """SHA-256 (hex) of values, whatever their order."""
+    return hashlib.sha256(json.dumps(value, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def protocol_key(protocol: Mapping[str, str]) -> str:
+    """SHA-256 of an answered protocol: equal for runs whose numbers may be compared."""
+    return digest({name: value for name, value in protocol.items() if name != "model asked"})
+
+
+def judge_key(protocol: Mapping[str, str]) -> str:
+    """SHA-256 of an answered protocol without its prompts: equal for runs of several flows by one judge in one way."""
+    return protocol_key({name: value for name, value in protocol.items() if not name.startswith(PROMPT)})

@@ -1,0 +1,83 @@
+"""The outcome of a sample in hand, written down with what a reader needs to see beside it.
+
+The one place where pairwise and rubric decisions part ways: `aggregate` holds the rule of the one, `grading` of the
+other.
+"""
+
+from datetime import UTC, datetime
+from typing import Any
+
+from tasks.aggregate import decide, last_attempts, undecided
+from tasks.cases import Case, RunContext
+from tasks.drawn_images import noticed
+from tasks.grading import grade
+from tasks.parameters import RubricParameters
+from tasks.records import DimensionOutcome, Outcome
+from tasks.samples import caught
+
+
+def decided(run: RunContext, case: Case) -> Outcome:
+    """The outcome of a sample from all that was said of it, or from what it lacks."""
+    sample = case.sample
+    return Outcome(
+        run_id=run.start.run_id,
+        flow=run.start.flow,
+        sample_id=sample.sample_id,
+        candidate=sample.candidate,
+        category=sample.category,
+        difficulty=sample.difficulty,
+        tag=sample.tag,
+        prompt_id=sample.prompt_id,
+        prompt=case.texts.get("prompt", ""),
+        caption=case.texts.get("caption", ""),
+        pictures=case.notes(),
+        problem=case.problem,
+        notes=sample.notes,
+        injected=sample.injected,
+        decided_at=datetime.now(UTC).isoformat(),
+        **(_graded(run, case) if sample.tag else _compared(run, case)),
+    )
+
+
+def _compared(run: RunContext, case: Case) -> dict[str, Any]:
+    if case.lacking:
+        decision = undecided(case.lacking, case.problem, run.rubric)
+    else:
+        decision = decide(case.judgments, run.rubric, run.parameters.order_list(), run.parameters.votes)
+    verdicts = {each.dimension: each.verdict for each in decision.dimensions}
+    return {
+        "status": decision.status,
+        "overall": decision.overall.outcome,
+        "score": decision.score,
+        "tier": decision.overall.tier,
+        "path": decision.overall.path,
+        "dimensions": decision.dimensions,
+        "caught": caught(case.sample.injected, run.start.flow, verdicts),
+    }
+
+
+def _graded(run: RunContext, case: Case) -> dict[str, Any]:
+    sample, votes = case.sample, run.parameters.votes
+    latest = last_attempts(case.judgments)
+    found = grade(sample, [latest.get((sample.tag, "single", vote)) for vote in range(1, votes + 1)])
+    words = f"overall {found.score:g}: {found.explanation}" if found.score is not None else "no score"
+    asked = 0 if case.lacking else votes
+    tagged = DimensionOutcome(
+        dimension=sample.tag, verdict=None, score=found.score, votes=asked, ok_votes=found.ok_votes
+    )
+    return {
+        "status": case.lacking or ("incomplete" if found.score is None else "complete"),
+        "overall": None,
+        "score": found.score,
+        "aspects": found.aspects,
+        "aspect_mean": found.aspect_mean,
+        "satisfied": found.satisfied,
+        "tier": "",
+        "path": f"{case.lacking.replace('_', ' ')}: {case.problem}" if case.lacking else words,
+        "dimensions": (tagged,),
+        "caught": noticed(sample.injected, found.score, _threshold(run)),
+    }
+
+
+def _threshold(run: RunContext) -> float:
+    return run.parameters.threshold if isinstance(run.parameters, RubricParameters) else 0.0

@@ -1,0 +1,33 @@
+"""Samples made from rows of GenEval's metadata, for tests to say no more than the row."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tasks.records import Place, Requirement, Sample
+
+METADATA = Path(__file__).parents[2] / "shared" / "data" / "geneval" / "evaluation_metadata.jsonl"
+needs_metadata = pytest.mark.skipif(not METADATA.is_file(), reason="GenEval's metadata are not beside the checkout")
+
+
+def sample(row: str, **changes: Any) -> Sample:
+    """What a row asks for, as a sample."""
+    values = json.loads(row)
+    made = Sample(
+        sample_id="00000/0000",
+        candidate="alpha",
+        tag=values.get("tag", ""),
+        record=Place(path="/data/metadata.jsonl"),
+        required=tuple(requirement(entry) for entry in values["include"]),
+        excluded=tuple(requirement(entry) for entry in values.get("exclude", [])),
+    )
+    return made.model_copy(update=changes)
+
+
+def requirement(entry: dict[str, Any]) -> Requirement:
+    relation, target = entry.get("position", ["", None])
+    return Requirement(
+        name=entry["class"], count=entry["count"], color=entry.get("color", ""), relation=relation, target=target
+    )

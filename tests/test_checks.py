@@ -1,0 +1,175 @@
+"""Whether an image is what its prompt asks for, one case a line: GenEval's row, what the judge sees, the answer."""
+
+import pytest
+from geneval_rows import METADATA, needs_metadata, sample
+
+from tasks.checks import objects_text, relation_text, satisfied
+from tasks.records import Seen, SeenObject
+
+BENCH = '{"tag": "single_object", "include": [{"class": "bench", "count": 1}], "prompt": "a photo of a bench"}'
+PAIR = '{"tag": "two_object", "include": [{"class": "bench", "count": 1}, {"class": "sports ball", "count": 1}]}'
+CLOCKS = '{"include": [{"class": "clock", "count": 2}], "exclude": [{"class": "clock", "count": 3}]}'
+HYDRANT = '{"tag": "colors", "include": [{"class": "fire hydrant", "count": 1, "color": "blue"}]}'
+GLASS = '{"tag": "colors", "include": [{"class": "wine glass", "count": 1, "color": "purple"}]}'
+DOG = '{"include": [{"class": "teddy bear", "count": 1}, {"class": "dog", "count": 1, "position": ["right of", 0]}]}'
+TWO_COLORS = (
+    '{"include": [{"class": "wine glass", "count": 1, "color": "purple"}, '
+    '{"class": "apple", "count": 1, "color": "black"}]}'
+)
+CARS = '{"include": [{"class": "car", "count": 1, "color": "red"}, {"class": "car", "count": 1, "color": "blue"}]}'
+RED_CARS = '{"include": [{"class": "car", "count": 2, "color": "red"}]}'
+GRAY_CAR = '{"include": [{"class": "car", "count": 1, "color": "gray"}]}'
+NO_CAT = '{"include": [{"class": "dog", "count": 1}], "exclude": [{"class": "cat", "count": 1}]}'
+
+
+def seen(entries: str, holds: bool | None = None) -> Seen:
+    """What `2 clock, 1 fire hydrant: blue` tells; 0 is an object said to be absent."""
+    objects = list[SeenObject]()
+    for entry in filter(None, entries.split(", ")):
+        count, _, words = entry.partition(" ")
+        name, _, color = words.partition(": ")
+        objects.append(SeenObject(name=name, present=count != "0", count=int(count), color=color))
+    return Seen(objects=tuple(objects), relation_holds=holds)
+
+
+@pytest.mark.parametrize(
+    ("row", "told", "answer"),
+    [
+        (BENCH, "1 bench", True),
+        (BENCH, "3 bench", True),
+        (BENCH, "0 bench", False),
+        (BENCH, "", None),
+        (BENCH, "1 stool", None),
+        (BENCH, "1 BENCH", True),
+        (BENCH, "2 benches", True),
+        (BENCH, "1 park bench", None),
+        (PAIR, "1 bench, 1 sports ball: white", True),
+        (PAIR, "1 bench, 1 sports_ball", True),
+        (PAIR, "1 bench, 0 sports ball", False),
+        (PAIR, "1 bench", None),
+        (PAIR, "0 bench", False),
+        (CLOCKS, "2 clock", True),
+        (CLOCKS, "1 clock", False),
+        (CLOCKS, "3 clock", False),
+        (CLOCKS, "1 clock, 1 clock", True),
+        (CLOCKS, "2 clock, 1 clocks", False),
+        (CLOCKS, "", None),
+        (HYDRANT, "1 fire hydrant: blue", True),
+        (HYDRANT, "1 fire hydrant: Light Blue", True),
+        (HYDRANT, "1 fire hydrant: blue and white", True),
+        (HYDRANT, "1 fire hydrant: bluish", False),
+        (HYDRANT, "1 fire hydrant: red", False),
+        (HYDRANT, "2 fire hydrant: red", False),
+        (HYDRANT, "1 fire hydrant: red, 1 fire hydrant: blue", True),
+        (HYDRANT, "1 fire hydrant", None),
+        (HYDRANT, "0 fire hydrant", False),
+        (GLASS, "1 wine glass: violet", True),
+        (GLASS, "2 wine glasses: purple", True),
+        (GLASS, "1 wine: purple", None),
+        (GRAY_CAR, "1 car: grey", True),
+        (TWO_COLORS, "1 wine glass: purple, 1 apple: black", True),
+        (TWO_COLORS, "1 wine glass: black, 1 apple: purple", False),
+        (TWO_COLORS, "1 wine glass, 1 apple: red", False),
+        (TWO_COLORS, "1 wine glass: purple, 1 apple", None),
+        (RED_CARS, "2 car: red", True),
+        (RED_CARS, "1 car: red", False),
+        (RED_CARS, "1 car: red, 1 car: blue", False),
+        (RED_CARS, "1 car: red, 1 car", None),
+        (NO_CAT, "1 dog, 0 cat", True),
+        (NO_CAT, "1 dog, 1 cat", False),
+        (NO_CAT, "1 dog", None),
+    ],
+)
+def test_number_and_color_decide(row: str, told: str, answer: bool | None):
+    assert satisfied(sample(row), seen(told)) is answer
+
+
+@pytest.mark.parametrize(
+    ("told", "answer"),
+    [
+        ("1 car: red, 1 car: blue", True),
+        ("2 car: red and blue", True),
+        ("1 car: red and blue", False),
+        ("1 car: red", False),
+        ("1 car: red, 1 car: red", False),
+        ("2 car: red", None),
+        ("2 car", None),
+        ("0 car", False),
+    ],
+)
+def test_two_colors_of_one_object_need_an_object_each(told: str, answer: bool | None):
+    assert satisfied(sample(CARS), seen(told)) is answer
+
+
+@pytest.mark.parametrize(
+    ("told", "holds", "answer"),
+    [
+        ("1 teddy bear, 1 dog", True, True),
+        ("1 teddy bear, 1 dog", False, False),
+        ("1 teddy bear, 1 dog", None, None),
+        ("1 teddy bear, 0 dog", True, False),
+        ("1 teddy bear, 0 dog", None, False),
+        ("1 teddy bear", True, None),
+    ],
+)
+def test_a_stated_relation_must_hold(told: str, holds: bool | None, answer: bool | None):
+    assert satisfied(sample(DOG), seen(told, holds)) is answer
+
+
+def test_a_relation_that_nobody_asked_for_decides_nothing():
+    assert satisfied(sample(BENCH), seen("1 bench", holds=False)) is True
+
+
+@pytest.mark.parametrize(("present", "count"), [(True, 0), (False, 2)])
+def test_an_entry_at_odds_with_itself_tells_nothing(present: bool, count: int):
+    told = Seen(objects=(SeenObject(name="fire hydrant", present=present, count=count, color="red"),))
+    assert satisfied(sample(HYDRANT), told) is None
+
+
+def test_without_an_answer_or_a_requirement_nothing_is_known():
+    assert satisfied(sample(BENCH), None) is None
+    assert satisfied(sample(NO_CAT, required=()), seen("1 cat")) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "plural"),
+    [
+        ("person", "people"),
+        ("knife", "knives"),
+        ("computer mouse", "computer mice"),
+        ("bus", "buses"),
+        ("toothbrush", "toothbrushes"),
+        ("vase", "vases"),
+        ("skis", "ski"),
+    ],
+)
+def test_a_name_means_the_same_in_singular_and_plural(name: str, plural: str):
+    row = f'{{"include": [{{"class": "{name}", "count": 1}}]}}'
+    assert satisfied(sample(row), seen(f"1 {plural}")) is True
+
+
+@pytest.mark.parametrize(
+    ("row", "names", "relation"),
+    [
+        (BENCH, "bench", ""),
+        (CLOCKS, "clock", ""),
+        (TWO_COLORS, "wine glass\napple", ""),
+        (CARS, "car", ""),
+        (NO_CAT, "dog\ncat", ""),
+        (DOG, "teddy bear\ndog", "the dog is right of the teddy bear"),
+    ],
+)
+def test_the_judge_is_told_names_and_the_relation_and_no_more(row: str, names: str, relation: str):
+    assert (objects_text(sample(row)), relation_text(sample(row))) == (names, relation)
+
+
+@needs_metadata
+def test_every_prompt_of_geneval_is_satisfied_by_its_own_words_and_by_nothing_less():
+    for row in METADATA.read_text(encoding="utf-8").splitlines():
+        asked = sample(row)
+        told = tuple(
+            SeenObject(name=each.name, present=True, count=each.count, color=each.color) for each in asked.required
+        )
+        missing = told[-1].model_copy(update={"present": False, "count": 0})
+        assert satisfied(asked, Seen(objects=told, relation_holds=True)) is True
+        assert satisfied(asked, Seen(objects=(*told[:-1], missing), relation_holds=True)) is False

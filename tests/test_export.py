@@ -1,0 +1,126 @@
+"""The exported file is read as GenEval's summary reads its own: grouped by tag and by the text of the metadata."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import factories
+import polars as pl
+import pytest
+from geneval_rows import METADATA, needs_metadata, sample
+
+from tasks.export import Export
+from tasks.records import AspectScore, Outcome, PictureSource, Place, Sample
+
+CLOCKS = (
+    '{"tag": "counting", "include": [{"class": "clock", "count": 2}], "exclude": [{"class": "clock", "count": 3}], '
+    '"prompt": "a photo of two clocks"}'
+)
+DOG = (
+    '{"tag": "position", "include": [{"class": "teddy bear", "count": 1}, '
+    '{"class": "dog", "count": 1, "position": ["right of", 0]}], "prompt": "a photo of a dog right of a teddy bear"}'
+)
+
+
+def image(row: str, name: str = "00000/0000") -> Sample:
+    picture = PictureSource(place=Place(path=f"/images/{name}.png"))
+    return sample(row, sample_id=name, pictures={"image": picture})
+
+
+def outcome(row: str, score: float | None, **changes: Any) -> Outcome:
+    values = json.loads(row)
+    aspects = (AspectScore(aspect="count_accuracy", score=score, explanation="Two clocks."),)
+    return factories.outcome(
+        score=score, tag=values["tag"], prompt=values["prompt"], aspects=aspects, path="overall: fine", **changes
+    )
+
+
+def export(path: Path, images: list[tuple[str, float | None]], threshold: float = 7.0) -> tuple[int, int]:
+    """Write a file of images, each GenEval's row and a score."""
+    writer = Export(path, threshold)
+    for number, (row, score) in enumerate(images):
+        writer.add(outcome(row, score), image(row, f"00000/{number:04}"))
+    return writer.close()
+
+
+def test_a_summary_by_tag_and_by_prompt_comes_out_of_the_file(tmp_path: Path):
+    file = tmp_path / "new" / "results.jsonl"
+    images = [(CLOCKS, 9.0), (CLOCKS, 2.0), (CLOCKS, 6.5), (DOG, 3.0), (CLOCKS, 7.0), (DOG, 6.9)]
+    assert export(file, images) == (6, 0)
+    frame = pl.read_ndjson(file)
+    assert frame.columns == ["filename", "tag", "prompt", "correct", "reason", "metadata", "details"]
+    assert dict(frame.group_by("tag").agg(pl.col("correct").mean()).iter_rows()) == {"counting": 0.5, "position": 0.0}
+    prompts = frame.group_by("metadata").agg(pl.col("correct").any())
+    assert (prompts.height, prompts["correct"].mean()) == (2, 0.5)
+    assert frame["filename"][3] == "/images/00000/0003.png"
+
+
+@needs_metadata
+def test_the_metadata_are_those_of_geneval_letter_for_letter(tmp_path: Path):
+    rows = METADATA.read_text(encoding="utf-8").splitlines()
+    export(tmp_path / "results.jsonl", [(row, 5.0) for row in rows])
+    assert pl.read_ndjson(tmp_path / "results.jsonl")["metadata"].to_list() == rows
+
+
+def test_an_image_without_a_score_is_left_out_and_counted(tmp_path: Path):
+    assert export(tmp_path / "results.jsonl", [(CLOCKS, 0.0), (CLOCKS, None), (DOG, None)]) == (1, 2)
+    assert len((tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()) == 1
+
+
+def test_the_details_tell_how_the_score_came_about(tmp_path: Path):
+    writer = Export(tmp_path / "results.jsonl", 6.5)
+    writer.add(outcome(CLOCKS, 6.5, aspect_mean=6.0, satisfied=False), image(CLOCKS))
+    writer.close()
+    (row,) = pl.read_ndjson(tmp_path / "results.jsonl").to_dicts()
+    assert row["correct"] is True
+    assert json.loads(row["details"]) == {
+        "candidate": "alpha",
+        "aspects": {"count_accuracy": {"score": 6.5, "explanation": "Two clocks."}},
+        "score": 6.5,
+        "threshold": 6.5,
+        "aspect_mean": 6.0,
+        "satisfied": False,
+    }
+
+
+@pytest.mark.parametrize(
+    ("score", "path", "reason"),
+    [
+        (2.0, "overall 2: blurred", "overall 2: blurred"),
+        (2.0, "", "score 2 is below 7"),
+        (7.0, "overall 7: two clocks\nside by side", "overall 7: two clocks\nside by side"),
+        (7.0, "", ""),
+    ],
+)
+def test_the_reason_is_the_judges_or_else_the_threshold(tmp_path: Path, score: float, path: str, reason: str):
+    writer = Export(tmp_path / "results.jsonl", 7.0)
+    writer.add(outcome(CLOCKS, score).model_copy(update={"path": path}), image(CLOCKS))
+    writer.close()
+    assert pl.read_ndjson(tmp_path / "results.jsonl")["reason"].to_list() == [reason]
+
+
+def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path: Path):
+    file = tmp_path / "results.jsonl"
+    file.write_text("older\n", encoding="utf-8")
+    stopped = Export(file, 7.0)
+    stopped.add(outcome(CLOCKS, 9.0), image(CLOCKS))
+    assert file.read_text(encoding="utf-8") == "older\n"
+    stopped.discard()
+    assert (list(tmp_path.iterdir()), file.read_text(encoding="utf-8")) == ([file], "older\n")
+    assert export(file, []) == (0, 0)
+    assert (list(tmp_path.iterdir()), file.read_text(encoding="utf-8")) == ([file], "")
+
+
+def test_giving_up_after_the_end_takes_nothing_away(tmp_path: Path):
+    writer = Export(tmp_path / "results.jsonl", 7.0)
+    writer.close()
+    writer.discard()
+    assert list(tmp_path.iterdir()) == [tmp_path / "results.jsonl"]
+
+
+def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path):
+    with pytest.raises(ValueError, match=r"export .*: found a folder; allowed: the name of a file"):
+        Export(tmp_path, 7.0)
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=r"export .*results.jsonl: cannot be written: "):
+        Export(tmp_path / "file" / "results.jsonl", 7.0)

@@ -1,0 +1,332 @@
+"""GenEval's image folders give one sample for each image, and say what is missing before anything is judged."""
+
+import json
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from written_datasets import png
+from written_images import LIST, prompt_row, write_geneval, write_lines, write_prompt
+
+from tasks.coverage import Generated, Prompted
+from tasks.folders import NO_PICTURE, REFUSED
+from tasks.geneval import read_geneval
+from tasks.load import read_picture
+from tasks.parameters import RubricParameters
+from tasks.places import read_row
+from tasks.problems import Problems
+from tasks.records import Requirement
+
+METADATA = Path(__file__).parents[2] / "shared" / "data" / "geneval" / LIST
+NO_LIST = f"there is no {LIST}: prompts without a folder cannot be known, the folders' own rows are the prompts"
+ROWS = [prompt_row("bench"), prompt_row("cow"), prompt_row("clock", "counting")]
+
+
+def loaded(source: Path, **parameters: object) -> Generated:
+    problems = Problems()
+    given = RubricParameters.model_validate({"dataset": str(source)} | parameters)
+    found = read_geneval(source, given, problems)
+    problems.stop(source.name)
+    return found
+
+
+def complaint(source: Path, **parameters: object) -> str:
+    with pytest.raises(ValueError) as error:
+        loaded(source, **parameters)
+    return str(error.value)
+
+
+def ids(found: Generated) -> list[str]:
+    return [entry.sample.sample_id for entry in found.entries]
+
+
+def remove(folder: Path) -> None:
+    for path in sorted(folder.rglob("*"), reverse=True):
+        path.rmdir() if path.is_dir() else path.unlink()
+    folder.rmdir()
+
+
+@pytest.mark.skipif(not METADATA.is_file(), reason="GenEval's list of prompts is not beside the checkout")
+def test_the_published_list_is_covered_but_for_nine_folders(tmp_path: Path):
+    rows = [json.loads(line) for line in METADATA.read_text(encoding="utf-8").splitlines()]
+    root = write_geneval(tmp_path / "flux", rows, 4, (), with_list=False)
+    gone = [3, 80, 81, 200, 300, 301, 400, 500, 552]
+    for number in gone:
+        remove(root / f"{number:05}")
+    found = loaded(root, metadata=str(METADATA))
+    named = ", ".join(f"{number:05} ({rows[number]['tag']})" for number in gone)
+    assert found.warnings == [f"9 of 553 prompts have no image of flux: {named}"]
+    assert len(found.entries) == (553 - 9) * 4 + 9
+    assert Counter(prompt.tag for prompt in found.prompts) == {
+        **{"single_object": 80, "two_object": 99, "counting": 80},
+        **{"colors": 94, "position": 100, "color_attr": 100},
+    }
+    assert all(len(entry.sample.required) in (1, 2) for entry in found.entries)
+
+
+def test_each_image_is_a_sample_with_its_prompt_and_what_it_asks_for(tmp_path: Path):
+    row = prompt_row(
+        include=[{"class": "teddy bear", "count": 1}, {"class": "dog", "count": 2, "position": ["right of", 0]}],
+        exclude=[{"class": "dog", "count": 3}],
+        tag="position",
+    )
+    found = loaded(write_geneval(tmp_path / "set", [prompt_row("cow"), row]))
+    assert ids(found) == ["00000/0000", "00000/0001", "00001/0000", "00001/0001"]
+    sample = found.entries[3].sample
+    assert (sample.candidate, sample.tag, sample.prompt_id) == ("a", "position", "00001")
+    assert read_picture(sample.pictures["image"]) == png(1)
+    assert read_row(sample.record, [sample.texts["prompt"]]) == {"prompt": "a photo of a bench"}
+    assert sample.required == (
+        Requirement(name="teddy bear"),
+        Requirement(name="dog", count=2, relation="right of", target=0),
+    )
+    assert sample.excluded == (Requirement(name="dog", count=3),)
+    assert found.prompts[1] == Prompted("00001", "position", "a photo of a bench")
+    assert found.warnings == []
+
+
+def test_a_folder_of_prompts_is_one_candidate_and_a_folder_of_such_folders_several(tmp_path: Path):
+    write_geneval(tmp_path / "set", ROWS, 1, ("b", "a"))
+    found = loaded(tmp_path / "set")
+    assert [(entry.sample.candidate, entry.sample.sample_id) for entry in found.entries] == [
+        *[("a", "00000/0000"), ("a", "00001/0000"), ("a", "00002/0000")],
+        *[("b", "00000/0000"), ("b", "00001/0000"), ("b", "00002/0000")],
+    ]
+    assert {entry.sample.candidate for entry in loaded(tmp_path / "set" / "b").entries} == {"b"}
+    assert {entry.sample.candidate for entry in loaded(tmp_path / "set" / "b", candidate_name="x").entries} == {"x"}
+    assert "can name one candidate" in complaint(tmp_path / "set", candidate_name="x")
+
+
+def test_the_one_candidate_of_a_dataset_may_be_named_and_its_folder_may_be_a_date(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS, 1, ("20260101",))
+    assert {entry.sample.candidate for entry in loaded(root).entries} == {"20260101"}
+    assert {entry.sample.candidate for entry in loaded(root, candidate_name="x").entries} == {"x"}
+
+
+@pytest.mark.parametrize("place", ["set", "."])
+def test_the_list_is_found_in_the_dataset_and_beside_it(tmp_path: Path, place: str):
+    root = write_geneval(tmp_path / "set", ROWS[:1], 1, (), with_list=False)
+    write_lines(tmp_path / place / LIST, ROWS)
+    assert len(loaded(root).prompts) == 3
+
+
+def test_the_list_that_is_named_goes_before_the_one_that_is_found(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS, 1)
+    other = write_lines(tmp_path / "mine.jsonl", [*ROWS, prompt_row("apple")])
+    assert len(loaded(root, metadata=str(other)).prompts) == 4
+    assert f"metadata {tmp_path / 'gone.jsonl'} is no file" in complaint(root, metadata=str(tmp_path / "gone.jsonl"))
+
+
+def test_only_names_of_digits_are_read(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS[:1], 1)
+    for name in ("grid.png", ".DS_Store", "Thumbs.db", "._0000.png", "0000.txt", "²2.png", "1a.png"):
+        (root / "a" / "00000" / "samples" / name).write_bytes(png(9))
+    (root / "a" / "00000" / "samples" / "0007.png").mkdir()
+    (root / "a" / "00000" / "grid.png").write_bytes(png(9))
+    (root / "a" / "00001").write_text("no folder")
+    write_prompt(root / "a" / "old", ROWS[1], ["0000.png"])
+    found = loaded(root)
+    assert ids(found) == ["00000/0000"]
+
+
+def test_images_go_by_number_and_may_end_in_any_format(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS[:1], 0)
+    write_prompt(root / "a" / "00000", ROWS[0], ["10.JPG", "9.webp", "0002.jpeg"])
+    assert ids(loaded(root)) == ["00000/0002", "00000/9", "00000/10"]
+
+
+def test_a_folder_number_counts_and_not_its_zeros(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS[:1], 1)
+    write_prompt(root / "a" / "1", ROWS[1], ["0000.png"])
+    write_lines(root / LIST, ROWS[:2])
+    found = loaded(root)
+    assert (ids(found), found.warnings) == (["00000/0000", "00001/0000"], [])
+
+
+def test_a_prompt_without_an_image_is_a_sample_that_says_so(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS, 1, ("a", "b"))
+    remove(root / "b" / "00001")
+    (root / "b" / "00002" / "samples" / "0000.png").unlink()
+    found = loaded(root)
+    assert found.warnings == ["2 of 3 prompts have no image of b: 00001 (single_object), 00002 (counting)"]
+    sample = found.entries[4].sample
+    assert (sample.sample_id, sample.prompt_id, sample.candidate) == ("00001/none", "00001", "b")
+    assert sample.pictures["image"].problem == f"{NO_PICTURE}b has no image of prompt 00001"
+    assert read_row(sample.record, ["prompt"]) == {"prompt": "a photo of a cow"}
+
+
+def test_unequal_numbers_of_images_are_named(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS, 2, ("a", "b"))
+    (root / "b" / "00001" / "samples" / "0000.png").unlink()
+    assert loaded(root).warnings == ["1 of 3 prompts has not the usual number of images of b, which is 2: 00001 (1)"]
+
+
+def test_candidates_with_unequal_numbers_of_images_are_named(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS, 4, ("a",))
+    write_geneval(root, ROWS, 2, ("b",))
+    assert loaded(root).warnings == [
+        "candidates have unequal numbers of images per prompt, and more images are more chances: a (4), b (2)"
+    ]
+
+
+def test_tags_of_no_flow_are_counted(tmp_path: Path):
+    rows = [*ROWS, prompt_row("sign", "text"), prompt_row("note", "text"), prompt_row("ball", "shape")]
+    found = loaded(write_geneval(tmp_path / "set", rows, 1))
+    assert found.warnings == ["tags not judged by any flow: text (2 prompts), shape (1 prompt)"]
+    assert len(found.entries) == 6
+
+
+def test_without_a_list_the_folders_own_rows_are_the_prompts(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS, 1, ("a", "b"), with_list=False)
+    remove(root / "a" / "00001")
+    found = loaded(root)
+    assert [prompt.prompt_id for prompt in found.prompts] == ["00000", "00001", "00002"]
+    assert found.warnings == [NO_LIST, "1 of 3 prompts has no image of a: 00001 (single_object)"]
+    assert read_row(found.entries[5].sample.record, ["prompt"]) == {"prompt": "a photo of a clock"}
+
+
+def test_a_folder_without_its_row_takes_that_of_the_list(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS, 1)
+    for number in (0, 2):
+        (root / "a" / f"0000{number}" / "metadata.jsonl").unlink()
+    found = loaded(root)
+    assert [entry.sample.tag for entry in found.entries] == ["single_object", "single_object", "counting"]
+    assert found.warnings == [
+        "no metadata.jsonl says what these were made for, the list's prompt is taken for each: a/00000, a/00002"
+    ]
+    (root / LIST).unlink()
+    assert f"a/00002: has no metadata.jsonl, and there is no {LIST} to say what its prompt is" in complaint(root)
+
+
+def test_a_picture_that_a_link_leads_out_of_the_dataset_is_refused(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS[:1], 1)
+    (tmp_path / "secret.png").write_bytes(png(1))
+    (root / "a" / "00000" / "samples" / "0001.png").symlink_to(tmp_path / "secret.png")
+    first, second = (entry.sample.pictures["image"].problem for entry in loaded(root).entries)
+    assert first == ""
+    assert second.startswith(REFUSED)
+
+
+def test_an_image_link_in_a_prompt_is_dropped_and_noted(tmp_path: Path):
+    row = prompt_row(prompt="a bench ![answer](x.png)")
+    found = loaded(write_geneval(tmp_path / "set", [row], 1))
+    assert found.entries[0].sample.notes == ("1 image link dropped from the prompt",)
+    assert found.prompts[0].prompt == "a bench "
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"tag": 5}, "'tag' is a number, must be text"),
+        ({"prompt": None}, "'prompt' is null, must be text"),
+        ({"prompt": " "}, "'prompt' is empty, must be text"),
+        ({"include": "bench"}, "'include' is 'bench', must be a list of objects with class, count, color, position"),
+        ({"include": {"class": "bench"}}, "must be a list of objects"),
+        ({"include": ["bench"]}, "include[0] is 'bench', must be an object with class, count"),
+        ({"include": [{"count": 1}]}, "include[0]: 'class' is missing, must be the name of an object"),
+        ({"include": [{"class": "", "count": 1}]}, "include[0]: 'class' is '', must be the name of an object"),
+        ({"include": [{"class": "bench"}]}, "include[0]: 'count' is missing, must be a whole number from 1"),
+        ({"include": [{"class": "bench", "count": 0}]}, "include[0]: 'count' is 0, must be a whole number from 1"),
+        ({"include": [{"class": "bench", "count": True}]}, "include[0]: 'count' is True, must be a whole number"),
+        ({"include": [{"class": "bench", "count": "2"}]}, "include[0]: 'count' is '2', must be a whole number"),
+        ({"include": [{"class": "bench", "count": 1, "color": 3}]}, "'color' is 3, must be the name of a color"),
+        ({"include": [{"class": "bench", "count": 1, "colour": "red"}]}, "include[0] has a key 'colour', allowed are"),
+        ({"exclude": [{"class": "bench", "count": -1}]}, "exclude[0]: 'count' is -1, must be a whole number from 1"),
+        ({"exclude": [{"class": "bench", "count": 1, "color": "red"}]}, "has a key 'color', allowed are class, count"),
+    ],
+)
+def test_what_is_wrong_with_a_prompt_is_named_in_the_list_and_in_folders(
+    tmp_path: Path, changes: dict[str, object], words: str
+):
+    write_geneval(tmp_path / "set", [ROWS[1], prompt_row(**changes)], 1)
+    assert f"{LIST}, line 2: " in complaint(tmp_path / "set")
+    (tmp_path / "set" / LIST).unlink()
+    told = complaint(tmp_path / "set")
+    assert "a/00001/metadata.jsonl: " in told
+    assert words in told
+
+
+@pytest.mark.parametrize(
+    ("position", "words"),
+    [
+        (["beside", 0], "include[1]: 'position' is 'beside', must be [relation, index of another entry of include"),
+        (["above"], "include[1]: 'position' is ['above'], must be [relation"),
+        (["above", 0, 1], "include[1]: 'position' is ['above', 0, 1], must be [relation"),
+        ("above", "include[1]: 'position' is 'above', must be [relation"),
+        (["above", "0"], "include[1]: 'position' is '0', must be [relation"),
+        (["above", 2], "include[1]: 'position' points to entry 2 of 2, must be [relation"),
+        (["above", -1], "include[1]: 'position' points to entry -1 of 2, must be [relation"),
+        (["above", 1], "include[1]: 'position' points to entry 1 of 2, must be [relation"),
+    ],
+)
+def test_a_position_must_relate_to_another_object_of_the_prompt(tmp_path: Path, position: object, words: str):
+    include = [{"class": "dog", "count": 1}, {"class": "kite", "count": 1, "position": position}]
+    assert words in complaint(write_geneval(tmp_path / "set", [prompt_row(include=include)], 1))
+
+
+def test_problems_of_the_list_are_told_together_and_alone(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS, 1)
+    (root / LIST).write_text('{"tag": "colors"}\n[1]\n{"tag": null, "prompt": "x"}\n', encoding="utf-8")
+    assert complaint(root).splitlines() == [
+        f"metadata {root / LIST} has 3 problems:",
+        f"  {LIST}, line 1: key 'prompt' is missing",
+        f"  {LIST}, line 2: is not a JSON object (found a value of type list); "
+        "the file is an array of objects, or one a line",
+        f"  {LIST}, line 3: 'tag' is null, must be text",
+    ]
+    (root / LIST).write_text("\n", encoding="utf-8")
+    assert f"{LIST}: holds no row" in complaint(root)
+
+
+def test_problems_of_folders_are_told_together(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS, 1)
+    write_prompt(root / "a" / "00000", ROWS[1], [])
+    write_prompt(root / "a" / "00002", prompt_row("clock", "colors"), [])
+    write_prompt(root / "a" / "1", ROWS[1], ["0000.png"])
+    write_prompt(root / "a" / "00003", ROWS[1], ["0000.png"])
+    assert complaint(root).splitlines() == [
+        "set has 4 problems:",
+        "  a/1: has the same number as a/00001: keep one",
+        f"  a/00000/metadata.jsonl: 'prompt' is 'a photo of a cow', in {LIST}, line 1 it is 'a photo of a bench'",
+        f"  a/00002/metadata.jsonl: 'tag' is 'colors', in {LIST}, line 3 it is 'counting'",
+        "  a/00003: is beyond the list, which has 3 prompts from 00000",
+    ]
+
+
+def test_without_a_list_candidates_must_agree_on_the_prompts(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS, 1, ("a", "b"), with_list=False)
+    write_prompt(root / "b" / "00001", ROWS[0], [])
+    assert "b/00001/metadata.jsonl: 'prompt' is 'a photo of a bench', in a/00001/metadata.jsonl it is" in complaint(
+        root
+    )
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("", "must hold exactly one row, a JSON object (Expecting value"),
+        (json.dumps(ROWS[0]) + "\n" + json.dumps(ROWS[1]), "must hold exactly one row, a JSON object (Extra data"),
+        ("[" * 100_000, "must hold exactly one row"),
+        ("[1]", "must hold exactly one row, a JSON object, found a value of type list"),
+    ],
+)
+def test_a_folder_has_exactly_one_row(tmp_path: Path, content: str, words: str):
+    root = write_geneval(tmp_path / "set", ROWS, 1)
+    (root / "a" / "00000" / "metadata.jsonl").write_text(content, encoding="utf-8")
+    assert f"a/00000/metadata.jsonl: {words}" in complaint(root)
+
+
+def test_two_images_of_one_number_are_a_problem(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", ROWS[:1], 1)
+    (root / "a" / "00000" / "samples" / "0.jpg").write_bytes(png(1))
+    assert "a/00000/samples: 0000.png has the same number as 0.jpg: keep one" in complaint(root)
+
+
+def test_a_broken_row_is_one_problem_though_its_images_belong_to_no_prompt(tmp_path: Path):
+    assert "set has 1 problem" in complaint(write_geneval(tmp_path / "set", [prompt_row(tag=5)], 1, with_list=False))
+
+
+def test_a_dataset_without_any_image_or_prompt_folder_is_refused(tmp_path: Path):
+    assert "set: holds no image: they are samples/0000.png" in complaint(write_geneval(tmp_path / "set", ROWS, 0))
+    (tmp_path / "bare" / "00000").mkdir(parents=True)
+    assert f"dataset {tmp_path / 'bare'} holds no GenEval images" in complaint(tmp_path / "bare")

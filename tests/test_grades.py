@@ -1,0 +1,162 @@
+"""The numbers of text-to-image runs: over prompts and over images."""
+
+import math
+from pathlib import Path
+
+import pytest
+from factories import RUN, end, image, scored, start, write_run
+
+from tasks.grades import GradeRow, by_tag, grade_rows
+from tasks.history import as_json_rows, query
+from tasks.records import Outcome, RunStart
+from tasks.store import sync
+from tasks.summary import summarize
+
+TAGS = {
+    "object": ("single_object", "two_object"),
+    "counting": ("counting",),
+    "colors": ("colors", "color_attr"),
+    "position": ("position",),
+}
+
+
+def row(rows: list[GradeRow], measure: str = "score", aspect: str = "") -> GradeRow:
+    [found] = (each for each in rows if (each.measure, each.group_name) == (measure, aspect))
+    return found
+
+
+def test_every_prompt_counts_once_however_many_images_it_has() -> None:
+    rows = grade_rows([image("0/0", 10), image("0/1", 10), image("0/2", 10), image("1/0", 2)], 7)
+    assert (row(rows).score, row(rows).image_mean, row(rows).prompts) == (6.0, 8.0, 2)
+
+
+def test_intervals_resample_prompts_and_not_images() -> None:
+    few = grade_rows([image(f"{prompt}/{n}", 10 * (prompt % 2)) for prompt in range(7) for n in range(40)], 7)
+    assert row(few).method == "none" and row(few).ci_low is None
+    once = grade_rows([image(f"{prompt}/0", prompt % 11) for prompt in range(40)], 7)
+    often = grade_rows([image(f"{prompt}/{n}", prompt % 11) for prompt in range(40) for n in range(9)], 7)
+    assert (row(once).ci_low, row(once).ci_high) == (row(often).ci_low, row(often).ci_high)
+    assert 0 < (row(once).ci_high or 0) - (row(once).ci_low or 0) < 4
+
+
+def test_a_prompt_is_good_with_any_image_at_the_threshold_and_shares_stay_within_0_and_1() -> None:
+    rows = grade_rows([image("0/0", 7), image("0/1", 1), *(image(f"{n}/0", 6.9) for n in range(1, 10))], 7)
+    assert (row(rows, "good").score, row(rows, "good").image_mean) == (0.1, pytest.approx(1 / 11))
+    assert 0 <= (row(rows, "good").ci_low or 0) <= (row(rows, "good").ci_high or 1) <= 1
+
+
+def test_images_without_a_score_show_in_the_coverage_and_nowhere_else() -> None:
+    rows = grade_rows([image("0/0", 9), image("1/none", None, status="bad_picture"), image("2/0", None)], 7)
+    assert (row(rows).score, row(rows).n, row(rows).scored, row(rows).prompts) == (9.0, 3, 1, 1)
+    assert row(rows).coverage == pytest.approx(1 / 3)
+    assert (row(rows, "good").score, row(rows, "satisfied").score) == (1.0, None)
+
+
+def test_aspects_have_rows_of_their_own_over_the_images_they_apply_to() -> None:
+    rows = grade_rows([image("0/0", aspects=scored(a=4, b=None)), image("1/0", aspects=scored(a=6, b=9))], 7)
+    assert (row(rows, aspect="a").score, row(rows, aspect="b").score, row(rows, aspect="b").scored) == (5.0, 9.0, 1)
+    never = grade_rows([image("0/0", aspects=scored(a=4, b=None))], 7)
+    assert (row(never, aspect="b").score, row(never, aspect="b").scored, row(never, aspect="b").n) == (None, 0, 1)
+    [grades] = by_tag(rows)
+    assert [each.group_name for each in grades.aspects] == ["a", "b"]
+
+
+def test_what_was_asked_for_is_a_share_of_the_images_it_is_known_of() -> None:
+    rows = grade_rows([image("0/0", satisfied=True), image("0/1", satisfied=False), image("1/0", satisfied=None)], 7)
+    assert (row(rows, "satisfied").score, row(rows, "satisfied").scored) == (0.5, 2)
+
+
+def t2i_run(flow: str, minute: int, candidates: tuple[str, ...] = ("alpha",), **changes: object) -> RunStart:
+    run_id = f"20261120T12{minute:02}00-{flow}"
+    at = f"2026-11-20T12:{minute:02}:00+00:00"
+    return start(run_id, flow=flow, started_at=at, candidates=candidates, parameters={"threshold": 7.0}, **changes)
+
+
+def keep(store: Path, run: RunStart, outcomes: list[Outcome], **protocol: str) -> None:
+    write_run(store, run, [each for each in outcomes], end(protocol={"judge": "m", "prompt x": run.flow, **protocol}))
+
+
+def leaderboard(store: Path) -> list[dict[str, object]]:
+    sync(store)
+    return as_json_rows(query(store, "t2i_leaderboard"))
+
+
+def images_of(flow: str, score: float, candidate: str = "alpha") -> list[Outcome]:
+    return [
+        image(f"{number}/0", min(10, score + number % 2), tag=tag, flow=flow, candidate=candidate)
+        for tag in TAGS[flow]
+        for number in range(30)
+    ]
+
+
+def test_the_leaderboard_joins_the_newest_run_of_each_flow(tmp_path: Path) -> None:
+    keep(tmp_path, t2i_run("counting", 0), images_of("counting", 1.0))
+    for minute, (flow, score) in enumerate({"object": 4.0, "counting": 6.0, "colors": 8.0, "position": 2.0}.items(), 1):
+        keep(tmp_path, t2i_run(flow, minute), images_of(flow, score))
+    rows = {str(each["tag"]): each for each in leaderboard(tmp_path)}
+    assert list(rows) == [*(tag for tags in TAGS.values() for tag in tags), "overall"]
+    assert rows["counting"]["score"] == 6.5
+    overall = rows["overall"]
+    assert overall["score"] == pytest.approx((4.5 + 4.5 + 6.5 + 8.5 + 8.5 + 2.5) / 6)
+    assert (overall["missing"], overall["n"], overall["prompts"]) == ([], 180, 180)
+    assert len(overall["runs"]) == 4 and "20261120T120000-counting" not in overall["runs"]  # pyright: ignore
+    reach = math.sqrt(sum((row["score"] - row["ci_low"]) ** 2 for tag, row in rows.items() if tag != "overall")) / 6  # pyright: ignore
+    assert overall["ci_low"] == pytest.approx(overall["score"] - reach)  # pyright: ignore
+
+
+def test_with_a_flow_missing_there_is_no_overall_and_the_tags_are_named(tmp_path: Path) -> None:
+    keep(tmp_path, t2i_run("counting", 0), images_of("counting", 5.0))
+    keep(tmp_path, t2i_run("colors", 1), images_of("colors", 5.0))
+    [overall] = (row for row in leaderboard(tmp_path) if row["tag"] == "overall")
+    assert (overall["score"], overall["ci_low"]) == (None, None)
+    assert overall["missing"] == ["single_object", "two_object", "position"]
+
+
+@pytest.mark.parametrize("other", ["dataset_key", "judge", "prompt_set"])
+def test_runs_that_cannot_be_compared_are_not_joined(tmp_path: Path, other: str) -> None:
+    keep(tmp_path, t2i_run("counting", 0), images_of("counting", 5.0))
+    changes = {} if other == "judge" else {other: "another"}
+    keep(tmp_path, t2i_run("colors", 1, **changes), images_of("colors", 5.0), **({"judge": "n"} if not changes else {}))
+    overall = [row for row in leaderboard(tmp_path) if row["tag"] == "overall"]
+    assert sorted(len(row["missing"]) for row in overall) == [4, 5]  # pyright: ignore
+
+
+def test_candidates_stand_side_by_side_the_better_first(tmp_path: Path) -> None:
+    both = [*images_of("counting", 3.0, "alpha"), *images_of("counting", 9.0, "beta")]
+    keep(tmp_path, t2i_run("counting", 0, ("alpha", "beta")), both)
+    found = [(row["candidate"], row["score"]) for row in leaderboard(tmp_path) if row["tag"] == "counting"]
+    assert found == [("beta", 9.5), ("alpha", 3.5)]
+
+
+def test_the_best_image_of_each_prompt_is_the_first_of_the_best(tmp_path: Path) -> None:
+    found = [image("0/0", 5), image("0/1", 9, aspect_mean=3.0), image("0/2", 9, aspect_mean=4.0), image("1/0", None)]
+    keep(tmp_path, t2i_run("counting", 0), found)
+    sync(tmp_path)
+    assert [row["sample_id"] for row in as_json_rows(query(tmp_path, "best_images"))] == ["0/2"]
+
+
+def test_text_to_image_runs_are_in_the_trend_and_not_in_the_leaderboard_of_figures(tmp_path: Path) -> None:
+    keep(tmp_path, t2i_run("counting", 0), images_of("counting", 5.0))
+    sync(tmp_path)
+    assert [row["dimension"] for row in as_json_rows(query(tmp_path, "trend"))] == ["counting"]
+    assert query(tmp_path, "leaderboard").rows == []
+
+
+def test_a_summary_of_images_has_grades_and_telling_images(tmp_path: Path) -> None:
+    run = t2i_run("counting", 0)
+    found = [
+        image("0/0", 9, satisfied=False),
+        image("1/0", 3, aspect_mean=8.0),
+        image("2/0", 8),
+        image("3/none", None, status="bad_picture", problem="no picture"),
+    ]
+    keep(tmp_path, run, found)
+    summary = summarize(tmp_path, run.run_id)
+    assert summary.rows == [] and row(summary.grades).scored == 3
+    assert {telling.why: telling.outcome.sample_id for telling in summary.telling} == {
+        "Good, but not what was asked": "0/0",
+        "Overall and aspects pull apart": "1/0",
+        "Good": "2/0",
+        "Not scored": "3/none",
+    }
+    assert not summary.all_ok and run.run_id != RUN

@@ -1,0 +1,338 @@
+"""A published document becomes a prompt set word for word, or it is refused and nothing is written."""
+
+import json
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+
+from tasks.importer import import_prompts, imported_words
+from tasks.rubric import RubricPrompt, load_rubric
+
+SEEDS = Path(__file__).parents[2] / "shared" / "seeds"
+needs_seeds = pytest.mark.skipif(not SEEDS.is_dir(), reason="the published documents are not beside the checkout")
+
+COMPARED = """\
+Compare two diagrams by their Faithfulness.
+1.  **Method**: [content]
+2.  **Words**: [content]
+3.  **Diagram (Human)**: [image]
+4.  **Diagram (Model)**: [image]"""
+COUNTED = """\
+The keys in the reply are: `right_number`, `tidiness`, and `overall_score`. Look well.
+Score: 0 (wrong (or none)) to 10 (right).
+Score: 0 (a "mess") to 10 (tidy)"""
+
+
+def markdown(*blocks: tuple[str, str], fence: str = "```") -> str:
+    """A document with a quoted text under each heading."""
+    return "\n\n".join(f"{heading}\n\n{fence}\n{text}\n{fence}" for heading, text in blocks) + "\n"
+
+
+ONE = markdown(("## Diagram: Faithfulness", COMPARED))
+
+
+def write(folder: Path, content: str | bytes) -> Path:
+    source = folder / "published.txt"
+    source.write_bytes(content if isinstance(content, bytes) else content.encode())
+    return source
+
+
+def bodies(folder: Path, *flows: str) -> dict[str, str]:
+    """What a set sends, by question, without the prompts that stay the default ones."""
+    prompts = [prompt for flow in flows for prompt in load_rubric(flow, str(folder)).prompts]
+    return {f"{each.flow}/{each.dimension}": each.body for each in prompts if Path(each.file).is_relative_to(folder)}
+
+
+def digest(text: str) -> str:
+    return sha256(text.encode()).hexdigest()
+
+
+@needs_seeds
+def test_the_markdown_document_becomes_eight_prompts_byte_for_byte(tmp_path: Path):
+    (source,) = SEEDS.glob("000_*.txt")
+    sections = source.read_bytes().decode().split("\n### ")[1:]
+    cut = [section.split("\n```\n")[1].replace("\\`\\`\\`", "```") for section in sections]
+    named = [section.split("\n")[0].lower() for section in sections]
+    questions = [*(f"diagram/{name}" for name in named[:4]), *(f"plot/{name}" for name in named[4:])]
+    imported = import_prompts(source, str(tmp_path / "set"))
+    assert imported.placed == {question: digest(text) for question, text in zip(questions, cut, strict=True)}
+    assert bodies(tmp_path / "set", "diagram", "plot") == dict(zip(questions, cut, strict=True))
+    assert [line.split("under the heading ")[1] for line in imported.unplaced] == [
+        "'Overview'",
+        "'Overall Scoring: Two-Tier Decision Logic'",
+    ]
+
+
+@needs_seeds
+@pytest.mark.parametrize("flow", ["diagram", "plot"])
+def test_the_published_prompts_declare_what_the_default_prompts_do(tmp_path: Path, flow: str):
+    (source,) = SEEDS.glob("000_*.txt")
+    imported = import_prompts(source, str(tmp_path / "set"))
+    told = [
+        [
+            (prompt.dimension, prompt.tier, prompt.verdicts, prompt.default, prompt.inputs)
+            for prompt in rubric.pairwise()
+        ]
+        for rubric in (load_rubric(flow, str(imported.folder)), load_rubric(flow))
+    ]
+    assert told[0] == told[1]
+
+
+@needs_seeds
+def test_the_json_document_becomes_six_rubrics_byte_for_byte(tmp_path: Path):
+    (source,) = SEEDS.glob("003_*.txt")
+    texts = json.loads(source.read_bytes())
+    imported = import_prompts(source, str(tmp_path / "set"))
+    sent = bodies(tmp_path / "set", "object", "counting", "colors", "position")
+    assert {question.split("/")[1]: text for question, text in sent.items()} == texts
+    assert imported.placed == {question: digest(text) for question, text in sent.items()}
+    assert (len(imported.placed), imported.unplaced) == (6, [])
+
+
+@needs_seeds
+@pytest.mark.parametrize("flow", ["object", "counting", "colors", "position"])
+def test_the_published_rubrics_have_the_aspects_of_the_default_ones(tmp_path: Path, flow: str):
+    (source,) = SEEDS.glob("003_*.txt")
+    imported = import_prompts(source, str(tmp_path / "set"))
+    text = source.read_text(encoding="utf-8")
+    for prompt, default in zip(load_rubric(flow, str(imported.folder)).prompts, load_rubric(flow).prompts, strict=True):
+        assert isinstance(prompt, RubricPrompt) and isinstance(default, RubricPrompt)
+        assert prompt.inputs == default.inputs
+        assert list(prompt.aspects) == list(default.aspects)
+        for key, aspect in prompt.aspects.items():
+            assert f"Score: 0 ({aspect.zero}) to 10 ({aspect.ten})" in text
+            assert aspect.not_applicable == default.aspects[key].not_applicable
+
+
+@needs_seeds
+def test_the_appendix_damaged_by_pdf_extraction_is_refused(tmp_path: Path):
+    (source,) = SEEDS.glob("004_*.txt")
+    with pytest.raises(ValueError) as caught:
+        import_prompts(source, str(tmp_path / "set"))
+    for words in (source.name, "damaged by PDF extraction", "5 page marks", "8 code fences", "allowed: Markdown"):
+        assert words in str(caught.value)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_plain_name_makes_a_set_that_is_known_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr("tasks.rubric.SETS", tmp_path / "sets")
+    imported = import_prompts(write(tmp_path, ONE), "team-1")
+    assert imported.folder == tmp_path / "sets" / "team-1"
+    assert load_rubric("diagram", "team-1").prompt("faithfulness").body == COMPARED
+    assert imported_words(imported).endswith("--prompt-set team-1")
+    assert list((tmp_path / "sets").iterdir()) == [imported.folder]
+
+
+def test_labels_come_from_the_text_and_the_rest_from_the_default_prompt(tmp_path: Path):
+    imported = import_prompts(write(tmp_path, ONE), str(tmp_path / "set"))
+    (prompt,) = (each for each in load_rubric("diagram", str(imported.folder)).pairwise() if each.body == COMPARED)
+    assert list(prompt.inputs.values()) == ["Method", "Words", "Diagram (Human)", "Diagram (Model)"]
+    default = load_rubric("diagram").pairwise()[0]
+    assert (prompt.tier, prompt.verdicts, list(prompt.inputs)) == (default.tier, default.verdicts, list(default.inputs))
+
+
+def test_aspects_come_from_the_text(tmp_path: Path):
+    imported = import_prompts(write(tmp_path, json.dumps({"counting": COUNTED})), str(tmp_path / "set"))
+    prompt = load_rubric("counting", str(imported.folder)).prompt("counting")
+    assert isinstance(prompt, RubricPrompt)
+    assert {key: (aspect.zero, aspect.ten) for key, aspect in prompt.aspects.items()} == {
+        "right_number": ("wrong (or none)", "right"),
+        "tidiness": ('a "mess"', "tidy"),
+    }
+
+
+def test_a_part_is_placed_and_everything_else_is_listed(tmp_path: Path):
+    preface = "A preface.\n\n# Prompts for Plots\nRead\nthis.\n\n"
+    source = write(tmp_path, preface + markdown(("## Clarity", "x"), ("## Faithfulness", COMPARED)))
+    imported = import_prompts(source, str(tmp_path / "set"))
+    assert list(imported.placed) == ["plot/faithfulness"]
+    assert imported.unplaced == [
+        "line 9: a text under 'Prompts for Plots / Clarity', which names none of the prompts, or several",
+        "1 line of text before the first heading",
+        "2 lines of text under the heading 'Prompts for Plots'",
+    ]
+    words = imported_words(imported).splitlines()
+    assert words[1] == f"  plot/faithfulness       SHA-256 {digest(COMPARED)}"
+    assert words[2].endswith("the default prompts stay: plot/conciseness, plot/readability, plot/aesthetics")
+    assert words[4:7] == [f"  {line}" for line in imported.unplaced]
+
+
+def test_either_form_may_hold_either_kind_of_prompt(tmp_path: Path):
+    mixed = markdown(("# `counting`", COUNTED), ("# Faithfulness (methodology diagrams)", COMPARED))
+    written = import_prompts(write(tmp_path, mixed), str(tmp_path / "a"))
+    keyed = json.dumps({"counting": COUNTED, "diagram/faithfulness": COMPARED, "version": 2, "motto": "Look."})
+    given = import_prompts(write(tmp_path, keyed), str(tmp_path / "b"))
+    expected = {"counting/counting": digest(COUNTED), "diagram/faithfulness": digest(COMPARED)}
+    assert (written.placed, written.unplaced) == (expected, [])
+    assert given.placed == expected
+    assert [line.split(":")[0] for line in given.unplaced] == ["key 'motto'", "key 'version'"]
+
+
+@pytest.mark.parametrize(
+    "heading",
+    [
+        "# Diagram and Plot: Faithfulness",
+        "# Diagram: Faithfulness and Readability",
+        "# Faithfulness",
+        "# Counting rules",
+    ],
+)
+def test_a_heading_that_names_no_one_prompt_places_nothing(tmp_path: Path, heading: str):
+    source = write(tmp_path, ONE + markdown((heading, COMPARED)))
+    assert list(import_prompts(source, str(tmp_path / "set")).placed) == ["diagram/faithfulness"]
+
+
+@pytest.mark.parametrize(
+    ("published", "sent"),
+    [
+        (f"{COMPARED}\n+++\nmore", f"{COMPARED}\n+++\nmore"),
+        (f"+++\ntier = 1\n+++\n{COMPARED}", f"+++\ntier = 1\n+++\n{COMPARED}"),
+        (f"{COMPARED}\n\\`\\`\\`json\n{{}}\n\\`\\`\\`", f"{COMPARED}\n```json\n{{}}\n```"),
+        (f"{COMPARED}\nuse \\`\\`\\` or \\`x\\`", f"{COMPARED}\nuse \\`\\`\\` or \\`x\\`"),
+        (
+            f"# Role\n\n\tgrößer 😀 \u2028 \x0b\n{COMPARED}",
+            f"# Role\n\n\tgrößer 😀 \u2028 \x0b\n{COMPARED}",
+        ),
+    ],
+)
+def test_a_block_is_sent_as_it_stands_but_for_escaped_fences(tmp_path: Path, published: str, sent: str):
+    source = write(tmp_path, markdown(("# Diagram: Faithfulness", published)))
+    imported = import_prompts(source, str(tmp_path / "set"))
+    assert bodies(imported.folder, "diagram") == {"diagram/faithfulness": sent}
+    assert imported.placed == {"diagram/faithfulness": digest(sent)}
+
+
+@pytest.mark.parametrize("fence", ["````", "~~~"])
+def test_a_fence_of_another_kind_quotes_inner_fences(tmp_path: Path, fence: str):
+    text = f"{COMPARED}\n```json\n{{}}\n```"
+    source = write(tmp_path, markdown(("# Diagram: Faithfulness", text), fence=fence))
+    assert bodies(import_prompts(source, str(tmp_path / "set")).folder, "diagram") == {"diagram/faithfulness": text}
+
+
+def test_line_breaks_of_another_system_and_a_byte_order_mark_are_not_part_of_the_text(tmp_path: Path):
+    source = write(tmp_path, ("\ufeff" + ONE).replace("\n", "\r\n"))
+    assert import_prompts(source, str(tmp_path / "set")).placed == {"diagram/faithfulness": digest(COMPARED)}
+
+
+def test_white_space_around_a_text_is_not_sent_and_said_so(tmp_path: Path):
+    source = write(tmp_path, json.dumps({"counting": f"\n{COUNTED} \n"}))
+    imported = import_prompts(source, str(tmp_path / "set"))
+    assert imported.placed == {"counting/counting": digest(COUNTED)}
+    assert imported.unplaced == ["key 'counting': white space around the text, which is sent without it"]
+
+
+@pytest.mark.parametrize(
+    ("content", "complaint"),
+    [
+        ("", r"found no prompt, but none; allowed: Markdown with each prompt in a fenced block"),
+        ("# Diagram: Faithfulness\nSee there.", r"found no prompt, but 1 line of text under the heading 'Diagram: F"),
+        ("{}", r"found no prompt, but none; allowed: .* or a JSON object"),
+        ('{"version": 1}', r"found no prompt, but key 'version': holds no text; allowed"),
+        ('{"counting": "x",\n "position" "y"}', r"line 2, column 13: found broken JSON \(Expecting ':' delimiter\)"),
+        ('{"counting": "x", "counting": "y"}', r"key 'counting': found it more than once; allowed: each key once"),
+        (b"# \xff", r"found a byte at 2 that is not UTF-8; allowed: UTF-8"),
+        ("# A\n\n```\ntext", r"line 3: found a block without an end; allowed: a fence that closes it"),
+        (markdown(("# A", "text\n```json\n{}")), r"line 5: found a code fence inside the block of line 3"),
+        (
+            ONE + ONE,
+            r"has 1 problem:\n  line 12: found another text for diagram/faithfulness after line 3; allowed: one",
+        ),
+        (
+            ONE.replace("2.  **Words**: [content]\n", ""),
+            r"line 3: found the inputs Method, Diagram \(Human\), .* of context, caption, human, model, in this order",
+        ),
+        (
+            ONE.replace("Human", "Other"),
+            r"line 3: found the inputs Method, Words, Diagram \(Other\), Diagram \(Model\);",
+        ),
+        (
+            json.dumps({"counting": COUNTED.replace("`tidiness`, ", "")}),
+            r"key 'counting': found the keys right_number and lines `Score: 0 \(...\) to 10 \(...\)`: 2; allowed:",
+        ),
+        (json.dumps({"counting": "Count."}), r"key 'counting': found the keys none and lines .*: 0; allowed"),
+        (
+            json.dumps({"counting": COUNTED.replace("tidiness", "Tidiness")}),
+            r"set/counting/counting.md: key `aspects.Tidiness`",
+        ),
+        (json.dumps({"counting": f"{COUNTED}\r\nend"}), r"key 'counting': found a character that no prompt file keeps"),
+        (json.dumps({"counting": f"\ud83d {COUNTED}"}), r"key 'counting': found a character that no prompt file keeps"),
+    ],
+)
+def test_a_document_at_fault_is_refused_and_leaves_nothing(tmp_path: Path, content: str | bytes, complaint: str):
+    source = write(tmp_path, content)
+    with pytest.raises(ValueError, match=complaint) as caught:
+        import_prompts(source, str(tmp_path / "set"))
+    assert str(source) in str(caught.value)
+    assert list(tmp_path.iterdir()) == [source]
+
+
+def test_all_prompts_at_fault_are_named_together(tmp_path: Path):
+    source = write(tmp_path, json.dumps({"counting": "Count.", "colors": "Look.", "diagram/faithfulness": "Compare."}))
+    with pytest.raises(
+        ValueError, match=r"has 3 problems:\n  key 'counting'.*\n  key 'colors'.*\n  key 'diagram/faith"
+    ):
+        import_prompts(source, str(tmp_path / "set"))
+
+
+def test_a_source_that_cannot_be_opened_is_named(tmp_path: Path):
+    with pytest.raises(ValueError, match=r"absent.md: cannot be read: No such file"):
+        import_prompts(tmp_path / "absent.md", str(tmp_path / "set"))
+
+
+def test_an_earlier_import_is_replaced_whole(tmp_path: Path):
+    import_prompts(write(tmp_path, json.dumps({"counting": COUNTED})), str(tmp_path / "set"))
+    import_prompts(write(tmp_path, ONE), str(tmp_path / "set"))
+    held = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
+    assert held == ["published.txt", "set/diagram/faithfulness.md", "set/imported.json"]
+
+
+def test_an_empty_folder_is_taken(tmp_path: Path):
+    (tmp_path / "set").mkdir()
+    assert import_prompts(write(tmp_path, ONE), str(tmp_path / "set")).placed
+
+
+@pytest.mark.parametrize(
+    ("change", "complaint"),
+    [
+        ("diagram/faithfulness.md", r"set: added or changed after the import: diagram/faithfulness.md; allowed"),
+        ("diagram/notes.txt", r"set: added or changed after the import: diagram/notes.txt; allowed"),
+        ("imported.json", r"set: exists, and no import wrote it; allowed: a name that is free"),
+    ],
+)
+def test_what_people_wrote_into_a_set_is_not_overwritten(tmp_path: Path, change: str, complaint: str):
+    source = write(tmp_path, ONE)
+    folder = import_prompts(source, str(tmp_path / "set")).folder
+    (folder / change).write_text("mine", encoding="utf-8")
+    with pytest.raises(ValueError, match=complaint):
+        import_prompts(source, str(folder))
+    assert (folder / change).read_text(encoding="utf-8") == "mine"
+
+
+def test_a_failed_import_leaves_the_earlier_one(tmp_path: Path):
+    folder = import_prompts(write(tmp_path, ONE), str(tmp_path / "set")).folder
+    with pytest.raises(ValueError, match="found a character that no prompt file keeps"):
+        import_prompts(write(tmp_path, json.dumps({"counting": f"{COUNTED}\r\nend"})), str(folder))
+    assert bodies(folder, "diagram") == {"diagram/faithfulness": COMPARED}
+
+
+def test_a_file_in_the_place_of_the_folder_or_above_it_is_left_alone(tmp_path: Path):
+    source = write(tmp_path, ONE)
+    with pytest.raises(ValueError, match=r"published.txt: exists, and no import wrote it"):
+        import_prompts(source, str(source))
+    with pytest.raises(ValueError, match=r"published.txt/set: cannot be written: "):
+        import_prompts(source, str(source / "set"))
+    assert source.read_text(encoding="utf-8") == ONE
+
+
+@pytest.mark.parametrize("name", ["default", "", "..", "my set", "-x"])
+def test_a_name_that_cannot_be_a_set_is_refused(tmp_path: Path, name: str):
+    with pytest.raises(ValueError, match=r"as the name of a prompt set; allowed: letters, digits and \._- \(but not"):
+        import_prompts(write(tmp_path, ONE), name)
+
+
+def test_a_set_that_comes_with_the_program_is_not_overwritten(tmp_path: Path):
+    before = load_rubric("diagram", "paper")
+    with pytest.raises(ValueError, match=r"sets/paper: exists, and no import wrote it; allowed: a name that is free"):
+        import_prompts(write(tmp_path, ONE), "paper")
+    assert load_rubric("diagram", "paper") == before

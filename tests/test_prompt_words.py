@@ -1,0 +1,66 @@
+"""Prompts worded as GenEval words them are understood and written, and others as far as they are worded alike."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tasks.prompt_words import prompt_text, read_prompt
+from tasks.records import Requirement
+
+GENEVAL = Path(__file__).parents[2] / "shared" / "data" / "geneval" / "evaluation_metadata.jsonl"
+
+
+@pytest.mark.skipif(not GENEVAL.is_file(), reason="GenEval's prompts are not beside the checkout")
+def test_every_prompt_of_geneval_is_read_as_its_own_list_has_it() -> None:
+    rows = [json.loads(line) for line in GENEVAL.read_text().splitlines()]
+    assert len(rows) == 553
+    for row in rows:
+        assert read_prompt(row["prompt"]) == tuple(map(required, row["include"])), row["prompt"]
+
+
+def required(entry: dict[str, object]) -> Requirement:
+    """An entry of GenEval's `include`."""
+    relation, target = entry.get("position", ("", None))  # pyright: ignore
+    named = {"name": entry["class"], "count": entry["count"], "color": entry.get("color", "")}
+    return Requirement.model_validate({**named, "relation": relation, "target": target})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a photo of a ball",
+        "a photo of an arrow",
+        "a photo of three stars",
+        "a photo of two boxes",
+        "a photo of four crosses",
+        "a photo of an orange ball",
+        "a photo of a red ball and a green box",
+        "a photo of a star left of a ring",
+        "a photo of a moon below an arrow",
+    ],
+)
+def test_what_is_read_of_a_prompt_makes_the_same_prompt_again(text: str) -> None:
+    assert prompt_text(read_prompt(text)) == text
+
+
+STAR = Requirement(name="star", relation="right of", target=0)
+
+
+@pytest.mark.parametrize(
+    ("text", "asked"),
+    [
+        ("A photo of  a Ball.", (Requirement(name="ball"),)),
+        ("three oranges", (Requirement(name="orange", count=3),)),
+        ("an orange", (Requirement(name="orange"),)),
+        ("7 blue vases, a dog", (Requirement(name="vase", count=7, color="blue"), Requirement(name="dog"))),
+        ("a star to the right of a ring", (Requirement(name="ring"), STAR)),
+        ("the star is right of the ring", (Requirement(name="ring"), STAR)),
+        ("left of a ring", (Requirement(name="left of a ring"),)),
+        ("99999999999 cats", (Requirement(name="99999999999 cats"),)),
+        ("", ()),
+        ("a photo of ", (Requirement(name="photo of"),)),
+    ],
+)
+def test_other_prompts_are_read_as_far_as_they_are_worded_alike(text: str, asked: tuple[Requirement, ...]) -> None:
+    assert read_prompt(text) == asked

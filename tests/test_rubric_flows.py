@@ -1,0 +1,317 @@
+"""Text-to-image rubrics through the whole chain: the command, Prefect, the client, a judge on loopback, the files."""
+
+import hashlib
+import json
+import random
+from collections import Counter, defaultdict
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_judge import LoopbackJudge
+from loopback_replies import Reply, allowed_reply, delayed, error, example, retry_after, text
+from loopback_replies import Request as Asked
+from written_images import LIST, prompt_row, write_geneval
+
+from flows.cli import main
+from tasks.samples import drawn_samples
+
+SHARED = Path(__file__).parents[2] / "shared"
+METADATA = SHARED / "data" / "geneval" / LIST
+SEEDS = SHARED / "seeds"
+FLOWS = ("object", "counting", "colors", "position")
+TAGS = ("single_object", "two_object", "counting", "colors", "color_attr", "position")
+
+pytestmark = [
+    pytest.mark.usefixtures("prefect_server"),
+    # Prefect leaves sockets of its own clients to the garbage collector.
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+@pytest.fixture
+def jury(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run the command on a store of the test's own; returns exit code, standard output and standard error."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        code = main([*map(str, arguments), "--store", str(tmp_path / "store")])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def ask(jury: Callable[..., tuple[int, str, str]]) -> Callable[[str], list[dict[str, Any]]]:
+    def query(question: str) -> list[dict[str, Any]]:
+        code, out, err = jury("query", question, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    return query
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The drawn images of all six tags."""
+    return drawn_samples(tmp_path_factory.mktemp("drawn"), "object")
+
+
+def judged_by(loopback: LoopbackJudge, **options: object) -> list[str]:
+    given = {"judge.model": "m", "judge.base-url": loopback.base_url, "retry-delay-seconds": 0, **options}
+    return [part for name, value in given.items() for part in (f"--{name}", str(value))]
+
+
+def counting(root: Path, prompts: int = 4, images: int = 2, candidates: tuple[str, ...] = ("a",)) -> Path:
+    rows = [prompt_row(f"clock {number}", "counting") for number in range(prompts)]
+    return write_geneval(root, rows, images, candidates)
+
+
+def scores(request: Asked, **changed: Any) -> Reply:
+    """A reply to a rubric: 7 everywhere, or what is given for an aspect."""
+    return text(json.dumps({**example(request.schema, {}), **changed}))
+
+
+def explained(score: Any, words: str = "because") -> dict[str, Any]:
+    return {"explanation": words, "score": score}
+
+
+def test_the_four_flows_fill_one_leaderboard(drawn: Path, jury: Any, ask: Any) -> None:
+    for flow in FLOWS:
+        code, out, err = jury("run", flow, "--dataset", drawn)
+        assert code == 0, err
+        assert "steady" in out and "careless" in out and "injected defects" in out
+    rows = ask("t2i_leaderboard")
+    assert [row["tag"] for row in rows] == [tag for tag in (*TAGS, "overall") for _ in range(2)]
+    for better, worse in zip(rows[::2], rows[1::2], strict=True):
+        assert (better["candidate"], worse["candidate"]) == ("steady", "careless")
+        assert better["score"] > worse["score"] and better["ci_low"] < better["score"] < better["ci_high"]
+    overall = rows[-2]
+    assert overall["score"] == pytest.approx(sum(row["score"] for row in rows[:12:2]) / 6)
+    assert overall["missing"] == [] and len(overall["runs"]) == 4 and overall["coverage"] == 1
+    caught = ask("SELECT avg(caught::INT) AS caught FROM outcomes WHERE injected <> 'clean'")[0]["caught"]
+    false = ask("SELECT avg((NOT caught)::INT) AS false FROM outcomes WHERE injected = 'clean'")[0]["false"]
+    assert caught >= 0.85 and false <= 0.1
+    assert ask("SELECT count(*) AS n FROM aspect_scores WHERE aspect = 'overall_score'")[0]["n"] == 192
+    assert ask("SELECT count(*) AS n FROM best_images")[0]["n"] == 96
+
+
+def test_the_set_checked_tells_what_is_there_beside_the_scores(drawn: Path, jury: Any, ask: Any) -> None:
+    code, out, _ = jury("run", "counting", "--dataset", drawn, "--prompt-set", "checked")
+    assert code == 0 and "as" in out and "asked" in out
+    wrong = ask("SELECT satisfied FROM outcomes WHERE injected = 'wrong_count'")
+    assert wrong and all(row["satisfied"] is False for row in wrong)
+    fine = ask("SELECT satisfied FROM outcomes WHERE injected = 'clean'")
+    assert sum(row["satisfied"] is True for row in fine) >= 0.9 * len(fine)
+    assert ask("SELECT DISTINCT satisfied IS NULL AS unknown FROM t2i_leaderboard WHERE tag = 'counting'") == [
+        {"unknown": False}
+    ]
+
+
+@pytest.mark.skipif(not METADATA.exists(), reason="needs ../shared/data/geneval")
+def test_missing_folders_of_the_whole_benchmark_are_named_before_the_first_call(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    rows = [json.loads(line) for line in METADATA.read_text(encoding="utf-8").splitlines()]
+    root = write_geneval(tmp_path / "images", rows, images_per_prompt=1)
+    gone = ["00003", "00079", "00080", "00170", "00200", "00260", "00300", "00444", "00552"]
+    for name in gone:
+        (root / "a" / name / "samples" / "0000.png").unlink()
+    code, _, err = jury("run", "counting", "--dataset", root, *judged_by(loopback))
+    assert code == 3  # a counting prompt is among them, and not scored
+    [sentence] = [line for line in err.splitlines() if "9 of 553 prompts" in line]
+    assert all(name in sentence for name in gone)
+    [row] = [row for row in ask("t2i_leaderboard") if row["tag"] == "counting"]
+    counted = Counter(rows[int(name)]["tag"] for name in gone)["counting"]
+    assert (row["n"], row["scored"], row["prompts"]) == (80, 80 - counted, 80 - counted)
+    assert loopback.count == 1 + 80 - counted  # the probe, and a call an image
+    unscored = ask("SELECT sample_id, status FROM failures")
+    assert unscored == [
+        {"sample_id": f"{name}/none", "status": "bad_picture"} for name in gone if rows[int(name)]["tag"] == "counting"
+    ]
+
+
+def test_a_dataset_without_the_tags_of_the_flow_names_those_it_has(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any
+) -> None:
+    code, _, err = jury("run", "colors", "--dataset", counting(tmp_path / "images"), *judged_by(loopback))
+    assert code == 2 and loopback.count == 0
+    assert "no prompt for colors: tags color_attr, colors; it has counting (4 prompts)" in err
+
+
+def test_every_kind_of_reply_gets_its_rule(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+    whole = {
+        key: explained(6) for key in ("count_accuracy", "object_uniformity", "spatial_legibility", "overall_score")
+    }
+    replies = {
+        0: json.dumps(whole),
+        1: json.dumps({key: 6 for key in whole}),
+        2: json.dumps({key: "6/10" for key in whole}),
+        3: json.dumps({key: value for key, value in whole.items() if key != "object_uniformity"}),
+        4: json.dumps({**whole, "style": explained(1)}),
+        5: json.dumps({**whole, "overall_score": explained(11)}),
+        6: json.dumps({**whole, "count_accuracy": explained(None)}),
+        7: "I cannot say.",
+    }
+
+    def answer(seen: Asked) -> Reply:
+        if seen.schema_name == "probe":
+            return allowed_reply()(seen)
+        number = next(number for number in replies if f"clock {number}" in seen.texts[1])
+        return text(replies[number])
+
+    loopback.answer = answer
+    code, _, _ = jury("run", "counting", "--dataset", counting(tmp_path / "images", 8, 1), *judged_by(loopback))
+    assert code == 3
+    rows = ask("SELECT status, recovery, error FROM judgments WHERE last_attempt ORDER BY sample_id")
+    assert [row["status"] for row in rows] == ["ok", "ok", "ok", "invalid", "ok", "invalid", "invalid", "invalid"]
+    assert [row["recovery"] for row in rows if row["status"] == "ok"] == [
+        "strict",
+        "bare score",
+        "bare score + score read from text",
+        "extra key `style` ignored",
+    ]
+    assert "`object_uniformity` is missing" in rows[3]["error"] and "11" in rows[5]["error"]
+    outcomes = ask("SELECT status, score FROM outcomes ORDER BY sample_id")
+    assert [row["score"] for row in outcomes] == [6, 6, 6, None, 6, None, None, None]
+    attempts = ask("SELECT count(*) AS n FROM judgments")[0]["n"]
+    assert attempts == 8 + 4  # what is invalid is asked once more
+
+
+def test_an_aspect_that_does_not_apply_has_no_part_in_the_mean(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    def answer(seen: Asked) -> Reply:
+        changed = {
+            "color_fidelity": explained(4),
+            "multi_object_consistency": explained(None),
+            "overall_score": explained(5),
+        }
+        return allowed_reply()(seen) if seen.schema_name == "probe" else scores(seen, **changed)
+
+    loopback.answer = answer
+    rows = [prompt_row("dog", "colors")]
+    code, _, _ = jury("run", "colors", "--dataset", write_geneval(tmp_path / "images", rows, 1), *judged_by(loopback))
+    assert code == 0
+    [row] = ask("SELECT score, aspect_mean FROM outcomes")
+    assert (row["score"], row["aspect_mean"]) == (5, 5.5)  # of 4 and 7
+    [board] = ask("SELECT gap FROM t2i_leaderboard WHERE tag = 'colors'")
+    assert board["gap"] == -0.5
+
+
+def test_results_never_land_on_the_wrong_image(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+    """The judge answers in random order, fails at random, and marks each explanation with the picture it was sent."""
+    chance = random.Random(5)
+    asked: Counter[str] = Counter()
+
+    def answer(seen: Asked) -> Reply:
+        if seen.schema_name == "probe":
+            return allowed_reply()(seen)
+        mark = hashlib.sha256(seen.images[0]).hexdigest()
+        asked[mark] += 1
+        trouble = [error(500, "boom"), retry_after(0), text("no scores here"), error(503, "busy")]
+        if asked[mark] < 3 and chance.random() < 0.4:
+            return delayed(chance.choice(trouble), chance.random() / 10)
+        return delayed(scores(seen, overall_score=explained(int(mark[:2], 16) / 25.5, mark)), chance.random() / 5)
+
+    loopback.answer = answer
+    root = counting(tmp_path / "images", prompts=12, images=4, candidates=("a", "b"))
+    for number, file in enumerate(sorted(root.glob("*/*/samples/*.png"))):
+        file.write_bytes(file.read_bytes() + number.to_bytes(2, "big"))  # bytes after the picture: each file its own
+    jury("run", "counting", "--dataset", root, "--chunk-size", 8, *judged_by(loopback, **{"judge.concurrency": 24}))
+    rows = ask("SELECT candidate, sample_id, reasoning, scores FROM judgments WHERE status = 'ok' AND last_attempt")
+    assert len(rows) > 80 and sum(asked.values()) > 100
+    for row in rows:
+        prompt, image = row["sample_id"].split("/")
+        own = hashlib.sha256((root / row["candidate"] / prompt / "samples" / f"{image}.png").read_bytes()).hexdigest()
+        assert row["reasoning"] == own
+        assert row["scores"][-1] == {"aspect": "overall_score", "score": int(own[:2], 16) / 25.5, "explanation": own}
+    stored = ask("SELECT o.score, o.pictures FROM outcomes o WHERE score IS NOT NULL")
+    assert all(row["score"] == int(row["pictures"]["image"]["sent_sha256"][:2], 16) / 25.5 for row in stored)
+
+
+@pytest.mark.skipif(not SEEDS.exists(), reason="needs ../shared/seeds")
+def test_imported_sets_judge_the_drawn_samples_word_for_word(
+    drawn: Path, tmp_path: Path, jury: Any, ask: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    hashes: dict[str, str] = {}
+    for form in ("000", "003"):
+        [file] = SEEDS.glob(f"{form}_*")
+        assert main(["prompts", "import", str(file), "--set", str(tmp_path / form)]) == 0
+        words = capsys.readouterr().out.split()
+        hashes |= {
+            name: words[at + 2]
+            for at, name in enumerate(words)
+            if "/" in name and words[at + 1 : at + 2] == ["SHA-256"]
+        }
+    [file] = SEEDS.glob("003_*")
+    for tag, published in json.loads(file.read_text(encoding="utf-8")).items():
+        [of_tag] = [digest for name, digest in hashes.items() if name.partition("/")[2] == tag]
+        assert of_tag == hashlib.sha256(published.encode()).hexdigest()
+    assert len(hashes) == 14
+    for flow in ("diagram", "plot", *FLOWS):
+        prompt_set = tmp_path / ("000" if flow in ("diagram", "plot") else "003")
+        data = [] if flow in ("diagram", "plot") else ["--dataset", drawn]
+        code, _, err = jury("run", flow, *data, "--limit", 2, "--prompt-set", prompt_set)
+        assert code == 0, err
+    used = ask("SELECT DISTINCT flow || '/' || dimension AS name, prompt_sha256 FROM judgments ORDER BY name")
+    of_drawn = {name for name in hashes if name.split("/")[0] in ("diagram", "plot")} | {row["name"] for row in used}
+    assert {row["name"]: row["prompt_sha256"] for row in used} == {name: hashes[name] for name in of_drawn}
+    assert len(used) >= 12  # two prompts of the first tag of each flow, and every dimension
+
+
+def test_an_export_reads_like_results_of_geneval(drawn: Path, tmp_path: Path, jury: Any) -> None:
+    target = tmp_path / "results.jsonl"
+    given = ["run", "colors", "--dataset", drawn, "--candidate", "careless", "--export", target, "--threshold", 6]
+    code, out, err = jury(*given)
+    assert code == 0, err
+    rows = [json.loads(line) for line in target.read_text(encoding="utf-8").splitlines()]
+    assert {tuple(row) for row in rows} == {("filename", "tag", "prompt", "correct", "reason", "metadata", "details")}
+    assert Counter(row["tag"] for row in rows) == {"colors": 16, "color_attr": 16}
+    assert all(Path(row["filename"]).is_file() and row["reason"] for row in rows)
+    by_prompt: dict[str, list[bool]] = defaultdict(list)
+    for row in rows:
+        assert row["correct"] == (json.loads(row["details"])["score"] >= 6)
+        by_prompt[row["metadata"]].append(row["correct"])
+    assert len(by_prompt) == 16 and all(len(found) == 2 for found in by_prompt.values())
+    assert {json.loads(key)["tag"] for key in by_prompt} == {"colors", "color_attr"}
+    assert 0 < sum(map(any, by_prompt.values())) < 16 and "good" in out
+
+
+def test_an_export_of_several_candidates_is_refused_before_any_call(
+    drawn: Path, tmp_path: Path, loopback: LoopbackJudge, jury: Any
+) -> None:
+    target = tmp_path / "results.jsonl"
+    code, _, err = jury("run", "counting", "--dataset", drawn, "--export", target, *judged_by(loopback))
+    assert code == 2 and loopback.count == 0
+    assert "export takes the images of one candidate, found careless, steady" in err
+    assert not list(tmp_path.glob("*results*"))
+
+
+def test_images_are_judged_again_only_where_nothing_is_to_be_reused(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    root = counting(tmp_path / "images")
+    for _ in range(2):
+        assert jury("run", "counting", "--dataset", root, *judged_by(loopback))[0] == 0
+    calls = loopback.count
+    rows = ask("SELECT calls, reused FROM runs ORDER BY started_at")
+    assert [(row["calls"], row["reused"]) for row in rows] == [(8, 0), (0, 8)]
+    assert jury("run", "counting", "--dataset", root, "--votes", 3, *judged_by(loopback))[0] == 0
+    assert loopback.count - calls == 1 + 16  # the probe, and two more votes an image
+
+
+def test_the_artifact_shows_scores_chart_and_images(
+    tmp_path: Path, drawn: Path, jury: Any, prefect_server: str
+) -> None:
+    import httpx
+
+    code, _, _ = jury("run", "position", "--dataset", drawn, "--prompt-set", "checked")
+    assert code == 0
+    found = httpx.post(f"{prefect_server}/artifacts/latest/filter", json={}).json()
+    [artifact] = [each for each in found if each["key"] == "position-summary"]
+    page = artifact["data"]
+    assert "## Scores" in page and "| position_accuracy |" in page and "![Scores](data:image/png;base64," in page
+    assert page.count("![Image](data:image/jpeg;base64,") >= 2
+    assert "What was asked for is not there." in page

@@ -1,0 +1,150 @@
+"""What a judge may reply to a rubric, and which scores may be read out of it."""
+
+import json
+from typing import Any
+
+import pytest
+
+from tasks.records import Seen
+from tasks.reply import format_words, read, schema
+from tasks.rubric import RubricPrompt, load_rubric
+
+COUNTING = load_rubric("counting").prompt("counting")
+COLORS = load_rubric("colors").prompt("colors")
+CHECKED = load_rubric("position", "checked").prompt("position")
+KEYS = ("count_accuracy", "object_uniformity", "spatial_legibility", "overall_score")
+
+
+def said(**scores: Any) -> dict[str, Any]:
+    """A reply to the counting rubric: 3, 8, 9 and 5, or what is given instead."""
+    values = {**dict(zip(KEYS, (3, 8, 9, 5), strict=True)), **scores}
+    return {key: {"explanation": f"why {key}", "score": value} for key, value in values.items()}
+
+
+def scores(text: str, prompt: Any = COUNTING) -> list[float | None]:
+    reading = read(text, prompt)
+    assert not reading.error, reading.error
+    return [each.score for each in reading.scores]
+
+
+def test_scores_are_read_in_the_order_of_the_prompt_with_their_explanations() -> None:
+    shuffled = dict(reversed(said(object_uniformity=7.5).items()))
+    reading = read(json.dumps(shuffled), COUNTING)
+    assert [(each.aspect, each.score) for each in reading.scores] == list(zip(KEYS, (3, 7.5, 9, 5), strict=True))
+    assert reading.scores[1].explanation == "why object_uniformity"
+    assert (reading.reasoning, reading.recovery, reading.error) == ("why overall_score", "strict", "")
+
+
+@pytest.mark.parametrize(
+    ("reply", "recovery"),
+    [
+        (f"```json\n{json.dumps(said())}\n```", "fence removed"),
+        (f"Here you are: {json.dumps(said())} Done.", "taken out of prose"),
+        (f"<think>{{}}</think>{json.dumps(said())}", "thinking dropped"),
+        (json.dumps(said())[:-2] + ",}}", "broken JSON mended"),
+        (json.dumps({**said(), "count_accuracy": 3}), "bare score"),
+        (json.dumps(said(count_accuracy="3/10")), "score read from text"),
+        (json.dumps(said(count_accuracy="3 out of 10")), "score read from text"),
+        (json.dumps({**said(), "count_accuracy": "3 / 10"}), "bare score + score read from text"),
+        (json.dumps({**said(), "style": "fine"}), "extra key `style` ignored"),
+        (json.dumps({**said(), "count_accuracy": {"explanation": "x", "score": 3, "unit": "points"}}), "extra key"),
+        (json.dumps({"result": said()}), "strict"),
+        (json.dumps({key.replace("_", " ").title(): value for key, value in said().items()}), "strict"),
+        (json.dumps(said()) + json.dumps(said()), "taken out of prose"),
+    ],
+)
+def test_what_can_be_read_is_read_and_the_mending_noted(reply: str, recovery: str) -> None:
+    assert scores(reply) == [3, 8, 9, 5]
+    assert recovery in read(reply, COUNTING).recovery
+
+
+@pytest.mark.parametrize(
+    ("reply", "words"),
+    [
+        ("", "`count_accuracy` is missing"),
+        ("The count is wrong, I would say 3 of 10.", "The count is wrong"),
+        (json.dumps(said())[:-40], "`overall_score` is missing"),
+        (json.dumps({key: value for key, value in said().items() if key != "overall_score"}), "`overall_score` is mis"),
+        (json.dumps(said(count_accuracy=11)), "`count_accuracy` has score 11, allowed is a number from 0 to 10"),
+        (json.dumps(said(count_accuracy=-1)), "`count_accuracy` has score -1"),
+        (json.dumps(said(count_accuracy="good")), "`count_accuracy` has score 'good'"),
+        (json.dumps(said(count_accuracy="8/100")), "`count_accuracy` has score '8/100'"),
+        (json.dumps(said(count_accuracy=True)), "`count_accuracy` has score True"),
+        (json.dumps(said(count_accuracy=[3])), "`count_accuracy` has score '[3]'"),
+        (json.dumps(said(count_accuracy=None)), "`count_accuracy` has score None"),
+        (json.dumps(said(overall_score=None)), "`overall_score` has score None"),
+        (json.dumps(said(count_accuracy=float("nan"))), "`count_accuracy` has score nan"),
+        (json.dumps({**said(), "count_accuracy": {"explanation": "none"}}), "`count_accuracy` has score 'nothing'"),
+        (json.dumps(said()) + json.dumps(said(count_accuracy=4)), "`count_accuracy` is told with 2 different scores"),
+        (json.dumps(said(count_accuracy=11, overall_score=12)), "`overall_score` has score 12"),
+    ],
+)
+def test_what_is_missing_off_the_scale_or_told_twice_is_invalid(reply: str, words: str) -> None:
+    reading = read(reply, COUNTING)
+    assert words in reading.error and reading.scores == ()
+
+
+def test_an_aspect_that_the_prompt_lets_be_not_applicable_may_be_null() -> None:
+    keys = ("color_fidelity", "contrast_effectiveness", "multi_object_consistency", "overall_score")
+    reply = {key: {"explanation": "", "score": 9} for key in keys}
+    reply["multi_object_consistency"]["score"] = None
+    assert scores(json.dumps(reply), COLORS) == [9, 9, None, 9]
+
+
+def checked(seen: Any) -> str:
+    keys = ("position_accuracy", "occlusion_management", "perspective_consistency", "overall_score")
+    return json.dumps({**{key: {"explanation": "", "score": 6} for key in keys}, "seen": seen})
+
+
+def test_what_the_judge_sees_is_read_beside_the_scores() -> None:
+    dog = {"object": "dog", "present": True, "count": 2, "color": "brown"}
+    reading = read(
+        checked({"objects": [dog, {"object": "cat", "present": False, "count": 0}], "relation_holds": False}), CHECKED
+    )
+    assert reading.seen and reading.seen.relation_holds is False
+    assert [tuple(each.model_dump().values()) for each in reading.seen.objects] == [
+        ("dog", True, 2, "brown"),
+        ("cat", False, 0, ""),
+    ]
+    assert read(checked({"objects": []}), CHECKED).seen == Seen(objects=())
+
+
+@pytest.mark.parametrize(
+    "seen",
+    [
+        None,
+        "a dog",
+        {"objects": "a dog"},
+        {"objects": [{"object": "dog", "present": True}]},
+        {"objects": [{"object": "dog", "present": "yes", "count": 1}]},
+        {"objects": [{"object": "dog", "present": True, "count": -1}]},
+        {"objects": [], "relation_holds": "perhaps"},
+    ],
+)
+def test_an_unreadable_check_costs_no_score(seen: Any) -> None:
+    reading = read(checked(seen), CHECKED)
+    assert not reading.error and len(reading.scores) == 4
+    assert reading.seen is None and "no readable `seen`" in reading.recovery
+
+
+def test_the_schema_asks_for_each_explanation_before_its_score_and_for_nothing_else() -> None:
+    assert isinstance(COUNTING, RubricPrompt)
+    made = schema(COUNTING)
+    assert tuple(made["properties"]) == tuple(made["required"]) == KEYS
+    for part in made["properties"].values():
+        assert list(part["properties"]) == part["required"] == ["explanation", "score"]
+        assert part["additionalProperties"] is False
+    assert schema(COLORS)["properties"]["multi_object_consistency"]["properties"]["score"]["type"] == ["number", "null"]
+
+
+def test_the_check_comes_last_in_schema_and_words() -> None:
+    assert list(schema(CHECKED)["properties"])[-2:] == ["overall_score", "seen"]
+    assert list(schema(CHECKED)["properties"]["seen"]["properties"]) == ["objects", "relation_holds"]
+    assert "relation_holds" in format_words(CHECKED)
+    assert "seen" not in schema(COUNTING)["properties"] and "seen" not in format_words(COUNTING)
+    assert "relation_holds" not in format_words(load_rubric("counting", "checked").prompt("counting"))
+
+
+def test_the_words_name_every_key_and_when_a_score_is_null() -> None:
+    assert "JSON" in format_words(COUNTING) and all(f'"{key}"' in format_words(COUNTING) for key in KEYS)
+    assert '"multi_object_consistency" is null' in format_words(COLORS)

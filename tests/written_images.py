@@ -1,0 +1,76 @@
+"""Text-to-image datasets written to disk for tests: GenEval's folders, and manifests of images."""
+
+import json
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+import polars as pl
+from written_datasets import png
+
+_png = cache(png)
+LIST = "evaluation_metadata.jsonl"
+
+
+def prompt_row(name: str = "bench", tag: str = "single_object", **changes: object) -> dict[str, object]:
+    """One prompt as GenEval writes it."""
+    return {"tag": tag, "include": [{"class": name, "count": 1}], "prompt": f"a photo of a {name}"} | changes
+
+
+def write_geneval(
+    root: Path,
+    rows: Sequence[dict[str, object]],
+    images_per_prompt: int = 2,
+    candidates: Sequence[str] = ("a",),
+    *,
+    with_list: bool = True,
+) -> Path:
+    """The list of the prompts, and every candidate's folders with tiny images; no candidates: `root` is the only one.
+
+    The shade of an image is its number in the prompt's folder.
+    """
+    root.mkdir(parents=True, exist_ok=True)
+    if with_list:
+        write_lines(root / LIST, rows)
+    for candidate in candidates or [""]:
+        for number, row in enumerate(rows):
+            write_prompt(
+                root / candidate / f"{number:05}", row, [f"{image:04}.png" for image in range(images_per_prompt)]
+            )
+    return root
+
+
+def write_prompt(folder: Path, row: dict[str, object], images: Sequence[str]) -> Path:
+    """One prompt's folder, with its row and images of these names."""
+    samples = folder / "samples"
+    samples.mkdir(parents=True, exist_ok=True)
+    (folder / "metadata.jsonl").write_text(json.dumps(row), encoding="utf-8")
+    for shade, name in enumerate(images):
+        (samples / name).write_bytes(_png(shade))
+    return folder
+
+
+def write_lines(path: Path, rows: Sequence[object]) -> Path:
+    """A JSON Lines file."""
+    path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def image_row(number: int, **changes: object) -> dict[str, object]:
+    """One row of a manifest, of an image that is there for the numbers 0 to 3."""
+    row: dict[str, object] = {"id": f"i{number}", "tag": "colors", "prompt": "a photo of a red car"}
+    return row | {"image": f"out/{number}.png"} | changes
+
+
+def write_manifest(path: Path, rows: Sequence[dict[str, object]]) -> Path:
+    """The rows in the format of the ending, beside images 0 to 3."""
+    (path.parent / "out").mkdir(parents=True, exist_ok=True)
+    for number in range(4):
+        (path.parent / "out" / f"{number}.png").write_bytes(_png(number))
+    if path.suffix == ".csv":
+        pl.DataFrame(rows).write_csv(path)
+    elif path.suffix == ".parquet":
+        pl.DataFrame(rows).write_parquet(path)
+    else:
+        write_lines(path, rows)
+    return path
