@@ -13,11 +13,12 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flows.commands.options import add_options, parse_options
-from tasks.parameters import PAIRWISE, T2I, Parameters, Probe, parameters_of
+from flows.commands.quiet import hush
+from tasks.parameters import PAIRWISE, T2I, Probe, default_store, parameters_of
 from tasks.records import HistoryLocked
+from tasks.remote import mirror
 
 FLOWS = (*PAIRWISE, *T2I)
-STORE = Parameters().store
 _JUDGED = {
     "diagram": "Judge method diagrams against the human ones.",
     "plot": "Judge statistical plots against the human ones.",
@@ -36,7 +37,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         refusal by the judge stopped the command, with the reason as one message on standard error.
     """
     found = _parser().parse_args(arguments)
-    atexit.register(_hush)
+    atexit.register(hush)
     try:
         return found.command(found)
     except BrokenPipeError:
@@ -54,12 +55,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return 130
 
 
-def _hush() -> None:
-    """Keep what DuckDB 2.0 says about itself while Python shuts down (nanobind's leak list) from the user."""
-    sys.stderr.flush()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
-
-
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="jury", description="Evaluations with a vision-language model as the judge.")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
@@ -71,6 +66,13 @@ def _parser() -> argparse.ArgumentParser:
 
     demo = command("demo", _demo, "Draw samples with known defects and judge them, with no key and no network.")
     _add_store(demo)
+    up = command("up", _up, "Serve the deployments: a Prefect server with its UI, schedules, and runs on request.")
+    up.add_argument("--port", type=int, default=4200, help="Port of the UI on this machine (default: 4200).")
+    up.add_argument("--deployments", default="", metavar="FILE", help="Another list than deployments/prefect.yaml.")
+    _add_store(up)
+    command("prepare", _prepare, "Make on the server of PREFECT_API_URL what runs of a work pool need; once a server.")
+    status = command("status", _status, "Show what is up, what runs next, what ran last.")
+    _add_store(status)
     run = command("run", _run, "Judge a dataset.")
     flows = run.add_subparsers(required=True, metavar="FLOW", dest="flow")
     for flow in FLOWS:
@@ -101,7 +103,8 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _add_store(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument("--store", default=STORE, help=f"Folder of ledgers and history (default: {STORE}).")
+    store = default_store()
+    parser.add_argument("--store", default=store, help=f"Folder or s3://… of ledgers and history (default: {store}).")
 
 
 def _demo(found: argparse.Namespace) -> int:
@@ -111,16 +114,34 @@ def _demo(found: argparse.Namespace) -> int:
     for flow in FLOWS:
         print(f"\n{flow}: drawn samples, judged by pixels\n")
         codes.append(run_flow(flow, parameters_of(flow)(store=found.store, reuse_hours=0)))
-    print(f"\nThe history is {Path(found.store) / 'history.duckdb'}. Next:\n")
+    print(f"\nThe history is {mirror(found.store) / 'history.duckdb'}. Next:\n")
     for words in (
         "query leaderboard",
         "query t2i_leaderboard",
         "query \"SELECT sample_id, overall, path FROM outcomes WHERE injected = 'black'\"",
         "run diagram --judge.model gpt-5 --judge.base-url https://api.openai.com/v1 --limit 4",
     ):
-        print(f"  .venv/bin/jury {words}" + ("" if found.store == STORE else f" --store {found.store}"))
+        print(f"  .venv/bin/jury {words}" + ("" if found.store == default_store() else f" --store {found.store}"))
     # A drawn sample without its picture is a forfeit on purpose, so the demo ends well when every reply came.
     return max(codes)
+
+
+def _up(found: argparse.Namespace) -> int:
+    from flows.commands.serving import up
+
+    return up(found.store, found.port, found.deployments)
+
+
+def _prepare(_: argparse.Namespace) -> int:
+    from flows.commands.serving import prepare
+
+    return prepare()
+
+
+def _status(found: argparse.Namespace) -> int:
+    from flows.commands.status import show_status
+
+    return show_status(mirror(found.store))
 
 
 def _run(found: argparse.Namespace) -> int:
@@ -132,21 +153,23 @@ def _run(found: argparse.Namespace) -> int:
 def _query(found: argparse.Namespace) -> int:
     from flows.commands.asking import show_query
 
-    return show_query(Path(found.store), found.question, as_json=found.json)
+    return show_query(mirror(found.store), found.question, as_json=found.json)
 
 
 def _sync(found: argparse.Namespace) -> int:
     from flows.commands.asking import show_sync
 
-    return show_sync(Path(found.store), found.rebuild)
+    return show_sync(found.store, found.rebuild)
 
 
 def _probe(found: argparse.Namespace) -> int:
+    from flows.commands.running import find_prefect
     from tasks.request import probe_request
     from tasks.vlm import Vlm
     from tasks.wording import one_line
 
     judge = parse_options(found, Probe).judge
+    find_prefect(mirror(default_store()))  # a key may be kept there, as a Secret block
 
     async def ask() -> int:
         async with Vlm(judge) as vlm:

@@ -6,11 +6,14 @@ memory at once; how each step works stands in `tasks`.
 """
 
 import asyncio
+import atexit
 import gc
 import math
+import os
 import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from datetime import datetime
 from pathlib import Path
 
 from prefect import get_client, task
@@ -21,18 +24,24 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 from prefect.tasks import exponential_backoff
 
+from flows.commands.quiet import hush
+from flows.limits import shared_slots
+from flows.overlap import unfinished_before
+from flows.sending import Sending, fetch_replies
 from tasks.aggregate import last_attempts
 from tasks.cases import Case, RunContext, load_case
+from tasks.changing import resolved, unchanged_words
 from tasks.export import open_export
 from tasks.judge import judge, take_over
 from tasks.ledger import Ledger, earlier_replies
 from tasks.load import Dataset, load_dataset
 from tasks.outcomes import decided
-from tasks.parameters import Parameters
+from tasks.parameters import Parameters, at_store
 from tasks.plotter import warm_up
 from tasks.progress import Progress
 from tasks.protocol import picture_policy, run_end, run_start
 from tasks.records import HistoryLocked, InvalidReply, JudgeUnavailable, RunStart, Sample
+from tasks.remote import Remote, is_remote, mirror
 from tasks.report import publish
 from tasks.request import probe_request
 from tasks.rubric import Rubric, load_rubric
@@ -41,6 +50,9 @@ from tasks.standings import sentence
 from tasks.store import store_run
 from tasks.summary import summarize
 from tasks.vlm import Vlm
+
+if "PREFECT__FLOW_RUN_ID" in os.environ:  # a process that Prefect started for one run, as `jury` is its own
+    atexit.register(hush)
 
 # What is imported by now stays for good; without this the collector walks through all of it again and again.
 gc.freeze()
@@ -51,6 +63,8 @@ class Chunks:
     """The run that the tasks of this flow run work on, and the chunks now in hand by their first sample."""
 
     run: RunContext
+    progress: Progress
+    sending: Sending
     in_hand: dict[int, list[Case]] = field(default_factory=dict[int, list[Case]])
     reading: asyncio.Lock = field(default_factory=asyncio.Lock)
     """One chunk is read at a time: more threads would only take the processor from the calls in flight."""
@@ -65,49 +79,68 @@ async def evaluate(flow: str, parameters: Parameters) -> State:
 
     Returns:
         Completed, with the counts in its message and `{"run_id", "warnings"}` as its result; or Failed with one
-        sentence, where the input or the judge makes any further call pointless. What was paid for is in the ledger.
+        sentence, where the input or the judge makes any further call pointless. What was paid for is in the ledger. A
+        scheduled run that finds the one before it unfinished is Completed as `Skipped`.
     """
     try:
-        return await _evaluate(flow, parameters)
+        if sentence := await unfinished_before():
+            return Completed(name="Skipped", message=sentence)
+        asked = await asyncio.to_thread(resolved, at_store(parameters), datetime.now().astimezone())
+        return await _evaluate(flow, asked)
     except* (ValueError, OSError) as stopped:
         get_run_logger().debug("The run was stopped", exc_info=stopped)
         sentence = _first(stopped)
     return Failed(message=sentence)
 
 
-async def _evaluate(flow: str, parameters: Parameters) -> State:
+async def _evaluate(flow: str, asked: Parameters) -> State:
     started = time.monotonic()
-    rubric = load_rubric(flow, parameters.prompt_set)
-    async with Vlm(parameters.judge) as vlm:
+    rubric = load_rubric(flow, asked.prompt_set)
+    # A run on a remote store works on a mirror of it.
+    parameters = asked.model_copy(update={"store": str(mirror(asked.store))})
+    remote = Remote(asked.store, mirror(asked.store)) if is_remote(asked.store) else None
+    async with shared_slots(parameters.judge) as slots, Vlm(parameters.judge, slots) as vlm:
         dataset = await load_step(flow, parameters)
-        run = _open_run(flow, parameters, dataset, rubric, vlm)
-        try:
-            async with Progress(flow, len(dataset.samples)) as progress, asyncio.TaskGroup() as group:
-                group.create_task(_name_run(run.start))
-                group.create_task(_judge_all(Chunks(run), dataset.samples, progress))
-            warnings = (*dataset.warnings, *_exported(run))
-        except* (ValueError, OSError):
-            # What was paid for until then is to be seen in the history, as an unfinished run.
-            if run.ledger.folder.exists():
-                await _store(run)
-            raise
-        finally:
-            run.close()
-    run.ledger.end(run_end(run, warnings, time.monotonic() - started))
-    reported, unstored = await asyncio.gather(_report(run, warnings), _store(run))
-    data = {"run_id": run.start.run_id, "warnings": [*warnings, *unstored]}
-    return Completed(message=" ".join([reported, *unstored]), data=data)
+        unfetched = await fetch_replies(remote, asked.reuse_hours)
+        start = _start(flow, asked, dataset, rubric)
+        run = _open_run(start, parameters, rubric, vlm)
+        async with Sending(remote, start.run_id) as sending:
+            try:
+                async with Progress(flow, len(dataset.samples)) as progress, asyncio.TaskGroup() as group:
+                    group.create_task(_name_run(start))
+                    group.create_task(_judge_all(Chunks(run, progress, sending), dataset.samples))
+                warnings = (*dataset.warnings, *unfetched, *_exported(run), *await _unchanged(run))
+            except* (ValueError, OSError):
+                # What was paid for until then is to be seen in the history, as an unfinished run.
+                if run.ledger.folder.exists():
+                    await asyncio.gather(_store(run), sending.finish())
+                raise
+            finally:
+                run.close()
+            run.ledger.end(run_end(run, warnings, time.monotonic() - started))
+            reported, unstored, unsent = await asyncio.gather(_report(run, warnings), _store(run), sending.finish())
+    data = {"run_id": start.run_id, "warnings": [*warnings, *unstored, *unsent]}
+    return Completed(message=" ".join([reported, *unstored, *unsent]), data=data)
 
 
-def _open_run(flow: str, parameters: Parameters, dataset: Dataset, rubric: Rubric, vlm: Vlm) -> RunContext:
+def _start(flow: str, asked: Parameters, dataset: Dataset, rubric: Rubric) -> RunStart:
     flow_run = FlowRunContext.get()
     record = flow_run.flow_run if flow_run else None
     scheduled = bool(record and record.auto_scheduled)
-    start = run_start(flow, parameters, dataset, rubric, str(record.id) if record else "", scheduled)
+    return run_start(flow, asked, dataset, rubric, str(record.id) if record else "", scheduled)
+
+
+def _open_run(start: RunStart, parameters: Parameters, rubric: Rubric, vlm: Vlm) -> RunContext:
     store = Path(parameters.store)
     replies = earlier_replies(store, start, parameters.reuse_hours)
-    export = open_export(parameters, dataset.candidates)
+    export = open_export(parameters, start.candidates)
     return RunContext(start, rubric, parameters, picture_policy(parameters), vlm, Ledger(store, start), replies, export)
+
+
+async def _unchanged(run: RunContext) -> tuple[str, ...]:
+    """What a scheduled run that judged the same pictures as the last one should say."""
+    words = await asyncio.to_thread(unchanged_words, run.ledger.folder) if run.start.scheduled else ""
+    return (words,) if words else ()
 
 
 def _exported(run: RunContext) -> tuple[str, ...]:
@@ -127,7 +160,7 @@ async def _name_run(start: RunStart) -> None:
             get_run_logger().debug("The run could not be named", exc_info=error)
 
 
-async def _judge_all(chunks: Chunks, samples: tuple[Sample, ...], progress: Progress) -> None:
+async def _judge_all(chunks: Chunks, samples: tuple[Sample, ...]) -> None:
     """Judge chunk after chunk, with as many in hand as keep the judge busy and no more."""
     CHUNKS.set(chunks)
     parameters = chunks.run.parameters
@@ -141,12 +174,12 @@ async def _judge_all(chunks: Chunks, samples: tuple[Sample, ...], progress: Prog
             group.create_task(chunks.run.vlm.probe(probe_request()))
         for first in range(0, len(samples), size):
             await room.acquire()
-            judged = group.create_task(_judge_chunk(chunks, first, samples[first : first + size], progress))
+            judged = group.create_task(_judge_chunk(chunks, first, samples[first : first + size]))
             judged.add_done_callback(lambda _: room.release())
         group.create_task(_warm_up(chunks))
 
 
-async def _judge_chunk(chunks: Chunks, first: int, samples: tuple[Sample, ...], progress: Progress) -> None:
+async def _judge_chunk(chunks: Chunks, first: int, samples: tuple[Sample, ...]) -> None:
     run = chunks.run
     async with chunks.reading:
         cases = await asyncio.to_thread(lambda: [load_case(run, sample) for sample in samples])
@@ -170,7 +203,8 @@ async def _judge_chunk(chunks: Chunks, first: int, samples: tuple[Sample, ...], 
         if run.export:
             run.export.add(outcome, case.sample)
         run.tally.add(case.judgments, counting, outcome)
-        progress.advance(counting)
+        chunks.progress.advance(counting)
+    chunks.sending.wake()
 
 
 async def _warm_up(chunks: Chunks) -> None:

@@ -402,7 +402,7 @@ WITH tagged AS (
 ), tags AS (
     SELECT candidate, dataset, tag, score, ci_low, ci_high, image_mean, aspect_mean, score - aspect_mean AS gap, good,
            satisfied, prompts, n, scored, scored / n AS coverage, NULL::VARCHAR[] AS missing, model, prompt_set,
-           started_at, [run_id] AS runs, dataset_key, judge_key
+           started_at, [run_id] AS runs, [started_at] AS dates, dataset_key, judge_key
     FROM tagged JOIN others USING (run_id, candidate, tag)
 ), whole AS (
     -- Six independent means: their intervals add up as squares (MOVER; Zou and Donner, 2008).
@@ -416,7 +416,8 @@ WITH tagged AS (
            list_filter(['single_object', 'two_object', 'counting', 'colors', 'color_attr', 'position'],
                        lambda one: NOT list_contains(list(tag), one)) AS missing,
            max(model) AS model, prompt_set, max(started_at) AS started_at,
-           list_sort(list_distinct(flatten(list(runs)))) AS runs, dataset_key, judge_key
+           list_sort(list_distinct(flatten(list(runs)))) AS runs,
+           list_sort(list_distinct(flatten(list(dates)))) AS dates, dataset_key, judge_key
     FROM tags GROUP BY candidate, prompt_set, dataset_key, judge_key
 )
 SELECT * FROM tags
@@ -433,7 +434,7 @@ COMMENT ON VIEW t2i_leaderboard IS
     'Generated images: a row a candidate and tag, and overall: the mean of the six tag means where none is missing. '
     'score is the mean over prompts of the judge''s overall scores (0-10), image_mean the mean over images, '
     'aspect_mean that of the aspects and gap the difference; good the share of prompts with an image at or above the '
-    'threshold, satisfied the share that shows what was asked. Joined from the newest run of each flow (runs) of equal '
+    'threshold, satisfied the share that shows what was asked. Joined from the newest run of each flow (runs, dates) of equal '
     'dataset_key, judge_key and prompt_set. No GenEval score: that is a detector''s.';
 
 CREATE VIEW by_aspect AS

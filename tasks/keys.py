@@ -10,20 +10,38 @@ from urllib.parse import urlsplit
 
 from tasks.parameters import EMBEDDED, Judge
 from tasks.records import JudgeStopped
+from tasks.wording import one_line
 
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 LISTED = {"api.openai.com": {"OPENAI_API_KEY"}}
 """Hosts that may receive a key without being listed in JURY_ENDPOINTS; loopback may receive any that is named."""
 
 
-def find_key(judge: Judge) -> str:
+async def find_key(judge: Judge) -> str:
     """The key for the judge's host, from the environment or else a Prefect Secret block; "" where none is needed.
 
     Raises:
-        JudgeStopped: the named key is not listed for the host (whoever fills in a form must not be able to send the
-            worker's secrets elsewhere), or it is listed and not set.
+        JudgeStopped: the named key is not listed for the host, it is found in neither place, or what is found is no
+            key. The sentence names both places and never holds the key.
     """
     host = urlsplit(judge.base_url).hostname or ""
+    name = _key_name(judge, host)
+    if not name:
+        return ""
+    try:
+        # A file or a form easily adds a line break, which no header takes and whose refusal would quote the key.
+        key = os.environ.get(name, "").strip() or (await _secret_block(block_name(name))).strip()
+    except LookupError as nowhere:
+        raise JudgeStopped(
+            f"The key {name} for {host} is not set: there is no environment variable {name}, and {nowhere}"
+        ) from None
+    if not (key and key.isascii() and key.isprintable()):
+        raise JudgeStopped(f"The key {name} for {host} is empty or holds characters other than printable ASCII")
+    return key
+
+
+def _key_name(judge: Judge, host: str) -> str:
+    """Name of the key that goes to the host; "" where none is needed."""
     listed = listed_keys(os.environ.get("JURY_ENDPOINTS", "")).get(host, set())
     name = judge.api_key_env or (min(listed) if len(listed) == 1 else "")
     if judge.base_url == EMBEDDED or not (name or listed):
@@ -36,13 +54,7 @@ def find_key(judge: Judge) -> str:
             f"The key {name} may not go to {host}: {allowed}. "
             f"Whoever runs the worker allows it with JURY_ENDPOINTS={host}={name}"
         )
-    key = os.environ.get(name) or _secret_block(name)
-    if not key:
-        raise JudgeStopped(
-            f"The key {name} for {host} is not set: "
-            f"export it, or create a Prefect Secret block named {block_name(name)}"
-        )
-    return key
+    return name
 
 
 def listed_keys(endpoints: str) -> dict[str, set[str]]:
@@ -65,12 +77,35 @@ def block_name(name: str) -> str:
     return name.lower().replace("_", "-")
 
 
-def _secret_block(name: str) -> str:
-    if not ("PREFECT_API_URL" in os.environ or "prefect" in sys.modules):
-        return ""  # No server is there to be asked, and none is started for a question.
+async def _secret_block(block: str) -> str:
+    """The text in a Secret block.
+
+    Raises:
+        LookupError: there is none, in words that go on from "… and".
+    """
+    if not _server_at_hand():
+        raise LookupError(f"no Prefect server to ask for the Secret block {block}: PREFECT_API_URL is not set")
     from prefect.blocks.system import Secret
 
     try:
-        return str(Secret.load(block_name(name), _sync=True).get())  # pyright: ignore
-    except Exception:  # There is no such block, or no server to ask for it.
-        return ""
+        value = (await Secret.aload(block)).value.get_secret_value()  # pyright: ignore
+    except ValueError:
+        raise LookupError(f"the Prefect server has no Secret block {block}") from None
+    except Exception as error:  # Whatever may be wrong with a server or the way to it.
+        raise LookupError(
+            f"the Prefect server could not be asked for the Secret block {block}: {one_line(str(error))}"
+        ) from None
+    if not isinstance(value, str):
+        raise LookupError(f"the Secret block {block} holds JSON, where a key is a string")
+    return value
+
+
+def _server_at_hand() -> bool:
+    """Whether a Prefect server is known or running: asking for a block is no reason to start one."""
+    if os.environ.get("PREFECT_API_URL"):
+        return True
+    if "prefect" not in sys.modules:
+        return False
+    from prefect.context import FlowRunContext
+
+    return FlowRunContext.get() is not None

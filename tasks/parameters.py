@@ -4,7 +4,9 @@ Literal defaults, no unions and no optional lists, because a form cannot fill th
 beyond their range is checked where they are used.
 """
 
-from typing import Literal
+import os
+from pathlib import Path
+from typing import Literal, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
@@ -15,6 +17,7 @@ PAIRWISE = ("diagram", "plot")
 """Flows that judge the Model's figure against the Human one."""
 T2I = ("object", "counting", "colors", "position")
 """Flows that judge a generated image against its prompt."""
+DEFAULT_STORE = "jury-store"
 EMBEDDED = "embedded"
 EMBEDDED_MODEL = "pixel-baseline"
 
@@ -75,16 +78,20 @@ class Probe(Record):
     judge: Judge = Field(default=Judge(), description="The model that judges, and how it is called.")
 
 
-class Parameters(Probe):
-    """What every flow takes."""
+class Parameters(Record):
+    """What every flow takes, in the order of the form."""
 
     dataset: str = Field(
         default="samples",
         min_length=1,
-        description="Folder or manifest file to judge. `samples`: the drawn samples, made under the store.",
+        description="Folder or manifest file to judge. `samples`: the drawn samples, made under the store. This and "
+        "other paths may hold `{date}` (today, or `{date:%Y%m%d}`) and `*`: the newest match counts.",
     )
     store: str = Field(
-        default="jury-store", min_length=1, description="Folder that keeps ledgers, pictures and the history."
+        default=DEFAULT_STORE,
+        min_length=1,
+        description="Folder, or s3://bucket/prefix, that keeps ledgers, pictures and history. `jury-store`: the one "
+        "that JURY_STORE names on the worker, if it does.",
     )
     candidate_name: str = Field(
         default="", description="Name of the system judged; empty: named after its folder or file."
@@ -97,6 +104,7 @@ class Parameters(Probe):
     prompt_set: str = Field(
         default="default", min_length=1, description="Name of a prompt set, or a folder that holds one."
     )
+    judge: Judge = Field(default=Judge(), description="The model that judges, and how it is called.")
     votes: int = Field(default=1, ge=1, le=25, description="Votes for each question.")
     reuse_hours: float = Field(
         default=20.0,
@@ -164,7 +172,30 @@ class RubricParameters(Parameters):
     export: str = Field(
         default="", description="File to write besides: one JSON line an image, in the form of GenEval's results."
     )
-    chunk_size: int = Field(default=64, ge=1, le=512, description="Images handled together as one Prefect task a tag.")
+    chunk_size: int = Field(default=32, ge=1, le=512, description="Images handled together as one Prefect task a tag.")
+
+
+P = TypeVar("P", bound=Parameters)
+
+
+def default_store() -> str:
+    """The store where none is named: that of `JURY_STORE`, or `jury-store` here."""
+    return os.environ.get("JURY_STORE") or DEFAULT_STORE
+
+
+def at_store(parameters: P) -> P:
+    """The same with the store that is meant on this machine.
+
+    Raises:
+        ValueError: the store is relative, in a process that Prefect started for one run: its folder may go with it.
+    """
+    store = default_store() if parameters.store == DEFAULT_STORE else parameters.store
+    if "PREFECT__FLOW_RUN_ID" in os.environ and "://" not in store and not Path(store).expanduser().is_absolute():
+        raise ValueError(
+            f"store {store!r} is relative, and the folder of a worker's run does not outlive it: set JURY_STORE on the "
+            "worker, or give an absolute path or s3://bucket/prefix"
+        )
+    return parameters.model_copy(update={"store": store})
 
 
 def parameters_of(flow: str) -> type[PairwiseParameters] | type[RubricParameters]:

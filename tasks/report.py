@@ -7,6 +7,7 @@ Owns what it tells and in which order. Numbers come from `summary`, tables and c
 import asyncio
 from collections.abc import Sequence
 from datetime import datetime
+from itertools import islice
 from pathlib import Path
 
 from tasks.markup import QUOTE, bullets, picture, plain, table
@@ -15,10 +16,12 @@ from tasks.scores import OVERALL
 from tasks.standings import chart, grid, notes, sentence, standings
 from tasks.summary import Summary, Telling
 from tasks.tables import defect_lines, failure_lines
-from tasks.wording import bounded, coverage_words, judge_words, number_words, score_with_interval
+from tasks.wording import bounded, counted, coverage_words, judge_words, number_words, one_line, score_with_interval
 
 MOST_LINES = 20
 """Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
+MOST_FAILURES = 500
+"""Failed calls listed in the table of failures; the view `failures` has them all."""
 NAME = 80
 """Longest name shown, in characters."""
 THUMBNAIL_BYTES = 80_000
@@ -28,12 +31,32 @@ THUMBNAIL_BYTES = 80_000
 async def publish(summary: Summary, warnings: Sequence[str] = ()) -> None:
     """Create the artifact `<flow>-summary` of the flow run or task run that this is called in.
 
-    Raises whatever Prefect raises when its server cannot be reached.
+    Where anything failed, `<flow>-failures` is a table of it, with the counts by status. Raises whatever Prefect raises
+    when its server cannot be reached.
     """
-    from prefect.artifacts import acreate_markdown_artifact
+    from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 
+    flow = summary.start.flow
     text = await asyncio.to_thread(markdown, summary, warnings)
-    await acreate_markdown_artifact(text, f"{summary.start.flow}-summary", plain(sentence(summary), 4 * QUOTE))
+    await acreate_markdown_artifact(text, f"{flow}-summary", plain(sentence(summary), 4 * QUOTE))
+    if rows := failure_rows(summary):
+        counts = f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."
+        await acreate_table_artifact(rows, f"{flow}-failures", counts)
+
+
+def failure_rows(summary: Summary) -> list[dict[str, str]]:
+    """What failed, as rows of a table: the calls that are not ok, then the first samples that are not complete."""
+    failures = [*islice(summary.judgments.not_ok.values(), MOST_FAILURES), *summary.outcomes.not_complete]
+    return [
+        {
+            "sample": one_line(failure.sample_id, NAME),
+            "candidate": one_line(failure.candidate, NAME),
+            "question": failure.dimension,
+            "status": failure.status.replace("_", " "),
+            "why": failure.words,
+        }
+        for failure in failures
+    ]
 
 
 def markdown(summary: Summary, warnings: Sequence[str] = ()) -> str:

@@ -75,13 +75,12 @@ class Reply(NamedTuple):
 
 
 class Vlm:
-    """One judge, one client, `concurrency` calls in flight. Made for one run and closed with it."""
+    """One judge, one client, as many calls in flight as there are slots. Made for one run and closed with it."""
 
-    def __init__(self, judge: Judge) -> None:
+    def __init__(self, judge: Judge, slots: asyncio.Semaphore | None = None) -> None:
+        """A client of the judge; `slots` are those that its calls share with others', its own when there are none."""
         self.judge = judge
-        self._key = find_key(judge)
-        self._client = _client(judge, self._key)
-        self._slots = asyncio.Semaphore(judge.concurrency)
+        self._slots = slots or asyncio.Semaphore(judge.concurrency)
         self._rung = 0
         self._length_name = "max_completion_tokens"
         self._dropped: set[str] = set()
@@ -89,6 +88,8 @@ class Vlm:
         self._probing: asyncio.Task[Reply] | None = None
 
     async def __aenter__(self) -> Self:
+        self._key = await find_key(self.judge)
+        self._client = _client(self.judge, self._key)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -122,7 +123,7 @@ class Vlm:
                     break
             return reply._replace(
                 text=well_formed(self._redacted(reply.text)),
-                error=well_formed(self._redacted(reply.error)),
+                error=well_formed(self._redacted(reply.error))[:MOST_WORDS],
                 rung=RUNGS[tried[0]],
                 not_sent=tuple(sorted(tried[2])),
                 seconds=round(time.monotonic() - started, 3),
@@ -136,7 +137,7 @@ class Vlm:
             reply = _read(await raw.parse())
         except (ValueError, TypeError, AttributeError, LookupError):
             # An error page or an error object with status 200: the client takes what it gets and does not check it.
-            body = await raw.text()
+            body = self._redacted(await raw.text())
             reply = Reply("unavailable", text=body, error=f"the reply is no chat completion: {body[:200]}")
         return reply._replace(http_retries=raw.retries_taken)
 
@@ -226,11 +227,14 @@ class Vlm:
         if error.status_code in REJECTED:
             return Reply("rejected", text=error.response.text, error=f"{error.status_code}: {words}")
         if error.code in QUOTA_CODES or not (error.status_code in BUSY or error.status_code >= 500):
-            raise JudgeStopped(self._redacted(f"{self._who()} refuses all calls ({error.status_code}): {words}"))
+            stopped = self._redacted(f"{self._who()} refuses all calls ({error.status_code}): {words}")
+            # Not from the error: a traceback in a log would show its words, and they may quote the key.
+            raise JudgeStopped(stopped[:MOST_WORDS]) from None
         self._not_before = max(self._not_before, time.monotonic() + _retry_after(error.response.headers))
         return Reply("unavailable", text=error.response.text, error=f"{error.status_code}: {words}")
 
     def _redacted(self, words: str) -> str:
+        """Without the key; to be applied before a text is cut, which might leave a part of it."""
         return words.replace(self._key, "[key]") if self._key else words
 
     def _who(self) -> str:
@@ -277,7 +281,7 @@ def _read(completion: ChatCompletion) -> Reply:
 def _words(error: APIStatusError) -> str:
     body: Any = error.body
     message = (body.get("message") or body.get("detail")) if isinstance(body, dict) else None  # pyright: ignore
-    return str(message or body or error.message)[:MOST_WORDS]  # pyright: ignore[reportUnknownArgumentType]
+    return str(message or body or error.message)  # pyright: ignore[reportUnknownArgumentType]
 
 
 def _refuses(error: APIStatusError, parameter: str) -> bool:

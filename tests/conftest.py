@@ -4,6 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 from loopback_judge import LoopbackJudge
+from served import free_port
+
+from flows.commands.server import client_settings, own_server
 
 
 @pytest.fixture
@@ -16,13 +19,11 @@ def loopback() -> Iterator[LoopbackJudge]:
 @pytest.fixture(scope="session")
 def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a Prefect server of the tests' own, for flows in this process and in others."""
-    with pytest.MonkeyPatch.context() as environment:
-        environment.setenv("PREFECT_HOME", str(tmp_path_factory.mktemp("prefect")))
-        environment.setenv("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-        environment.setenv("DO_NOT_TRACK", "1")
-        from prefect.settings import PREFECT_API_URL
-        from prefect.testing.utilities import prefect_test_harness
+    store = tmp_path_factory.mktemp("prefect")
+    with pytest.MonkeyPatch.context() as environment, own_server(store, free_port()) as server:
+        for name, value in {**client_settings(server.api), "PREFECT_HOME": str(store / "client")}.items():
+            environment.setenv(name, value)
+        from prefect.settings import PREFECT_API_URL, temporary_settings
 
-        with prefect_test_harness(server_startup_timeout=120):
-            environment.setenv("PREFECT_API_URL", PREFECT_API_URL.value())
-            yield PREFECT_API_URL.value()
+        with temporary_settings({PREFECT_API_URL: server.api}):
+            yield server.api

@@ -99,6 +99,7 @@ def test_the_leaderboard_joins_the_newest_run_of_each_flow(tmp_path: Path) -> No
     overall = rows["overall"]
     assert overall["score"] == pytest.approx((4.5 + 4.5 + 6.5 + 8.5 + 8.5 + 2.5) / 6)
     assert (overall["missing"], overall["n"], overall["prompts"]) == ([], 180, 180)
+    assert len(overall["dates"]) == 4 and overall["dates"][0].startswith("2026-11-20T12:01")  # pyright: ignore
     assert len(overall["runs"]) == 4 and "20261120T120000-counting" not in overall["runs"]  # pyright: ignore
     reach = math.sqrt(sum((row["score"] - row["ci_low"]) ** 2 for tag, row in rows.items() if tag != "overall")) / 6  # pyright: ignore
     assert overall["ci_low"] == pytest.approx(overall["score"] - reach)  # pyright: ignore

@@ -1,4 +1,10 @@
-"""Keys go where they are listed for, and nowhere else."""
+"""Keys go where they are listed for, and nowhere else; they are found in two places, in order."""
+
+import asyncio
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -6,13 +12,27 @@ from tasks.keys import find_key, listed_keys
 from tasks.parameters import Judge
 from tasks.records import JudgeStopped
 
+LOOPBACK = "http://127.0.0.1:8000/v1"
+
+
+def found(base_url: str, named: str) -> str:
+    model = "pixel-baseline" if base_url == "embedded" else "m"
+    judge = Judge(model=model, base_url=base_url, api_key_env=named)  # pyright: ignore
+    return asyncio.run(find_key(judge))
+
+
+@pytest.fixture
+def alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """No Prefect server, whatever other tests have started."""
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+
 
 @pytest.mark.parametrize(
     ("base_url", "named", "endpoints", "key"),
     [
         ("embedded", "", "", ""),
-        ("http://127.0.0.1:8000/v1", "", "", ""),
-        ("http://127.0.0.1:8000/v1", "MY_KEY", "", "mine"),
+        (LOOPBACK, "", "", ""),
+        (LOOPBACK, "MY_KEY", "", "mine"),
         ("https://api.openai.com/v1", "", "", "openai"),
         ("https://judge.example/v1", "", "judge.example=MY_KEY", "mine"),
         ("https://judge.example/v1", "MY_KEY", "other.example=X, judge.example=MY_KEY", "mine"),
@@ -22,11 +42,10 @@ from tasks.records import JudgeStopped
 def test_a_key_is_found_for_a_host_it_is_listed_for(
     base_url: str, named: str, endpoints: str, key: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setenv("MY_KEY", "mine")
+    monkeypatch.setenv("MY_KEY", "mine\n")
     monkeypatch.setenv("OPENAI_API_KEY", "openai")
     monkeypatch.setenv("JURY_ENDPOINTS", endpoints)
-    model = "pixel-baseline" if base_url == "embedded" else "m"
-    assert find_key(Judge(model=model, base_url=base_url, api_key_env=named)) == key  # pyright: ignore
+    assert found(base_url, named) == key
 
 
 @pytest.mark.parametrize(
@@ -45,8 +64,97 @@ def test_a_key_goes_nowhere_else(
     monkeypatch.setenv("JURY_ENDPOINTS", endpoints)
     monkeypatch.setenv("OPENAI_API_KEY", "openai")
     with pytest.raises(JudgeStopped, match=words):
-        find_key(Judge(model="m", base_url=base_url, api_key_env=named))  # pyright: ignore
+        found(base_url, named)
 
 
 def test_the_list_of_endpoints_is_read_case_insensitively_by_host() -> None:
     assert listed_keys("Judge.Example=MY_KEY")["judge.example"] == {"MY_KEY"}
+
+
+@pytest.mark.parametrize("key", ["sk-1\nsk-2", "schlüssel"])
+def test_a_key_that_no_header_takes_is_refused_without_quoting_it(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", key)
+    with pytest.raises(JudgeStopped, match="characters other than printable ASCII") as told:
+        found(LOOPBACK, "MY_KEY")
+    assert key not in str(told.value) and "sk-" not in str(told.value)
+
+
+@pytest.mark.usefixtures("alone")
+def test_a_key_that_is_in_neither_place_is_told_with_both() -> None:
+    with pytest.raises(
+        JudgeStopped, match=r"no environment variable NO_KEY, and no Prefect server .* no-key: PREFECT_API"
+    ):
+        found(LOOPBACK, "NO_KEY")
+
+
+@pytest.mark.parametrize(("key", "api"), [("mine", "http://127.0.0.1:9/api"), ("", "")])
+def test_prefect_is_not_imported_when_there_is_nothing_to_ask_it(key: str, api: str) -> None:
+    """In a process of its own, because another test may have imported it here."""
+    look = (
+        "import asyncio, sys\n"
+        "from tasks.keys import find_key\n"
+        "from tasks.parameters import Judge\n"
+        "try: print(asyncio.run(find_key(Judge(model='m', base_url='http://127.0.0.1/v1', api_key_env='MY_KEY'))))\n"
+        "except ValueError as error: print('stopped')\n"
+        "print([name for name in sys.modules if name == 'prefect'])"
+    )
+    given = {"MY_KEY": key, "PREFECT_API_URL": api}
+    done = subprocess.run([sys.executable, "-c", look], env=given, capture_output=True, text=True, check=True)
+    assert done.stdout.splitlines() == [key or "stopped", "[]"]
+
+
+# Prefect leaves sockets of its own clients to the garbage collector.
+of_prefect = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+
+
+def saved(block: str, value: Any) -> None:
+    from prefect.blocks.system import Secret
+
+    Secret(value=value).save(block, overwrite=True)
+
+
+@of_prefect
+@pytest.mark.parametrize("value", ["sk-in-a-block\n", "123456"])
+def test_a_key_that_is_not_in_the_environment_is_in_a_secret_block(
+    value: str, prefect_server: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    saved("block-key", value)
+    assert found(LOOPBACK, "BLOCK_KEY") == value.strip()
+    monkeypatch.setenv("BLOCK_KEY", "in the environment")
+    assert found(LOOPBACK, "BLOCK_KEY") == "in the environment"
+
+
+@of_prefect
+@pytest.mark.usefixtures("prefect_server", "alone")
+def test_a_flow_asks_the_server_that_runs_it() -> None:
+    from prefect import flow
+
+    @flow
+    async def look() -> str:
+        return await find_key(Judge(model="m", base_url=LOOPBACK, api_key_env="FLOW_KEY"))  # pyright: ignore
+
+    saved("flow-key", "sk-for-the-flow")
+    assert asyncio.run(look()) == "sk-for-the-flow"
+
+
+@of_prefect
+@pytest.mark.usefixtures("prefect_server")
+def test_a_block_that_is_not_there_or_holds_no_key_is_told() -> None:
+    with pytest.raises(
+        JudgeStopped, match=r"no environment variable LOST_KEY, and .* server has no Secret block lost-key"
+    ):
+        found(LOOPBACK, "LOST_KEY")
+    saved("json-key", {"a": "sk-1"})
+    with pytest.raises(JudgeStopped, match=r"the Secret block json-key holds JSON, where a key is a string$"):
+        found(LOOPBACK, "JSON_KEY")
+
+
+def test_a_server_that_does_not_answer_is_told(tmp_path: Path) -> None:
+    """In a process of its own: this one's Prefect is bound to the tests' server."""
+    given = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path), "DO_NOT_TRACK": "1"}
+    asked = ["--judge.model", "m", "--judge.base-url", LOOPBACK, "--judge.api-key-env", "MY_KEY"]
+    jury = str(Path(sys.executable).with_name("jury"))
+    done = subprocess.run([jury, "probe", *asked], env=given, capture_output=True, text=True)
+    assert done.returncode == 2
+    assert "the Prefect server could not be asked for the Secret block my-key: " in done.stderr
+    assert "Traceback" not in done.stderr

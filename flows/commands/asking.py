@@ -9,6 +9,7 @@ from shutil import get_terminal_size
 
 from tasks import history
 from tasks.ledger import run_folders
+from tasks.remote import Remote, is_remote, mirror
 from tasks.store import HISTORY, pending, sync
 from tasks.wording import one_line
 
@@ -72,10 +73,15 @@ def _words(value: object) -> str:
     return words[:12] if SHA256.fullmatch(words) else one_line(words, WIDEST)
 
 
-def show_sync(store: Path, rebuild: bool) -> int:
-    """Bring the history into step with the ledgers and say what changed."""
+def show_sync(named: str, rebuild: bool) -> int:
+    """Bring the history into step with the ledgers (of a remote store: of all machines) and say what changed."""
+    store = mirror(named)
+    if is_remote(named):
+        remote = Remote(named, store)
+        sent, fetched = remote.send_all(), remote.fetch()
+        print(f"{len(sent)} runs sent, {len(fetched)} fetched")
     if not run_folders(store):
-        raise ValueError(f"{store} holds no ledgers: is it the store of your runs?")
+        raise ValueError(f"{named} holds no ledgers: is it the store of your runs?")
     done = sync(store, rebuild=rebuild)
     for sentence in done.damaged:
         print(f"jury: {sentence}", file=sys.stderr)

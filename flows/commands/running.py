@@ -8,8 +8,11 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
+from flows.commands.server import QUIET, home
+from flows.commands.serving import use_running
 from tasks import tables
-from tasks.parameters import Parameters
+from tasks.parameters import Parameters, at_store
+from tasks.remote import mirror
 from tasks.standings import grid, notes
 from tasks.summary import Summary, summarize
 
@@ -29,13 +32,15 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
         The command's exit code: 0; 1 where the program failed, 2 where the run was stopped, 3 where not everything
         could be judged.
     """
-    prepare_prefect(Path(parameters.store))
+    parameters = at_store(parameters)
+    store = mirror(parameters.store)
+    prepare_prefect(store)
     state = asyncio.run(_final_state(flow, parameters))
     if not state.is_completed():
         print(f"jury: {state.message}", file=sys.stderr)
         return CRASHED if state.is_crashed() or RAISED in str(state.message) else STOPPED
     result = cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
-    summary = summarize(Path(parameters.store), result["run_id"])
+    summary = summarize(store, result["run_id"])
     for warning in result["warnings"]:
         print(f"jury: {warning}", file=sys.stderr)
     if as_json:
@@ -50,15 +55,19 @@ async def _final_state(flow: str, parameters: Parameters) -> "State":
     return await getattr(import_module(f"flows.{flow}"), flow)(parameters, return_state=True)
 
 
+def find_prefect(store: Path) -> bool:
+    """Set what Prefect reads while it is imported: quiet, and the server of `jury up`. Returns whether there is one."""
+    for name, value in {**QUIET, "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL"}.items():
+        os.environ.setdefault(name, value)
+    return "PREFECT_API_URL" in os.environ or "prefect" in sys.modules or use_running(store) is not None
+
+
 def prepare_prefect(store: Path) -> None:
-    """Settings that Prefect reads while it is imported: a home of its own under the store, and no telemetry."""
-    os.environ.setdefault("PREFECT_SERVER_ANALYTICS_ENABLED", "false")
-    os.environ.setdefault("DO_NOT_TRACK", "1")
-    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "CRITICAL")
-    if "PREFECT_API_URL" not in os.environ and "prefect" not in sys.modules:
-        home = store.absolute() / "prefect"
-        home.mkdir(parents=True, exist_ok=True)
-        os.environ.setdefault("PREFECT_HOME", str(home))
+    """The server that there is for Prefect, or else a temporary one with a home of its own under the store."""
+    if not find_prefect(store):
+        place = home(store)
+        place.mkdir(parents=True, exist_ok=True)
+        os.environ.setdefault("PREFECT_HOME", str(place))
         os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
         print("starting a temporary Prefect server (about 10 s) …", file=sys.stderr)
 

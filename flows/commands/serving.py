@@ -1,0 +1,134 @@
+"""`jury up`: a Prefect server of our own, the deployments of the list, and a runner that starts what is due.
+
+Everything lives in this process and its children, and ends with it. Which server is ours is for `server` to say, what
+is deployed for `deployed`.
+"""
+
+import asyncio
+import os
+import signal
+import sys
+from datetime import timedelta
+from pathlib import Path
+
+from flows.commands.server import QUIET, Server, client_settings, home, own_server, running
+from tasks.remote import is_remote, mirror
+
+RUNS_AT_ONCE = 16
+POLL_SECONDS = 3.0
+"""How often the runner asks for runs that are due."""
+HEARTBEAT_SECONDS = 30
+ZOMBIES = "Image Jury: runs whose process vanished"
+
+
+def up(named: str, port: int, deployments: str = "") -> int:
+    """Serve every deployment of a list until Ctrl-C, on a server of our own or on that of `PREFECT_API_URL`.
+
+    Args:
+        deployments: file of the list; empty: `deployments/prefect.yaml`.
+
+    Returns:
+        0 when it was stopped, or when it is up already.
+
+    Raises:
+        ValueError: the port is taken, the server does not start, or the list cannot be used.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the runner is there
+    store = mirror(named).absolute()
+    os.environ["JURY_STORE"] = named if is_remote(named) else str(store)
+    api = os.environ.get("PREFECT_API_URL")
+    if api:
+        return _serve(store, api, api.removesuffix("/api"), deployments)
+    if server := running(store):
+        print(f"Image Jury is up already: {server.ui} (process {server.pid} serves {home(store)})")
+        return 0
+    print("starting a Prefect server (about 10 s) …", file=sys.stderr)
+    with own_server(store, port) as server:
+        return _serve(store, server.api, server.ui, deployments)
+
+
+def prepare() -> int:
+    """Make on the server of `PREFECT_API_URL` what `jury up` makes on its own: for work pools, once a server.
+
+    Raises:
+        ValueError: no server is named.
+    """
+    api = os.environ.get("PREFECT_API_URL")
+    if not api:
+        raise ValueError("PREFECT_API_URL names no server; `jury up` prepares its own")
+    os.environ.update(QUIET)
+    asyncio.run(_watch_for_zombies())
+    print(f"{api} now marks runs as crashed that are silent for {3 * HEARTBEAT_SECONDS} s. Workers need")
+    print(f"PREFECT_FLOWS_HEARTBEAT_FREQUENCY={HEARTBEAT_SECONDS} in their environment, to tell that their runs live.")
+    return 0
+
+
+def use_running(store: Path) -> Server | None:
+    """Make the server that `jury up` runs for this store the one that Prefect uses in this process, if there is one."""
+    server = running(store)
+    if server:
+        os.environ.update(client_settings(server.api))
+    return server
+
+
+def _serve(store: Path, api: str, ui: str, deployments: str) -> int:
+    os.environ.update(client_settings(api))
+    os.environ.setdefault("PREFECT_HOME", str(home(store)))
+    # A run tells that it lives; the automation marks those that fall silent.
+    os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT_SECONDS))
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
+    try:
+        asyncio.run(_serve_list(ui, deployments))
+    except KeyboardInterrupt:
+        print("stopped; schedules stay as they are and go on with the next `jury up`", file=sys.stderr)
+    return 0
+
+
+async def _serve_list(ui: str, deployments: str) -> None:
+    from prefect.runner import Runner
+
+    from flows.commands.deployed import read_list, served
+
+    class Interruptible(Runner):
+        def handle_sigterm(self, *_: object, **__: object) -> None:
+            """End as Ctrl-C does: the runner's own way leaves its runs to themselves."""
+            raise KeyboardInterrupt
+
+    listed = read_list(Path(deployments)) if deployments else read_list()
+    await _watch_for_zombies()
+    runner = Interruptible("image-jury", query_seconds=POLL_SECONDS, limit=RUNS_AT_ONCE, pause_on_shutdown=False)
+    for deployed in listed:
+        await runner.aadd_deployment(await served(deployed))
+    print(f"Image Jury is up.\n\n  Prefect UI   {ui}\n  store        {os.environ['JURY_STORE']}\n  deployments")
+    for deployed in listed:
+        when = ", ".join(f"{each.cron or each.rrule or each.interval} {each.timezone}" for each in deployed.schedules)
+        print(f"    {f'{deployed.flow.name}/{deployed.name}':<20}{when}")
+    print("\nPress Run on a deployment in the UI, or wait for its schedule. Ctrl-C stops all of it.", flush=True)
+    await runner.start()
+
+
+async def _watch_for_zombies() -> None:
+    """An automation, once a server, that marks runs as crashed whose process has fallen silent."""
+    from prefect.automations import Automation
+    from prefect.client.schemas.objects import StateType
+    from prefect.events.actions import ChangeFlowRunState
+    from prefect.events.schemas.automations import EventTrigger, Posture
+    from prefect.events.schemas.events import ResourceSpecification
+
+    try:
+        await Automation.aread(name=ZOMBIES)
+    except ValueError:
+        ended = {f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed", "Skipped")}
+        silent = EventTrigger(
+            after={"prefect.flow-run.heartbeat"},
+            expect={"prefect.flow-run.heartbeat", *ended},
+            match=ResourceSpecification({"prefect.resource.id": ["prefect.flow-run.*"]}),
+            for_each={"prefect.resource.id"},
+            posture=Posture.Proactive,
+            threshold=1,
+            within=timedelta(seconds=3 * HEARTBEAT_SECONDS),
+        )
+        crashed = ChangeFlowRunState(
+            state=StateType.CRASHED, name="Crashed", message="The process of this run has fallen silent.", force=False
+        )
+        await Automation(name=ZOMBIES, trigger=silent, actions=[crashed]).acreate()

@@ -1,0 +1,62 @@
+"""`jury status`: what is up, what runs next, what ran last, and whether history and ledgers are in step."""
+
+import os
+from datetime import UTC, datetime
+from pathlib import Path
+
+from flows.commands.serving import use_running
+from tasks.ledger import read_end, read_start, run_folders
+from tasks.records import HistoryLocked
+from tasks.store import pending
+from tasks.wording import counted, one_line
+
+LAST, NEXT = 5, 6
+
+
+def show_status(store: Path) -> int:
+    """Print it all; 0 when history and ledgers are in step, 3 when not."""
+    server = use_running(store)
+    api = os.environ.get("PREFECT_API_URL")
+    where = server.ui if server else f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
+    print(f"Prefect    {where}")
+    if api or server:
+        for line in _coming():
+            print(f"  {line}")
+    print(f"store      {store.absolute()}")
+    for run in run_folders(store)[: -LAST - 1 : -1]:
+        print(f"  {_told(run)}")
+    return _show_history(store)
+
+
+def _told(run: Path) -> str:
+    start, end = read_start(run), read_end(run)
+    what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {start.samples:,} samples"
+    return f"{start.run_id}  {what}: " + (f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else "unfinished")
+
+
+def _show_history(store: Path) -> int:
+    try:
+        behind = pending(store, wait_seconds=5)
+    except HistoryLocked as error:
+        print(f"history    {error}")
+        return 3
+    if behind:
+        print(f"history    {len(behind)} finished runs behind the ledgers: `jury sync` loads them")
+        return 3
+    print("history    in step with the ledgers")
+    return 0
+
+
+def _coming() -> list[str]:
+    """The next scheduled runs, soonest first."""
+    from prefect import get_client
+    from prefect.client.schemas.filters import FlowRunFilter
+    from prefect.client.schemas.sorting import FlowRunSort
+
+    scheduled = FlowRunFilter.model_validate(
+        {"state": {"type": {"any_": ["SCHEDULED"]}}, "expected_start_time": {"after_": datetime.now(UTC)}}
+    )
+    with get_client(sync_client=True) as client:
+        runs = client.read_flow_runs(flow_run_filter=scheduled, sort=FlowRunSort.EXPECTED_START_TIME_ASC, limit=NEXT)
+        names = {run.flow_id: client.read_flow(run.flow_id).name for run in runs}
+    return [f"next {run.expected_start_time:%Y-%m-%d %H:%M} UTC  {names[run.flow_id]}" for run in runs]

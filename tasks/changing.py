@@ -1,0 +1,132 @@
+"""Datasets that change from run to run: where tonight's files are, and whether they are last night's.
+
+Owns what `{date}` and patterns in path parameters stand for, and the sentence about a run that judged what an earlier
+one did. What is in the files is for `load`; which replies are asked for anew is for `ledger`.
+"""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from contextlib import suppress
+from datetime import UTC, datetime
+from glob import glob, has_magic
+from pathlib import Path
+from string import Formatter
+
+from tasks.ledger import END, read_outcomes, read_start, run_folders
+from tasks.parameters import Parameters
+from tasks.problems import Problems
+from tasks.records import Outcome, RunStart
+
+READ = ("dataset", "results", "images", "metadata")
+"""Path parameters whose file or folder must be there: they take a date and a pattern."""
+WRITTEN = ("export",)
+"""Path parameters that a run writes to: a date, and no pattern, which only finds what is there."""
+DATE = "%Y-%m-%d"
+ALLOWED = "allowed are {date} and {date:FORMAT} as in {date:%Y%m%d}; a brace that is meant is doubled"
+
+
+def resolved(parameters: Parameters, now: datetime) -> Parameters:
+    """The parameters with the paths that they mean at this moment; those without a date or pattern stay as they are.
+
+    `{date}` is the day of `now`, `{date:FORMAT}` any strftime format of it. Give the worker's local time: that is what
+    a generator on the same machine names its files by, and the timezone of a schedule is not told to its runs. A path
+    with `*`, `?`, `[` or `**` then stands for the newest file or folder that matches, unless a file of that very
+    name exists. The newest is the one modified last, and of several the last by name: names need not sort by time
+    (`run_9` comes after `run_10`), while a generator that writes a file does date it.
+
+    Raises:
+        ValueError: lists each path that holds anything else in braces, matches nothing, or may not be a pattern.
+    """
+    problems = Problems()
+    found: dict[str, str] = {}
+    for field in (*READ, *WRITTEN):
+        path = getattr(parameters, field, "")
+        try:
+            dated = _dated(path, now)
+            found[field] = _newest(dated) if field in READ else _without_pattern(dated)
+        except ValueError as error:
+            problems.add(field, str(error))
+    problems.stop("the choice of files")
+    return parameters.model_copy(update={field: path for field, path in found.items() if path})
+
+
+def _dated(path: str, now: datetime) -> str:
+    try:
+        pieces = list(Formatter().parse(path))
+    except ValueError:
+        raise ValueError(f"{path!r} has a brace without its other half; {ALLOWED}") from None
+    if any(name not in (None, "date") or kind or "{" in (form or "") for _, name, form, kind in pieces):
+        raise ValueError(f"{path!r} holds other braces; {ALLOWED}")
+    return "".join(text + (now.strftime(form or DATE) if name else "") for text, name, form, _ in pieces)
+
+
+def _newest(pattern: str) -> str:
+    path = str(Path(pattern).expanduser()) if pattern else ""
+    if not has_magic(path) or Path(path).exists():
+        return pattern
+    # Unlike Path.glob, this one leaves out hidden files: what editors and copying tools keep beside the results.
+    matches = [match for match in map(Path, glob(path, recursive=True)) if match.exists()]  # noqa: PTH207
+    if not matches:
+        raise ValueError(f"no file or folder matches {pattern!r}, looked for in {Path.cwd()}")
+    return str(max(matches, key=lambda match: (match.stat().st_mtime_ns, match.name)))
+
+
+def _without_pattern(path: str) -> str:
+    if "*" in path or "?" in path:
+        raise ValueError(f"{path!r} is a pattern; allowed is the name of one file to write, which may hold {{date}}")
+    return path
+
+
+def unchanged_words(run: Path) -> str:
+    """A sentence for a run that judged the very pictures of an earlier one on the same dataset; "" for any other.
+
+    Compared is the newest finished run before it of the same flow, dataset key and candidates, which is not a shard of
+    the same evaluation.
+
+    Args:
+        run: ledger folder with all outcomes of the run, among those of its store; it need not be finished.
+    """
+    start = read_start(run)
+    earlier = _before(run, start)
+    if earlier is None or not _same_pictures(earlier, run):
+        return ""
+    before = read_start(earlier)
+    when = datetime.fromisoformat(before.started_at).astimezone(UTC)
+    names = sorted(before.protocol.keys() | start.protocol.keys())
+    otherwise = [name for name in names if before.protocol.get(name) != start.protocol.get(name)]
+    causes = f"the judge's or come of what was asked otherwise: {', '.join(otherwise)}" if otherwise else "the judge's"
+    return (
+        f"Nothing changed since run {before.run_id} of {when:%Y-%m-%d %H:%M} UTC: same dataset, same pictures; "
+        f"differences between the two are {causes}."
+    )
+
+
+def pictures_key(outcomes: Iterable[Outcome]) -> str:
+    """SHA-256 (hex) over the candidates' pictures as they were in the files, those that are missing included."""
+    parts = sorted(
+        (one.candidate, one.sample_id, [note.source_sha256 for role, note in one.pictures.items() if role != "human"])
+        for one in outcomes
+    )
+    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
+
+
+def _same_pictures(earlier: Path, run: Path) -> bool:
+    # A ledger that cannot be read is reported by `sync`; here it only cannot be compared.
+    with suppress(ValueError):
+        return pictures_key(read_outcomes(earlier)) == pictures_key(read_outcomes(run))
+    return False
+
+
+def _before(run: Path, start: RunStart) -> Path | None:
+    for earlier in reversed(run_folders(run.parents[1])):
+        if earlier.name < run.name and (earlier / END).exists():
+            with suppress(ValueError):
+                if _alike(read_start(earlier), start):
+                    return earlier
+    return None
+
+
+def _alike(one: RunStart, other: RunStart) -> bool:
+    same = (one.flow, one.dataset_key, one.candidates) == (other.flow, other.dataset_key, other.candidates)
+    return same and one.evaluation_id != other.evaluation_id

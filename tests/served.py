@@ -1,0 +1,78 @@
+"""`jury up` as a process of its own, for tests to look at."""
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+
+JURY = str(Path(sys.executable).with_name("jury"))
+
+
+class Up(NamedTuple):
+    """A running `jury up`."""
+
+    process: subprocess.Popen[str]
+    store: Path
+    port: int
+
+    @property
+    def ui(self) -> str:
+        return f"http://127.0.0.1:{self.port}"
+
+    def api(self, path: str, body: Any = None) -> Any:
+        """What the server answers: a GET, or a POST of `body`."""
+        data = None if body is None else json.dumps(body).encode()
+        request = urllib.request.Request(f"{self.ui}/api{path}", data, {"content-type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            return json.load(reply)
+
+    def runs(self) -> list[dict[str, Any]]:
+        """Flow runs that are not merely scheduled, the oldest first."""
+        states = {"state": {"type": {"not_any_": ["SCHEDULED"]}}}
+        return self.api("/flow_runs/filter", {"flow_runs": states, "sort": "EXPECTED_START_TIME_ASC"})
+
+    def deployment(self, name: str) -> dict[str, Any]:
+        return self.api(f"/deployments/name/{name}")
+
+
+def free_port() -> int:
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        return free.getsockname()[1]
+
+
+def environment() -> dict[str, str]:
+    """Ours, without the Prefect server of other tests."""
+    return {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT", "JURY"))}
+
+
+@contextmanager
+def jury_up(store: Path, port: int, *options: str) -> Iterator[Up]:
+    """`jury up` until it says that it is up; ended by Ctrl-C, and it must end well."""
+    command = [JURY, "up", "--store", str(store), "--port", str(port), *options]
+    log = store.with_name(f"{store.name}-up.log")
+    with log.open("a+") as output:
+        process = subprocess.Popen(command, stdout=output, stderr=output, text=True, env=environment())
+        try:
+            wait_for(lambda: "Ctrl-C stops all of it" in log.read_text() or process.poll() is not None, 120)
+            assert process.poll() is None, log.read_text()
+            yield Up(process, store, port)
+        finally:
+            process.send_signal(signal.SIGINT)
+            assert process.wait(60) == 0, log.read_text()
+
+
+def wait_for(condition: Any, seconds: float) -> None:
+    """Look again and again until the condition holds."""
+    deadline = time.monotonic() + seconds
+    while not condition():
+        assert time.monotonic() < deadline, "waited in vain"
+        time.sleep(0.25)

@@ -1,0 +1,204 @@
+"""The files that put Image Jury on many machines: accepted by docker-compose, explained, and without a secret."""
+
+import os
+import re
+import shutil
+import subprocess
+import tomllib
+from pathlib import Path
+from tempfile import NamedTemporaryFile
+from typing import Any
+
+import pytest
+import yaml
+
+HOUSE = Path(__file__).parents[1]
+FOLDER = HOUSE / "deployments"
+COMPOSE = FOLDER / "compose.yaml"
+REQUIRED = {"POSTGRES_PASSWORD": "db-secret", "JURY_AUTH": "ada:ui-secret", "JURY_DATA": "/srv/datasets"}
+PASSED_ON = {
+    "OPENAI_API_KEY": "key-secret",
+    "JURY_ENDPOINTS": "judge.example.org=JUDGE_KEY",
+    "AWS_ACCESS_KEY_ID": "access-secret",
+    "AWS_SECRET_ACCESS_KEY": "bucket-secret",
+    "AWS_DEFAULT_REGION": "eu-central-1",
+    "AWS_ENDPOINT_URL": "https://s3.example.org",
+}
+WORKERS = ("worker-1", "worker-2")
+OURS = "image-jury"
+
+
+def test_docker_compose_accepts_the_file() -> None:
+    accepted = resolved(REQUIRED)
+    assert {"postgres", "redis", "server", "deploy", *WORKERS} == set(accepted["services"])
+    assert {"postgres", "redis", "ledgers"} == set(accepted["volumes"])
+
+
+@pytest.mark.parametrize("missing", REQUIRED)
+def test_docker_compose_refuses_to_start_without_what_has_no_safe_default(missing: str) -> None:
+    refused = docker_compose({name: value for name, value in REQUIRED.items() if name != missing})
+    assert refused.returncode != 0
+    assert "set it to" in refused.stderr
+
+
+def test_only_this_machine_reaches_the_server_and_only_the_server_the_database() -> None:
+    services = resolved(REQUIRED | {"JURY_PORT": "4300"})["services"]
+    assert {name: each["ports"] for name, each in services.items() if "ports" in each} == {
+        "server": ["127.0.0.1:4300:4200/tcp"]
+    }
+    reached = {name for name, each in services.items() if "state" in each.get("networks", {})}
+    assert reached == {"postgres", "redis", "server"}
+    assert resolved(REQUIRED)["networks"]["state"]["internal"] is True
+
+
+def test_everything_that_asks_the_server_signs_in() -> None:
+    services = resolved(REQUIRED)["services"]
+    assert services["server"]["environment"]["PREFECT_SERVER_API_AUTH_STRING"] == REQUIRED["JURY_AUTH"]
+    for name in ("deploy", *WORKERS):
+        assert services[name]["environment"]["PREFECT_API_AUTH_STRING"] == REQUIRED["JURY_AUTH"]
+        assert services[name]["environment"]["PREFECT_API_URL"] == "http://server:4200/api"
+
+
+def test_services_start_in_order() -> None:
+    services = resolved(REQUIRED)["services"]
+    assert services["server"]["depends_on"] == {
+        "postgres": {"condition": "service_healthy"},
+        "redis": {"condition": "service_healthy"},
+    }
+    assert services["deploy"]["depends_on"] == {"server": {"condition": "service_healthy"}}
+    for name in ("postgres", "redis", "server", *WORKERS):
+        assert services[name]["healthcheck"]["test"], name
+    for name in WORKERS:
+        assert services[name]["depends_on"] == {"deploy": {"condition": "service_completed_successfully"}}
+
+
+def test_workers_differ_in_their_name_alone_and_share_store_and_data() -> None:
+    first, second = (resolved(REQUIRED)["services"][name] for name in WORKERS)
+    assert [word.replace("worker-1", "worker-2") for word in first.pop("command")] == second.pop("command")
+    assert first == second
+    assert {"ledgers:/srv/jury:rw", "/srv/datasets:/data:ro"} == set(first["volumes"])
+    assert first["environment"]["JURY_STORE"] == "/srv/jury"
+
+
+def test_keys_reach_the_workers_where_they_are_set_and_nobody_else() -> None:
+    services = resolved(REQUIRED | PASSED_ON)["services"]
+    for name, each in services.items():
+        passed = PASSED_ON.keys() & each.get("environment", {}).keys()
+        assert passed == (PASSED_ON.keys() if name in WORKERS else set()), name
+    assert PASSED_ON.items() <= services["worker-1"]["environment"].items()
+    absent = resolved(REQUIRED)["services"]["worker-1"]["environment"]
+    assert all(absent[name] is None for name in PASSED_ON)
+
+
+def test_a_bucket_can_be_the_store_of_the_workers() -> None:
+    worker = resolved(REQUIRED | {"JURY_STORE": "s3://bucket/prefix"})["services"]["worker-1"]
+    assert worker["environment"]["JURY_STORE"] == "s3://bucket/prefix"
+    assert worker["environment"]["JURY_MIRROR"].startswith("/srv/jury/"), "unsent rows must outlive the container"
+
+
+def test_prefect_knows_every_setting_that_the_files_give_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    from prefect.settings import Settings
+
+    in_image = dict(re.findall(r"(PREFECT_[A-Z_]+)=(\S+)", dockerfile()))
+    assert in_image
+    services = resolved(REQUIRED)["services"]
+    given = {**in_image, **environment(services["server"]), **environment(services["worker-1"])}
+    names = {name for name in given if name.startswith("PREFECT_")} - {"PREFECT_REDIS_MESSAGING_URL"}
+    for name in names:
+        monkeypatch.setenv(name, given[name])
+    settings = Settings()
+    assert names <= settings.to_environment_variables(exclude_unset=True).keys()
+    assert settings.server.database.connection_url is not None
+    address = settings.server.database.connection_url.get_secret_value()
+    assert address == "postgresql+asyncpg://prefect:db-secret@postgres:5432/prefect"
+    assert not settings.server.analytics_enabled
+
+
+def test_no_password_stands_in_the_file() -> None:
+    for name, each in services_as_written().items():
+        for variable, value in environment(each).items():
+            if re.search("PASSWORD|SECRET|KEY|AUTH", variable):
+                assert value is None or re.fullmatch(r"\$\{[A-Z_]+:\?[^}]+\}", value), f"{name}: {variable}"
+
+
+def test_every_image_and_variable_is_explained() -> None:
+    written = COMPOSE.read_text(encoding="utf-8")
+    images = {each["image"] for each in services_as_written().values()}
+    variables = set(re.findall(r"\$\{([A-Z_]+)", written)) | set(PASSED_ON)
+    assert OURS in images and REQUIRED.keys() <= variables
+    explained = re.findall(r"`([^`\n]+)`", (FOLDER / "README.md").read_text(encoding="utf-8"))
+    assert sorted((images | variables) - set(explained)) == []
+
+
+def test_the_deployments_of_the_list_wait_in_the_pool_that_the_workers_ask() -> None:
+    listed = yaml.safe_load((FOLDER / "prefect.yaml").read_text(encoding="utf-8"))
+    pools = {each["work_pool"]["name"] for each in listed["deployments"]}
+    services = services_as_written()
+    asked = {services[name]["command"][services[name]["command"].index("--pool") + 1] for name in WORKERS}
+    assert pools == asked
+    assert all(f"work-pool create {pool} --type process" in services["deploy"]["command"][-1] for pool in pools)
+
+
+def test_the_image_runs_as_a_person_without_rights() -> None:
+    users = re.findall(r"^USER (\S+)", dockerfile(), re.MULTILINE)
+    assert users and users[-1] not in ("root", "0")
+    assert f"--create-home {users[-1]}" in dockerfile()
+    assert not re.search("^(RUN|COPY|ADD)", dockerfile().rpartition("USER ")[2], re.MULTILINE)
+
+
+def test_the_image_holds_what_runs_and_nothing_else() -> None:
+    copied = re.findall(r"^(?:COPY|ADD) (.+) \S+$", dockerfile(), re.MULTILINE)
+    sources = {source for line in copied for source in line.split()}
+    let_in = {line[1:] for line in ignored() if line.startswith("!")}
+    assert sources == let_in
+    assert ignored()[0] == "*", "whatever is not let in stays outside"
+    assert all((HOUSE / source).exists() for source in sources)
+    packages = {"flows", "tasks", "prompts"}
+    assert packages <= sources and not sources & {".", "tests", "deployments"}
+
+
+def test_the_image_names_no_secret_and_sends_no_telemetry() -> None:
+    assert not re.search(r"password|secret|token|api_key|auth_string", dockerfile(), re.IGNORECASE)
+    for line in ("DO_NOT_TRACK=1", "PREFECT_SERVER_ANALYTICS_ENABLED=false"):
+        assert line in dockerfile()
+
+
+def test_every_extra_that_the_image_installs_exists() -> None:
+    extras = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]["optional-dependencies"]
+    wanted = re.search(r'"\.\[([a-z0-9,]+)\]"', dockerfile())
+    assert wanted and set(wanted[1].split(",")) <= extras.keys()
+
+
+def docker_compose(variables: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """What `docker-compose config` says where exactly these variables are set; nothing is started."""
+    if not shutil.which("docker-compose"):
+        pytest.skip("docker-compose is not installed")
+    with NamedTemporaryFile() as nothing:  # in the place of an .env that somebody may have beside the file
+        command = ["docker-compose", "-f", str(COMPOSE), "--env-file", nothing.name, "config"]
+        known = {"PATH": os.environ["PATH"], "HOME": os.environ.get("HOME", "/"), **variables}
+        return subprocess.run(command, env=known, capture_output=True, text=True, timeout=60, check=False)
+
+
+def resolved(variables: dict[str, str]) -> dict[str, Any]:
+    """The file as docker-compose understands it."""
+    accepted = docker_compose(variables)
+    assert accepted.returncode == 0, accepted.stderr
+    return yaml.safe_load(accepted.stdout)
+
+
+def services_as_written() -> dict[str, Any]:
+    return yaml.safe_load(COMPOSE.read_text(encoding="utf-8"))["services"]
+
+
+def environment(service: dict[str, Any]) -> dict[str, str | None]:
+    return service.get("environment", {})
+
+
+def dockerfile() -> str:
+    """Its instructions, without the comments."""
+    return re.sub("^#.*\n", "", (FOLDER / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)
+
+
+def ignored() -> list[str]:
+    lines = (HOUSE / ".dockerignore").read_text(encoding="utf-8").splitlines()
+    return [line for line in lines if line and not line.startswith("#")]

@@ -1,0 +1,542 @@
+"""Ledgers travel through a bucket whole, once, and in order, whatever happens on the way."""
+
+import logging
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+from uuid import uuid4
+
+import boto3
+import pytest
+from factories import end, judgment, outcome, picture, start
+from moto.server import DomainDispatcherApplication, create_backend_app
+from s3fs import S3FileSystem
+from werkzeug.serving import make_server
+
+from tasks import parts, remote
+from tasks.history import query
+from tasks.ledger import END, JUDGMENTS, OUTCOMES, RUN, Ledger, folder, read_judgments
+from tasks.remote import Remote, RemoteUnavailable, is_remote, mirror
+from tasks.store import sync
+
+Begun = Callable[[Path], Ledger]
+
+
+class S3Server:
+    """moto's S3 on loopback: notes every request, may be stopped and started, and may do what was asked unheard."""
+
+    def __init__(self) -> None:
+        self._app = DomainDispatcherApplication(create_backend_app)
+        self.requests: list[str] = []
+        self.loses: Callable[[str], bool] = lambda _: False
+        """Told of each request that was done; whether its reply gets lost."""
+        self.refuses: Callable[[str], bool] = lambda _: False
+        """Whether a request is not done at all."""
+        self.port = 0
+        self.start()
+
+    def start(self) -> None:
+        self._server = make_server("127.0.0.1", self.port, self._answer, threaded=True)
+        self.port = self._server.port
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _answer(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Any:
+        request = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
+        self.requests.append(request)
+        reply, body = ["503 Service Unavailable", [("Content-Length", "0")]], list[bytes]()
+        if not self.refuses(request):
+            done: list[Any] = []
+            answer = list(self._app(environ, lambda *head: done.extend(head)))
+            if not self.loses(request):
+                reply, body = done, answer
+        respond(*reply[:2])
+        return body
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[S3Server]:
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    running = S3Server()
+    S3FileSystem.clear_instance_cache()  # one made for another server would still ask that one
+    with pytest.MonkeyPatch.context() as environment:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            environment.delenv(name)
+        environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{running.port}")
+        environment.setenv("AWS_ACCESS_KEY_ID", "testing")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield running
+    running.stop()
+
+
+@pytest.fixture
+def url(server: S3Server) -> str:
+    """A store in a bucket of its own that keeps every version of every object."""
+    name = f"jury-{uuid4().hex[:12]}"
+    s3().create_bucket(Bucket=name)
+    s3().put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    server.requests.clear()
+    return f"s3://{name}/team/jury"
+
+
+@pytest.fixture
+def begun() -> Iterator[Begun]:
+    """Begins the run r1 in a store; its files are closed after the test."""
+    with ExitStack() as ledgers:
+        yield lambda store: ledgers.enter_context(closing(Ledger(store, start("r1"))))
+
+
+def s3() -> Any:
+    return boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
+
+
+def versions(url: str) -> dict[str, list[str]]:
+    """Name of each object below the store -> the ETag of every version written."""
+    name, _, prefix = url.removeprefix("s3://").partition("/")
+    found: dict[str, list[str]] = {}
+    for page in s3().get_paginator("list_object_versions").paginate(Bucket=name, Prefix=prefix):
+        for version in page.get("Versions", []):
+            found.setdefault(version["Key"].removeprefix(f"{prefix}/"), []).append(version["ETag"])
+    return found
+
+
+def in_bucket(url: str, name: str) -> bytes:
+    where, _, prefix = url.removeprefix("s3://").partition("/")
+    return s3().get_object(Bucket=where, Key=f"{prefix}/{name}")["Body"].read()
+
+
+def delete(url: str, name: str) -> None:
+    where, _, prefix = url.removeprefix("s3://").partition("/")
+    s3().delete_object(Bucket=where, Key=f"{prefix}/{name}")
+
+
+def sent_lines(url: str, run_id: str, file: str) -> bytes:
+    """The file as its parts in the bucket make it."""
+    stem = Path(file).stem
+    names = sorted(name for name in versions(url) if name.startswith(f"ledger/{run_id}/{stem}-"))
+    return b"".join(in_bucket(url, name) for name in names)
+
+
+def thumbnail(store: Path, name: str) -> Path:
+    target = store / "pictures" / f"{picture(name).source_sha256}.jpg"
+    target.parent.mkdir(parents=True, exist_ok=True)
+    target.write_bytes(f"thumbnail of {name}".encode())
+    return target
+
+
+def judge_sample(ledger: Ledger, sample_id: str, run_id: str) -> None:
+    """What a run adds for one sample: a judgment, the pictures and the outcome."""
+    ledger.append(judgment(sample_id=sample_id, run_id=run_id))
+    for role in "hm":
+        thumbnail(ledger.folder.parents[1], sample_id + role)
+    ledger.append(outcome(sample_id, run_id=run_id))
+
+
+def whole_run(store: Path, run_id: str, samples: int = 2, ended: bool = True) -> None:
+    ledger = Ledger(store, start(run_id, samples=samples))
+    for number in range(samples):
+        judge_sample(ledger, f"s{number}", run_id)
+    if ended:
+        ledger.end(end(run_id))
+    ledger.close()
+
+
+def shown(store: Path) -> list[Any]:
+    """All that the history made of a store tells."""
+    sync(store)
+    tables = ("runs", "judgments", "outcomes", "scores", "pictures", "leaderboard")
+    return [query(store, f"SELECT * FROM {table} ORDER BY ALL").rows for table in tables]
+
+
+def rows_of(store: Path, run_id: str) -> tuple[bytes, bytes]:
+    run = folder(store, run_id)
+    return (run / JUDGMENTS).read_bytes(), (run / OUTCOMES).read_bytes()
+
+
+def test_a_run_sent_as_it_grows_is_the_same_elsewhere_and_no_part_is_written_twice(
+    url: str, begun: Begun, tmp_path: Path
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    ledger, sender = begun(here), Remote(url, here)
+    sender.send("r1")  # before the first row there is nothing
+    assert versions(url) == {}
+    for number in range(3):
+        judge_sample(ledger, f"s{number}", "r1")
+        sender.send("r1")
+        Remote(url, there).fetch()
+        assert rows_of(there, "r1") == rows_of(here, "r1")
+        assert not (folder(there, "r1") / END).exists()
+    ledger.end(end("r1"))
+    sender.send("r1")
+    assert Remote(url, there).fetch() == ["r1"]
+    written = versions(url)
+    assert {name for name in written if name.startswith("ledger/")} == {
+        f"ledger/r1/{name}"
+        for name in (RUN, END, *(f"{file}-00000{n}.jsonl" for file in ("judgments", "outcomes") for n in (1, 2, 3)))
+    }
+    assert all(len(etags) == 1 for etags in written.values())
+    assert shown(there) == shown(here)
+
+
+def test_pictures_arrive_with_the_rows_that_tell_of_them_and_travel_once(
+    url: str, server: S3Server, tmp_path: Path
+) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    for run_id in ("r1", "r2"):
+        whole_run(here, run_id)
+        Remote(url, here).send(run_id)
+    Remote(url, there).fetch()
+    names = {path.name: path.read_bytes() for path in (here / "pictures").iterdir()}
+    assert len(names) == 4
+    assert {path.name: path.read_bytes() for path in (there / "pictures").iterdir()} == names
+    assert sum("PUT" in request and "/pictures/" in request for request in server.requests) == 4
+    # The other machine judges the same pictures: they are in the bucket, as it knows from fetching them.
+    whole_run(there, "r3")
+    Remote(url, there).send("r3")
+    assert sum("PUT" in request and "/pictures/" in request for request in server.requests) == 4
+
+
+def test_a_picture_that_was_never_kept_holds_nothing_up(url: str, tmp_path: Path) -> None:
+    whole_run(tmp_path / "here", "r1")
+    for path in (tmp_path / "here" / "pictures").iterdir():
+        path.unlink()
+    Remote(url, tmp_path / "here").send("r1")
+    Remote(url, tmp_path / "there").fetch()
+    assert rows_of(tmp_path / "there", "r1") == rows_of(tmp_path / "here", "r1")
+
+
+def test_a_torn_last_line_is_sent_when_it_is_whole(url: str, tmp_path: Path) -> None:
+    whole_run(tmp_path, "r1", ended=False)
+    rows = folder(tmp_path, "r1") / JUDGMENTS
+    before, line = rows.read_bytes(), judgment(sample_id="s9", run_id="r1").model_dump_json().encode() + b"\n"
+    rows.write_bytes(before + line[:100])
+    Remote(url, tmp_path).send("r1")
+    assert sent_lines(url, "r1", JUDGMENTS) == before
+    rows.write_bytes(before + line)
+    Remote(url, tmp_path).send("r1")
+    assert sent_lines(url, "r1", JUDGMENTS) == before + line
+
+
+@pytest.mark.parametrize("lost", ["judgments-000001", "outcomes-000001", RUN, END])
+def test_what_arrived_without_a_reply_is_sent_again_as_the_same(
+    lost: str, url: str, begun: Begun, server: S3Server, tmp_path: Path
+) -> None:
+    ledger = begun(tmp_path)
+    judge_sample(ledger, "s1", "r1")
+    if lost == END:
+        ledger.end(end("r1"))
+    server.loses = lambda request: request.startswith("PUT") and f"ledger/r1/{lost}" in request
+    with pytest.raises(RemoteUnavailable):
+        Remote(url, tmp_path).send("r1")
+    server.loses = lambda _: False
+    if lost != END:
+        judge_sample(ledger, "s2", "r1")
+        ledger.end(end("r1"))
+    Remote(url, tmp_path).send("r1")
+    assert (sent_lines(url, "r1", JUDGMENTS), sent_lines(url, "r1", OUTCOMES)) == rows_of(tmp_path, "r1")
+    written = versions(url)
+    assert len(written[next(name for name in written if lost in name)]) > 1
+    assert all(len(set(etags)) == 1 for etags in written.values())
+
+
+def test_a_part_that_may_still_arrive_keeps_its_bytes(url: str, begun: Begun, server: S3Server, tmp_path: Path) -> None:
+    """Cut anew, it would be overwritten by the first attempt when that arrives late after all."""
+    ledger = begun(tmp_path)
+    judge_sample(ledger, "s1", "r1")
+    asked = rows_of(tmp_path, "r1")[0]
+    server.refuses = lambda request: "judgments-000001" in request
+    with pytest.raises(RemoteUnavailable):
+        Remote(url, tmp_path).send("r1")
+    server.refuses = lambda _: False
+    judge_sample(ledger, "s2", "r1")
+    Remote(url, tmp_path).send("r1")
+    assert in_bucket(url, "ledger/r1/judgments-000001.jsonl") == asked
+    assert sent_lines(url, "r1", JUDGMENTS) == rows_of(tmp_path, "r1")[0]
+
+
+def test_a_process_killed_between_upload_and_note_leaves_parts_that_fit(
+    url: str, server: S3Server, tmp_path: Path
+) -> None:
+    whole_run(tmp_path, "r1", ended=False)
+    code = "import sys, pathlib, tasks.remote as r; r.Remote(sys.argv[1], pathlib.Path(sys.argv[2])).send('r1')"
+    sender = subprocess.Popen([sys.executable, "-c", code, url, str(tmp_path)], cwd=Path(__file__).parents[1])
+
+    def kills(request: str) -> bool:
+        if request.startswith("PUT") and "judgments-000001" in request:
+            sender.kill()
+        return False
+
+    server.loses = kills
+    assert sender.wait(60) == -signal.SIGKILL
+    server.loses = lambda _: False
+    assert any("judgments-000001" in name for name in versions(url))
+    with (folder(tmp_path, "r1") / JUDGMENTS).open("ab") as rows:
+        rows.write(judgment(sample_id="s9", run_id="r1").model_dump_json().encode() + b"\n")
+    assert Remote(url, tmp_path).send_all() == ["r1"]
+    assert (sent_lines(url, "r1", JUDGMENTS), sent_lines(url, "r1", OUTCOMES)) == rows_of(tmp_path, "r1")
+
+
+def test_a_server_that_goes_down_costs_nothing(url: str, begun: Begun, server: S3Server, tmp_path: Path) -> None:
+    ledger, sender = begun(tmp_path / "here"), Remote(url, tmp_path / "here")
+    judge_sample(ledger, "s1", "r1")
+    sender.send("r1")
+    server.stop()
+    try:
+        judge_sample(ledger, "s2", "r1")
+        with pytest.raises(RemoteUnavailable, match=re.escape(url)):
+            sender.send("r1")
+        with pytest.raises(RemoteUnavailable, match=re.escape(url)):
+            Remote(url, tmp_path / "there").fetch()
+        ledger.end(end("r1"))
+    finally:
+        server.start()
+    assert (sender.send_all(), sender.send_all()) == (["r1"], [])
+    Remote(url, tmp_path / "there").fetch()
+    assert shown(tmp_path / "there") == shown(tmp_path / "here")
+
+
+def test_a_missing_bucket_is_unavailable_and_named(server: S3Server, tmp_path: Path) -> None:
+    whole_run(tmp_path, "r1")
+    with pytest.raises(RemoteUnavailable, match=r"s3://no-such-bucket/x cannot be used now: .*bucket does not exist"):
+        Remote("s3://no-such-bucket/x", tmp_path).send_all()
+
+
+def test_nothing_new_costs_no_request(url: str, server: S3Server, tmp_path: Path) -> None:
+    whole_run(tmp_path, "r1", ended=False)
+    whole_run(tmp_path, "r2")
+    Remote(url, tmp_path).send_all()
+    server.requests.clear()
+    again = Remote(url, tmp_path)
+    again.send("r1")
+    assert (again.send_all(), server.requests) == ([], [])
+
+
+def test_two_machines_send_and_a_third_gathers_all(url: str, tmp_path: Path) -> None:
+    machines = {"one": ("r1", "r3"), "two": ("r2", "r4")}
+    for name, run_ids in machines.items():
+        for run_id in run_ids:
+            whole_run(tmp_path / name, run_id, samples=3)
+        assert Remote(url, tmp_path / name).send_all() == list(run_ids)
+    third, everything = Remote(url, tmp_path / "three"), tmp_path / "everything"
+    assert (third.fetch(), third.fetch()) == (["r1", "r2", "r3", "r4"], [])
+    assert third.send_all() == []  # what others made is theirs to send
+    for run_id in ("r1", "r2", "r3", "r4"):
+        whole_run(everything, run_id, samples=3)
+    assert shown(third.folder) == shown(everything)
+    assert Remote(url, tmp_path / "one").fetch() == ["r2", "r4"]
+    assert shown(tmp_path / "one") == shown(everything)
+
+
+def test_fetch_leaves_own_runs_alone(url: str, begun: Begun, tmp_path: Path) -> None:
+    ledger, here = begun(tmp_path), Remote(url, tmp_path)
+    judge_sample(ledger, "s1", "r1")
+    here.send("r1")
+    judge_sample(ledger, "s2", "r1")
+    before = rows_of(tmp_path, "r1")
+    assert here.fetch() == [] and rows_of(tmp_path, "r1") == before
+
+
+def test_fetch_stops_before_a_missing_part_and_goes_on_when_it_is_there(url: str, begun: Begun, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", Remote(url, tmp_path / "there")
+    ledger = begun(here)
+    for number in range(3):
+        judge_sample(ledger, f"s{number}", "r1")
+        Remote(url, here).send("r1")
+    ledger.end(end("r1"))
+    Remote(url, here).send("r1")
+    name = "ledger/r1/judgments-000002.jsonl"
+    held_back = in_bucket(url, name)
+    delete(url, name)
+    assert there.fetch() == ["r1"]
+    assert [row.sample_id for row in read_judgments(folder(there.folder, "r1"))] == ["s0"]
+    assert not (folder(there.folder, "r1") / END).exists()
+    assert there.fetch() == []
+    Remote(url, tmp_path).bucket.put({name: held_back})
+    assert there.fetch() == ["r1"]
+    assert shown(there.folder) == shown(here)
+
+
+def test_a_fetch_that_was_cut_short_is_completed_by_the_next(url: str, tmp_path: Path) -> None:
+    here, there = tmp_path / "here", tmp_path / "there"
+    whole_run(here, "r1", samples=3)
+    Remote(url, here).send("r1")
+    Remote(url, there).fetch()
+    run = folder(there, "r1")
+    os.truncate(run / JUDGMENTS, 500)
+    (run / END).unlink()
+    assert Remote(url, there).fetch() == ["r1"]
+    assert rows_of(there, "r1") == rows_of(here, "r1") and (run / END).exists()
+
+
+def test_fetch_since_brings_newer_runs_only(url: str, tmp_path: Path) -> None:
+    now = datetime(2026, 11, 20, 12, tzinfo=UTC)
+    old, new = (f"{now - timedelta(hours=hours):%Y%m%dT%H%M%S}000-diagram-aaaaaa" for hours in (30, 3))
+    for run_id in (old, new):
+        whole_run(tmp_path / "here", run_id)
+    there = Remote(url, tmp_path / "there")
+    assert there.fetch(since=now) == []
+    Remote(url, tmp_path / "here").send_all()
+    assert there.fetch(since=now - timedelta(hours=20)) == [new]
+    assert there.fetch() == [old]
+
+
+def test_fetched_rows_are_as_old_as_their_run(url: str, tmp_path: Path) -> None:
+    whole_run(tmp_path / "here", "r1")
+    Remote(url, tmp_path / "here").send("r1")
+    Remote(url, tmp_path / "there").fetch()
+    changed = (folder(tmp_path / "there", "r1") / JUDGMENTS).stat().st_mtime
+    assert datetime.fromtimestamp(changed, UTC) == datetime.fromisoformat(end("r1").finished_at)
+
+
+def test_large_ledgers_travel_in_several_parts_and_batches(
+    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(parts, "PART_BYTES", 3_000)
+    monkeypatch.setattr(remote, "BATCH_BYTES", 10_000)
+    monkeypatch.setattr(remote, "BATCH_OBJECTS", 3)
+    whole_run(tmp_path / "here", "r1", samples=12)
+    Remote(url, tmp_path / "here").send("r1")
+    assert sum("judgments-" in name for name in versions(url)) > 3
+    Remote(url, tmp_path / "there").fetch()
+    assert shown(tmp_path / "there") == shown(tmp_path / "here")
+
+
+def test_a_run_and_a_sync_on_one_machine_may_send_at_the_same_time(
+    url: str, begun: Begun, server: S3Server, tmp_path: Path
+) -> None:
+    ledger, left, turn = begun(tmp_path), iter(range(1, 30)), threading.Lock()
+    judge_sample(ledger, "s0", "r1")
+
+    def grows(request: str) -> bool:
+        with turn:
+            if request.startswith("PUT") and (number := next(left, 0)):
+                judge_sample(ledger, f"s{number}", "r1")
+        return False
+
+    def send(_: int) -> None:
+        sender = Remote(url, tmp_path)
+        while len(list(read_judgments(ledger.folder))) < 30:
+            sender.send("r1")
+
+    server.loses = grows
+    with ThreadPoolExecutor(3) as threads:
+        list(threads.map(send, range(3)))
+    server.loses = lambda _: False
+    ledger.end(end("r1"))
+    Remote(url, tmp_path).send("r1")
+    assert (sent_lines(url, "r1", JUDGMENTS), sent_lines(url, "r1", OUTCOMES)) == rows_of(tmp_path, "r1")
+    assert all(len(etags) == 1 for name, etags in versions(url).items() if name.startswith("ledger/"))
+
+
+def test_a_ledger_copied_to_another_machine_is_not_sent_in_other_parts(url: str, begun: Begun, tmp_path: Path) -> None:
+    ledger = begun(tmp_path / "one")
+    for number in range(2):
+        judge_sample(ledger, f"s{number}", "r1")
+        Remote(url, tmp_path / "one").send("r1")
+    ledger.end(end("r1"))
+    copy = folder(tmp_path / "two", "r1")
+    copy.mkdir(parents=True)
+    for name in (RUN, JUDGMENTS, OUTCOMES, END):
+        (copy / name).write_bytes((ledger.folder / name).read_bytes())
+    assert Remote(url, tmp_path / "two").send_all() == ["r1"]
+    assert (sent_lines(url, "r1", JUDGMENTS), sent_lines(url, "r1", OUTCOMES)) == rows_of(tmp_path / "one", "r1")
+
+
+def test_names_in_the_bucket_cannot_lead_out_of_the_mirror(url: str, tmp_path: Path) -> None:
+    strange = Remote(url, tmp_path).bucket
+    strange.put({"ledger/../run.json": b"{}", "ledger/a/b/run.json": b"{}", "ledger/.r/run.json": b"{}"})
+    assert Remote(url, tmp_path / "there").fetch() == []
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("scheme", ["file", "memory"])
+def test_other_stores_of_fsspec_do_as_well(scheme: str, tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/shared" if scheme == "file" else f"memory://{uuid4().hex}/shared"
+    whole_run(tmp_path / "here", "r1")
+    assert Remote(url, tmp_path / "there").fetch() == []
+    assert Remote(url, tmp_path / "there").fetch(datetime(2026, 1, 1, tzinfo=UTC)) == []
+    Remote(url, tmp_path / "here").send("r1")
+    assert Remote(url, tmp_path / "there").fetch() == ["r1"]
+    assert shown(tmp_path / "there") == shown(tmp_path / "here")
+    assert not list(tmp_path.rglob("*.draft"))
+
+
+@pytest.mark.parametrize(
+    ("store", "remote_one"),
+    [
+        ("s3://bucket/prefix", True), ("memory://x", True), ("file:///srv/jury", True), ("s3:/bucket", True),
+        ("jury-store", False), ("/srv/jury", False), ("./a/b", False), ("C:/jury", False), ("C:\\jury", False),
+    ],
+)  # fmt: skip
+def test_a_scheme_makes_a_store_remote(store: str, remote_one: bool) -> None:
+    assert is_remote(store) is remote_one
+
+
+def test_a_mirror_is_named_after_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_MIRROR", str(tmp_path))
+    found = mirror("s3://bucket/team/jury/")
+    assert re.fullmatch(r"bucket-team-jury-[0-9a-f]{8}", found.name) and found.parent == tmp_path
+    assert mirror("s3://bucket/team/jury") == found != mirror("s3://bucket/team-jury")
+    assert mirror("jury-store") == Path("jury-store")
+    monkeypatch.delenv("JURY_MIRROR")
+    assert mirror("s3://bucket/x").parent == Path.home() / ".cache" / "image-jury"
+
+
+@pytest.mark.parametrize(
+    "store",
+    [
+        "s3://AKIA:s3cr3t@bucket/x", "s3://AKIA:s3/cr3t@bucket/x", "s3://bucket/x?key=s3cr3t", "s3://bucket#s3cr3t",
+        "s3:/AKIA:s3cr3t@bucket",
+    ],
+)  # fmt: skip
+def test_credentials_in_a_url_are_refused_and_not_repeated(store: str, tmp_path: Path) -> None:
+    for use in (mirror, lambda store: Remote(store, tmp_path)):
+        with pytest.raises(ValueError, match="credentials belong into the worker's environment") as refused:
+            use(store)
+        assert "cr3t" not in str(refused.value)
+
+
+@pytest.mark.parametrize("store", ["s3:/bucket/x", "s3://", "s3:///x", "simplecache::s3://bucket/x", "S3://b/x"])
+def test_a_malformed_url_is_refused(store: str, tmp_path: Path) -> None:
+    assert is_remote(store)
+    with pytest.raises(ValueError, match="no URL of a remote store, such as s3://bucket/prefix"):
+        Remote(store, tmp_path)
+
+
+def test_an_unknown_scheme_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match="nonsense://x cannot be opened: Protocol not known: nonsense"):
+        Remote("nonsense://x", tmp_path)
+
+
+def test_without_the_extra_only_a_remote_store_says_what_to_install(tmp_path: Path) -> None:
+    """In a process that can import neither package, as where the extra is not installed."""
+    code = """if True:
+        import sys
+        from pathlib import Path
+        sys.modules["s3fs"] = None
+        from tasks.remote import Remote, is_remote, mirror
+        print(is_remote("s3://b/x"), mirror("store"), mirror("s3://b/x").name[:4], "fsspec" in sys.modules)
+        try:
+            Remote("s3://b/x", Path("."))
+        except ValueError as error:
+            print(error)
+    """
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
+    first, second = told.stdout.splitlines()
+    assert first == "True store b-x- False"
+    assert second.startswith("The store s3://b/x needs a package") and second.endswith("pip install 'image-jury[s3]'")

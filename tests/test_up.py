@@ -1,0 +1,146 @@
+"""`jury up` as people use it: the Prefect UI in a real browser, its form and its artifacts, and what is refused."""
+
+import json
+import shutil
+import subprocess
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_judge import LoopbackJudge
+from served import JURY, Up, environment, free_port, jury_up, wait_for
+
+CHROMIUM = shutil.which("chromium")
+SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
+FLOWS = ("diagram", "plot", "object", "counting", "colors", "position")
+
+
+@pytest.fixture(scope="module")
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
+    with jury_up(tmp_path_factory.mktemp("served") / "store", free_port()) as served:
+        yield served
+
+
+@pytest.fixture
+def page(up: Up) -> Iterator[Any]:
+    """A tab of a headless Chromium."""
+    if not CHROMIUM:
+        pytest.skip("needs Chromium (`apt-get install chromium`)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        tab = browser.new_page(viewport={"width": 1400, "height": 1800})
+        tab.set_default_timeout(60_000)
+        yield tab
+        browser.close()
+
+
+def command(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([JURY, *arguments], capture_output=True, text=True, env=environment(), timeout=120)
+
+
+def shot(page: Any, name: str) -> None:
+    SCREENSHOTS.mkdir(exist_ok=True)
+    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
+
+
+def fill(page: Any, label: str, value: str) -> None:
+    """Fill in the field of the form that has this label."""
+    field = page.locator("label", has_text=label).first
+    field.locator("xpath=following::*[self::input or self::textarea][1]").fill(value)
+
+
+def open_form(page: Any, up: Up, name: str) -> None:
+    page.goto(f"{up.ui}/deployments")
+    page.get_by_text(name.partition("/")[0], exact=False).first.wait_for()
+    page.goto(f"{up.ui}/deployments/deployment/{up.deployment(name)['id']}/run")
+    page.get_by_text("Base Url").first.wait_for()
+
+
+def test_every_deployment_of_the_list_is_there_with_its_schedule_and_description(up: Up) -> None:
+    for flow in FLOWS:
+        deployment = up.deployment(f"{flow}/nightly")
+        [schedule] = deployment["schedules"]
+        assert schedule["active"] and schedule["slug"] == "nightly" and schedule["schedule"]["timezone"] == "UTC"
+        assert deployment["description"] and "image-jury" in deployment["tags"] and not deployment["paused"]
+        assert deployment["entrypoint"] == f"flows.{flow}.{flow}"
+    crons = {up.deployment(f"{flow}/nightly")["schedules"][0]["schedule"]["cron"] for flow in FLOWS}
+    assert len(crons) == len(FLOWS)
+
+
+def test_a_person_fills_in_the_form_watches_the_run_and_opens_its_report(
+    up: Up, page: Any, loopback: LoopbackJudge
+) -> None:
+    open_form(page, up, "counting/nightly")
+    shot(page, "form")
+    fill(page, "Limit", "2")
+    fill(page, "Model", "loopback-1")
+    fill(page, "Base Url", loopback.base_url)
+    page.get_by_role("button", name="Submit").click()
+    wait_for(lambda: up.runs(), 60)
+    [run] = up.runs()
+    page.goto(f"{up.ui}/runs/flow-run/{run['id']}")
+    page.get_by_text("Completed").first.wait_for()
+    shot(page, "run")
+    [run] = up.runs()
+    assert run["name"] == "counting · careless + steady · loopback-1 · 8 samples"
+    assert run["parameters"]["parameters"]["limit"] == 2
+    [summary] = [each for each in up.api("/artifacts/filter", {}) if each["key"] == "counting-summary"]
+    page.goto(f"{up.ui}/artifacts/artifact/{summary['id']}")
+    page.get_by_role("heading", name="Scores").wait_for()
+    page.wait_for_timeout(1000)
+    shot(page, "artifact")
+    assert page.get_by_text("count_accuracy").count() >= 2
+    loaded = page.eval_on_selector_all("img", "all => all.filter(one => one.naturalWidth > 0).map(one => one.alt)")
+    assert "Scores" in loaded and loaded.count("Image") >= 1
+    wanted = "SELECT model, parameters FROM runs WHERE model = 'loopback-1'"
+    answer = command("query", wanted, "--json", "--store", str(up.store))
+    [row] = json.loads(answer.stdout)
+    assert (row["parameters"]["limit"], row["parameters"]["judge"]["base_url"]) == (2, loopback.base_url)
+
+
+def test_the_form_refuses_wrong_values_before_a_run_starts(up: Up, page: Any) -> None:
+    before = len(up.api("/flow_runs/filter", {}))
+    open_form(page, up, "colors/nightly")
+    for field, wrong, words in (("Limit", "-3", "less than the minimum"), ("Temperature", "7", "greater than the max")):
+        fill(page, field, wrong)
+        page.get_by_role("button", name="Submit").click()
+        page.get_by_text(words).first.wait_for()
+        shot(page, f"form-refused-{field.lower()}")
+        fill(page, field, "1")
+    assert "/run" in page.url and len(up.api("/flow_runs/filter", {})) == before
+
+
+def test_a_second_jury_up_finds_the_first(up: Up) -> None:
+    again = command("up", "--store", str(up.store), "--port", str(free_port()))
+    assert again.returncode == 0 and f"up already: {up.ui}" in again.stdout
+
+
+def test_a_taken_port_is_refused_with_who_has_it(up: Up, tmp_path: Path) -> None:
+    refused = command("up", "--store", str(tmp_path), "--port", str(up.port))
+    assert refused.returncode == 2
+    assert f"port {up.port} is taken by process" in refused.stderr and "prefect server start" in refused.stderr
+
+
+def test_a_server_of_somebody_else_is_not_taken_for_ours(up: Up, tmp_path: Path) -> None:
+    (tmp_path / "prefect").mkdir()
+    note = json.loads((up.store / "prefect" / "server.json").read_text())
+    (tmp_path / "prefect" / "server.json").write_text(json.dumps(note))
+    told = command("status", "--store", str(tmp_path))
+    assert "down; `jury up` starts it" in told.stdout
+
+
+def test_jury_run_uses_the_server_that_is_up_and_status_tells_what_there_is(up: Up) -> None:
+    done = command("run", "position", "--limit", "1", "--store", str(up.store))
+    assert done.returncode == 0 and "temporary" not in done.stderr
+    wait_for(lambda: any(run["name"].startswith("position · ") for run in up.runs()), 30)
+    told = command("status", "--store", str(up.store))
+    assert told.returncode == 0
+    assert up.ui in told.stdout and "-position-" in told.stdout and "in step with the ledgers" in told.stdout
+
+
+def test_a_run_whose_process_vanishes_is_to_be_marked(up: Up) -> None:
+    [automation] = up.api("/automations/filter", {})
+    assert automation["enabled"] and automation["actions"][0]["state"] == "CRASHED"
