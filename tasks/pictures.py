@@ -19,7 +19,7 @@ from pydantic import Field
 from tasks.decoding import BadPicture, Decoded, decode, on_white
 from tasks.records import PictureNote, Record
 
-THUMBNAIL_SIDES = (320, 640)
+THUMBNAIL_SIDES = (256, 640)
 """Least and most pixels on the longest side of a thumbnail; between them any fraction that JPEG decodes to will do."""
 SHRINK_ROUNDS = 12
 """Tries to get below the largest file: each takes at least a tenth off the sides, most get there in two or three."""
@@ -182,7 +182,7 @@ def _keep_thumbnail(target: Path, image: Image.Image) -> None:
     small = _scaled(image, THUMBNAIL_SIDES[1] / max(image.size), Image.Resampling.BOX)
     part = target.with_suffix(f".{uuid4().hex}.part")
     target.parent.mkdir(parents=True, exist_ok=True)
-    part.write_bytes(_encoded(small, "JPEG", quality=75))
+    small.save(part, "JPEG", quality=75)  # into a file, Pillow encodes without holding Python's lock
     part.replace(target)
 
 

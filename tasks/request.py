@@ -18,7 +18,7 @@ from tasks.parameters import EMBEDDED, Judge
 from tasks.pictures import Picture
 from tasks.pixel_judge import ANSWERED_MODEL, PROBE
 from tasks.records import Order
-from tasks.rubric import Prompt
+from tasks.rubric import PairwisePrompt, Prompt, RubricPrompt
 from tasks.vlm import Image, Request
 
 LAYOUT = "1"
@@ -72,7 +72,7 @@ def call_key(prompt: Prompt, digests: Mapping[str, str], order: Order, vote: int
         "schema": reply.SCHEMA_VERSION,
         "question": schema_name(prompt),
         "prompt": prompt.sha256,
-        "reply": reply.schema(prompt),
+        "reply": prompt.verdicts if isinstance(prompt, PairwisePrompt) else _aspects(prompt),
         "inputs": [[label, digests[name]] for name, label in prompt.inputs.items()],
         "judge": judge.model_dump(include={"model", "base_url", "temperature", "max_output_tokens", "detail"}),
         # The embedded judge answers by its version, which the name it is asked by does not tell.
@@ -81,6 +81,10 @@ def call_key(prompt: Prompt, digests: Mapping[str, str], order: Order, vote: int
         "vote": vote,
     }
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()
+
+
+def _aspects(prompt: RubricPrompt) -> list[list[str]]:
+    return [[key, aspect.not_applicable] for key, aspect in prompt.aspects.items()]
 
 
 @cache
