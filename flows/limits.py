@@ -56,30 +56,31 @@ async def shared_slots(judge: Judge) -> AsyncGenerator[asyncio.Semaphore]:
     The embedded judge is in the run's own process and needs no limit, nor do runs on a temporary server, which nobody
     else uses.
     """
-    async with get_client() as client:
-        alone = client.server_type == ServerType.EPHEMERAL
-    if alone or judge.base_url == EMBEDDED:
+    if judge.base_url == EMBEDDED:
         yield asyncio.Semaphore(judge.concurrency)
         return
-    slots = asyncio.Semaphore(0)
-    keeping = asyncio.create_task(_keep_slots(judge, slots))
-    try:
-        yield slots
-    finally:
-        keeping.cancel()
-        await asyncio.gather(keeping, return_exceptions=True)
-
-
-async def _keep_slots(judge: Judge, slots: asyncio.Semaphore) -> None:
-    name = limit_name(judge.base_url)
     async with get_client() as client:
-        allowed = await _asked(client, name, judge.concurrency)
-        block, rest = divmod(min(judge.concurrency, allowed), BLOCKS)
-        line = asyncio.Lock()
-        async with asyncio.TaskGroup() as group:
-            for number in range(BLOCKS):
-                if size := block + (number < rest):
-                    group.create_task(_keep_block(client, name, size, slots, line))
+        if client.server_type == ServerType.EPHEMERAL:
+            yield asyncio.Semaphore(judge.concurrency)
+            return
+        slots = asyncio.Semaphore(0)
+        keeping = asyncio.create_task(_keep_slots(client, judge, slots))
+        try:
+            yield slots
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+
+
+async def _keep_slots(client: PrefectClient, judge: Judge, slots: asyncio.Semaphore) -> None:
+    name = limit_name(judge.base_url)
+    allowed = await _asked(client, name, judge.concurrency)
+    block, rest = divmod(min(judge.concurrency, allowed), BLOCKS)
+    line = asyncio.Lock()
+    async with asyncio.TaskGroup() as group:
+        for number in range(BLOCKS):
+            if size := block + (number < rest):
+                group.create_task(_keep_block(client, name, size, slots, line))
 
 
 async def _asked(client: PrefectClient, name: str, concurrency: int) -> int:

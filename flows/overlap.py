@@ -1,7 +1,7 @@
 """Whether a scheduled run should stand back for the one before it.
 
-A concurrency limit on the deployment would do that too, and cancel runs that people start, and shards with them. So a
-run that a schedule started looks for itself; runs that people start never stand back, and nobody stands back for them.
+A concurrency limit on the deployment would do that too, and cancel runs that people start. So a run that a schedule
+started looks for itself; runs that people start never stand back, and nobody stands back for them.
 """
 
 from prefect import get_client

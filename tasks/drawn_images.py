@@ -48,8 +48,8 @@ def draw_images(root: Path, prompts_per_tag: int = 4, images_per_prompt: int = 2
             kinds = [_kind(candidate, prompt.tag, 2 * (line // len(TAGS)) + n) for n in range(images_per_prompt)]
             _draw_prompt(folder, prompt, kinds, seed)
             labels |= {f"{candidate}/{folder.name}/{number:04d}": kind for number, kind in enumerate(kinds)}
-    _write(root / IMAGE_LABELS, json.dumps(labels, indent=1).encode())
-    _write(root / METADATA, b"".join(map(_json_line, prompts)))
+    write_whole(root / IMAGE_LABELS, json.dumps(labels, indent=1).encode())
+    write_whole(root / METADATA, b"".join(map(_json_line, prompts)))
 
 
 def read_image_labels(root: Path) -> dict[str, str]:
@@ -81,11 +81,11 @@ def noticed(kind: str, score: float | None, threshold: float) -> bool | None:
 def _draw_prompt(folder: Path, prompt: ImagePrompt, kinds: list[str], seed: int) -> None:
     """Write the images of one prompt by one candidate, each with what is put into it."""
     (folder / "samples").mkdir(parents=True, exist_ok=True)
-    _write(folder / "metadata.jsonl", _json_line(prompt))
+    write_whole(folder / "metadata.jsonl", _json_line(prompt))
     for number, kind in enumerate(kinds):
         random = Random(f"{seed} {folder.parent.name} {folder.name} {number}")
         scene = spoilt_scene(random_scene(prompt.required, random), kind, random)
-        _write(folder / "samples" / f"{number:04d}.png", _png(scene.draw()))
+        write_whole(folder / "samples" / f"{number:04d}.png", _png(scene.draw()))
 
 
 def _kind(candidate: str, tag: str, number: int) -> str:
@@ -107,8 +107,8 @@ def _png(picture: Image.Image) -> bytes:
     return buffer.getvalue()
 
 
-def _write(path: Path, data: bytes) -> None:
-    # Renamed into place, because another run may be reading the same samples.
+def write_whole(path: Path, data: bytes) -> None:
+    """Write a file of the drawn samples; renamed into place, because another run may be reading the same samples."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}")
     draft.write_bytes(data)
     draft.replace(path)

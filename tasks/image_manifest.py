@@ -8,12 +8,13 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
+from tasks.columns import Columns
 from tasks.coverage import Generated, Image, covered
 from tasks.entries import id_fault, kind, picture_in
 from tasks.folders import Folder
 from tasks.parameters import RubricParameters
 from tasks.places import Row, find_rows
-from tasks.problems import Problems, listed
+from tasks.problems import Problems
 from tasks.records import PictureSource
 from tasks.requirements import Asked, read_asked
 from tasks.wording import well_formed
@@ -60,17 +61,12 @@ def read_image_manifest(path: Path, parameters: RubricParameters, problems: Prob
 
 def _rows(path: Path, name: str, problems: Problems) -> Iterator[_ImageRow]:
     folder = Folder(path.parent)
-    columns: set[str] = set()
+    columns = Columns(REQUIRED, OPTIONAL)
     for row in find_rows(path, problems):
-        for column in sorted(row.values.keys() - columns - {*REQUIRED, *OPTIONAL}):
-            problems.add(row.where, f"column {column!r} does not exist, allowed are {', '.join(REQUIRED + OPTIONAL)}")
-        columns |= row.values.keys()
+        columns.meet(row, problems)
         if image := _read(row, name, folder, problems):
             yield image
-    if not columns:
-        problems.add(path.name, "holds no row")
-    elif absent := [column for column in REQUIRED if column not in columns]:
-        problems.add(path.name, f"no row has {listed(absent)}")
+    columns.check(path.name, problems)
 
 
 def _read(row: Row, name: str, folder: Folder, problems: Problems) -> _ImageRow | None:

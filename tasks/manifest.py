@@ -5,6 +5,7 @@ Owns the columns. Leaves what a sample must hold to `entries`, and filters to `l
 
 from pathlib import Path
 
+from tasks.columns import Columns
 from tasks.entries import Entry, Layout, Loaded, kind, picture_in, read_entry
 from tasks.folders import Folder
 from tasks.parameters import PairwiseParameters
@@ -27,29 +28,23 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
     if parameters.results or parameters.images or parameters.stage:
         raise ValueError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent)
-    columns: set[str] = set()
+    columns = Columns(REQUIRED, OPTIONAL)
     tasks: set[str] = set()
     entries: dict[tuple[str, str], Entry] = {}
     for row in find_rows(path, problems):
-        _check_row(row, columns, problems)
-        columns |= row.values.keys()
+        columns.meet(row, problems)
+        if row.values.get("task") not in TASKS:
+            problems.add(row.where, f"task is {row.values.get('task')!r}, allowed are {' and '.join(TASKS)}")
         tasks.add(str(row.values.get("task")))
         entry = _read(row, flow, name, folder, problems) if row.values.get("task") == flow else None
         if entry and entries.setdefault((entry.sample.candidate, entry.sample.sample_id), entry) is not entry:
             problems.add(
                 row.where, f"id {entry.sample.sample_id!r} of {entry.sample.candidate!r} stands in a row before"
             )
-    _check_whole(path, flow, columns, tasks, problems)
+    if columns.check(path.name, problems) and flow not in tasks:
+        problems.add(path.name, f"has no row of task {flow!r}, its tasks are {listed(sorted(tasks))}")
     order = {candidate: number for number, candidate in enumerate(dict.fromkeys(candidate for candidate, _ in entries))}
     return Loaded(sorted(entries.values(), key=lambda entry: order[entry.sample.candidate]), [])
-
-
-def _check_row(row: Row, columns: set[str], problems: Problems) -> None:
-    """Columns are named once, where they are first met; the task in every row."""
-    for column in sorted(row.values.keys() - columns - {*REQUIRED, *OPTIONAL}):
-        problems.add(row.where, f"column {column!r} does not exist, allowed are {', '.join(REQUIRED + OPTIONAL)}")
-    if (task := row.values.get("task")) not in TASKS:
-        problems.add(row.where, f"task is {task!r}, allowed are {' and '.join(TASKS)}")
 
 
 def _read(row: Row, flow: str, name: str, folder: Folder, problems: Problems) -> Entry | None:
@@ -66,12 +61,3 @@ def _read(row: Row, flow: str, name: str, folder: Folder, problems: Problems) ->
         return None
     update = {"candidate": str(candidate), "pictures": {**entry.sample.pictures, "model": model}}
     return entry._replace(sample=entry.sample.model_copy(update=update))
-
-
-def _check_whole(path: Path, flow: str, columns: set[str], tasks: set[str], problems: Problems) -> None:
-    if not columns:
-        problems.add(path.name, "holds no row")
-    elif absent := [column for column in REQUIRED if column not in columns]:
-        problems.add(path.name, f"no row has {listed(absent)}")
-    elif flow not in tasks:
-        problems.add(path.name, f"has no row of task {flow!r}, its tasks are {listed(sorted(tasks))}")

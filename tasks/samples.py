@@ -11,12 +11,11 @@ from collections.abc import Mapping
 from pathlib import Path
 from random import Random
 from typing import Any, NamedTuple, cast
-from uuid import uuid4
 
 from PIL import Image
 
 from tasks.drawings.defects import CLEAN, DEFECTS, FORFEIT, IN_HUMAN, NEW_FIGURE, Figure, spoilt
-from tasks.drawn_images import draw_images
+from tasks.drawn_images import draw_images, write_whole
 from tasks.parameters import T2I
 
 DRAWN = "samples"
@@ -70,7 +69,7 @@ def draw_samples(root: Path, flow: str, count: int = 24, seed: int = 7) -> None:
     pairs = [_pair(flow, seed, number) for number in range(count)]
     records = [_record(flow, number, pair) for number, pair in enumerate(pairs)]
     for record, pair in zip(records, pairs, strict=True):
-        _write(root / flow / record["path_to_gt_image"], _encoded(pair.human, HUMAN_FORMAT[flow][1]))
+        write_whole(root / flow / record["path_to_gt_image"], _encoded(pair.human, HUMAN_FORMAT[flow][1]))
     _write_json(root / flow / LABELS, {record["id"]: pair.kind for record, pair in zip(records, pairs, strict=True)})
     results = [record | _result(flow, pair) for record, pair in zip(records, pairs, strict=True)]
     _write_json(root / "results" / f"{flow}.json", results)
@@ -158,11 +157,4 @@ def _encoded(picture: Image.Image, name: str) -> bytes:
 
 
 def _write_json(path: Path, value: object) -> None:
-    _write(path, json.dumps(value, indent=1, ensure_ascii=False).encode())
-
-
-def _write(path: Path, data: bytes) -> None:
-    # Renamed into place, because another run may be reading the same samples.
-    draft = path.with_name(f".{path.name}.{uuid4().hex}")
-    draft.write_bytes(data)
-    draft.replace(path)
+    write_whole(path, json.dumps(value, indent=1, ensure_ascii=False).encode())
