@@ -9,13 +9,13 @@ import json
 from pathlib import Path
 from random import Random
 from typing import Any, cast
-from uuid import uuid4
 
 from PIL import Image
 
 from tasks.drawings.image_prompts import MOST_PROMPTS, TAGS, ImagePrompt, image_prompt
 from tasks.drawings.scene_defects import CLEAN_SCENE, KINDS, SCENE_DEFECTS, spoilt_scene
 from tasks.drawings.scenes import random_scene
+from tasks.files import write_whole
 
 IMAGE_LABELS = "labels.json"
 METADATA = "evaluation_metadata.jsonl"
@@ -105,10 +105,3 @@ def _png(picture: Image.Image) -> bytes:
     buffer = io.BytesIO()
     picture.save(buffer, "PNG", compress_level=4)
     return buffer.getvalue()
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file of the drawn samples; renamed into place, because another run may be reading the same samples."""
-    draft = path.with_name(f".{path.name}.{uuid4().hex}")
-    draft.write_bytes(data)
-    draft.replace(path)

@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, BinaryIO, NamedTuple, TypeVar
 
+from tasks.files import write_whole
 from tasks.records import SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
 
 RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl", "end.json"
@@ -41,7 +42,7 @@ class Ledger:
         """Mark the run as finished. From here on nothing in the folder changes."""
         self._open()
         self.close()
-        _write_whole(self.folder / END, end)
+        _write_record(self.folder / END, end)
 
     def close(self) -> None:
         """Release the files; without `end` the run stays unfinished."""
@@ -51,15 +52,12 @@ class Ledger:
     def _open(self) -> None:
         if not self._files:
             self.folder.mkdir(parents=True)
-            _write_whole(self.folder / RUN, self._start)
+            _write_record(self.folder / RUN, self._start)
             self._files = {name: (self.folder / name).open("ab") for name in (JUDGMENTS, OUTCOMES)}
 
 
-def _write_whole(path: Path, record: Record) -> None:
-    # Written beside and renamed, so that a reader sees the whole file or none.
-    draft = path.with_suffix(".tmp")
-    draft.write_text(record.model_dump_json(indent=1) + "\n", encoding="utf-8")
-    draft.replace(path)
+def _write_record(path: Path, record: Record) -> None:
+    write_whole(path, (record.model_dump_json(indent=1) + "\n").encode())
 
 
 def folder(store: Path, run_id: str) -> Path:

@@ -10,8 +10,8 @@ from contextlib import contextmanager, suppress
 from itertools import count, takewhile
 from pathlib import Path
 from typing import NamedTuple
-from uuid import uuid4
 
+from tasks.files import write_whole
 from tasks.ledger import JUDGMENTS, OUTCOMES, RUN
 from tasks.records import Record
 
@@ -87,13 +87,6 @@ def write_part(run: Path, part: Part, lines: bytes) -> None:
     with (run / part.file).open("r+b") as file:
         file.seek(part.start)
         file.write(lines)
-
-
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file that others see whole or not at all."""
-    draft = path.with_suffix(f".{uuid4().hex}.draft")
-    draft.write_bytes(data)
-    draft.replace(path)
 
 
 def read_notes(run: Path) -> Sent | None:

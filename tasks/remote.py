@@ -16,6 +16,7 @@ from typing import NamedTuple
 
 from tasks import ledger
 from tasks.bucket import Bucket, RemoteUnavailable, checked_url
+from tasks.files import write_whole
 from tasks.ledger import END, JUDGMENTS, OUTCOMES, RUN
 from tasks.parts import (
     PARTED,
@@ -28,7 +29,6 @@ from tasks.parts import (
     read_part,
     write_notes,
     write_part,
-    write_whole,
 )
 
 __all__ = ["Remote", "RemoteUnavailable", "is_remote", "mirror"]

@@ -15,7 +15,8 @@ from typing import Any, NamedTuple, cast
 from PIL import Image
 
 from tasks.drawings.defects import CLEAN, DEFECTS, FORFEIT, IN_HUMAN, NEW_FIGURE, Figure, spoilt
-from tasks.drawn_images import draw_images, write_whole
+from tasks.drawn_images import draw_images
+from tasks.files import write_whole
 from tasks.parameters import T2I
 
 DRAWN = "samples"
