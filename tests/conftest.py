@@ -1,11 +1,15 @@
 """Fixtures that tests of several modules share."""
 
-from collections.abc import Iterator
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
 
 import pytest
 from loopback_judge import LoopbackJudge
 from served import free_port
 
+from flows.cli import main
 from flows.commands.server import client_settings, own_server
 
 
@@ -27,3 +31,27 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
         with temporary_settings({PREFECT_API_URL: server.api}):
             yield server.api
+
+
+@pytest.fixture
+def jury(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
+    """Run the command on a store of the test's own; returns exit code, standard output and standard error."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        given = [*map(str, arguments)]
+        own = [] if "--store" in given else ["--store", str(tmp_path / "store")]
+        code = main([*given, *own])
+        out, err = capsys.readouterr()
+        return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def ask(jury: Callable[..., tuple[int, str, str]]) -> Callable[[str], list[dict[str, Any]]]:
+    def query(question: str) -> list[dict[str, Any]]:
+        code, out, err = jury("query", question, "--json")
+        assert code == 0, err
+        return json.loads(out)
+
+    return query

@@ -177,6 +177,12 @@ def judge_process(*options: str) -> Iterator[JudgeProcess]:
         yield JudgeProcess(json.loads(popen.stdout.readline())["base_url"], popen)
 
 
+def judged_by(loopback: LoopbackJudge, **options: object) -> list[str]:
+    """Options of `jury run` for this judge, and others."""
+    given = {"judge.model": "m", "judge.base-url": loopback.base_url, "retry-delay-seconds": 0, **options}
+    return [part for name, value in given.items() for part in (f"--{name}", str(value))]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description="Answers Chat Completions on 127.0.0.1 until standard input closes.")
     parser.add_argument("--port", type=int, default=0, help="0: any free port")

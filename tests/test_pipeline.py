@@ -9,13 +9,12 @@ import subprocess
 import sys
 import threading
 from collections import Counter
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import duckdb
 import pytest
-from loopback_judge import LoopbackJudge
+from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import (
     Reply,
     allowed_reply,
@@ -34,8 +33,6 @@ from loopback_replies import (
 from PIL import Image
 from written_datasets import record, result, write_benchmark, write_json
 
-from flows.cli import main
-
 SHARED = Path(__file__).parents[2] / "shared"
 MINI = SHARED / "data" / "paperbananabench-mini"
 JURY = str(Path(sys.executable).with_name("jury"))
@@ -53,34 +50,6 @@ def dataset(root: Path, samples: int = 4) -> list[str]:
     write_benchmark(root, [record(number) for number in range(samples)])
     results = write_json(root / "results.json", [result(number) for number in range(samples)])
     return ["--dataset", str(root), "--results", str(results)]
-
-
-def judged_by(loopback: LoopbackJudge, **options: object) -> list[str]:
-    given = {"judge.model": "m", "judge.base-url": loopback.base_url, "retry-delay-seconds": 0, **options}
-    return [part for name, value in given.items() for part in (f"--{name}", str(value))]
-
-
-@pytest.fixture
-def jury(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run the command on a store of the test's own; returns exit code, standard output and standard error."""
-
-    def run(*arguments: str) -> tuple[int, str, str]:
-        own = [] if "--store" in arguments else ["--store", str(tmp_path / "store")]
-        code = main([*arguments, *own])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
-
-
-@pytest.fixture
-def ask(jury: Callable[..., tuple[int, str, str]]) -> Callable[[str], list[dict[str, Any]]]:
-    def query(question: str) -> list[dict[str, Any]]:
-        code, out, _ = jury("query", question, "--json")
-        assert code == 0
-        return json.loads(out)
-
-    return query
 
 
 @pytest.mark.skipif(not MINI.exists(), reason="needs ../shared/data/paperbananabench-mini")

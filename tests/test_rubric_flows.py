@@ -4,12 +4,11 @@ import hashlib
 import json
 import random
 from collections import Counter, defaultdict
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback_judge import LoopbackJudge
+from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, allowed_reply, delayed, error, example, retry_after, text
 from loopback_replies import Request as Asked
 from written_images import LIST, prompt_row, write_geneval
@@ -30,37 +29,10 @@ pytestmark = [
 ]
 
 
-@pytest.fixture
-def jury(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run the command on a store of the test's own; returns exit code, standard output and standard error."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        code = main([*map(str, arguments), "--store", str(tmp_path / "store")])
-        out, err = capsys.readouterr()
-        return code, out, err
-
-    return run
-
-
-@pytest.fixture
-def ask(jury: Callable[..., tuple[int, str, str]]) -> Callable[[str], list[dict[str, Any]]]:
-    def query(question: str) -> list[dict[str, Any]]:
-        code, out, err = jury("query", question, "--json")
-        assert code == 0, err
-        return json.loads(out)
-
-    return query
-
-
 @pytest.fixture(scope="module")
 def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The drawn images of all six tags."""
     return drawn_samples(tmp_path_factory.mktemp("drawn"), "object")
-
-
-def judged_by(loopback: LoopbackJudge, **options: object) -> list[str]:
-    given = {"judge.model": "m", "judge.base-url": loopback.base_url, "retry-delay-seconds": 0, **options}
-    return [part for name, value in given.items() for part in (f"--{name}", str(value))]
 
 
 def counting(root: Path, prompts: int = 4, images: int = 2, candidates: tuple[str, ...] = ("a",)) -> Path:
