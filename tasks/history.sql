@@ -7,6 +7,8 @@
 CREATE TABLE runs (
     run_id VARCHAR NOT NULL,
     evaluation_id VARCHAR NOT NULL,
+    shard INTEGER,
+    shards INTEGER,
     flow VARCHAR NOT NULL,
     status VARCHAR NOT NULL CHECK (status IN ('finished', 'unfinished')),
     started_at TIMESTAMP NOT NULL,
@@ -40,6 +42,8 @@ CREATE TABLE runs (
 COMMENT ON TABLE runs IS 'One row a run: a process that judged one dataset. All times in the history are UTC.';
 COMMENT ON COLUMN runs.run_id IS 'Name of the run and of its ledger folder; ids sort by time.';
 COMMENT ON COLUMN runs.evaluation_id IS 'Shared by the shards of one evaluation; a run on its own has one to itself.';
+COMMENT ON COLUMN runs.shard IS 'Which of the shards of the evaluation, from 1; NULL: there is only this run.';
+COMMENT ON COLUMN runs.shards IS 'Shards of the evaluation; NULL: there is only this run.';
 COMMENT ON COLUMN runs.flow IS 'What was judged: diagram, plot; object, counting, colors, position.';
 COMMENT ON COLUMN runs.status IS 'finished, or unfinished: still running, or ended without finishing.';
 COMMENT ON COLUMN runs.started_at IS 'Before the first call, UTC.';
@@ -79,6 +83,7 @@ CREATE TABLE judgments (
     flow VARCHAR NOT NULL,
     sample_id VARCHAR NOT NULL,
     candidate VARCHAR NOT NULL,
+    control VARCHAR,
     dimension VARCHAR NOT NULL,
     "order" VARCHAR NOT NULL,
     vote INTEGER NOT NULL,
@@ -123,6 +128,7 @@ COMMENT ON COLUMN judgments.run_id IS 'Run that the row belongs to.';
 COMMENT ON COLUMN judgments.flow IS 'Flow of the run.';
 COMMENT ON COLUMN judgments.sample_id IS 'Sample that was judged.';
 COMMENT ON COLUMN judgments.candidate IS 'System whose figure was judged.';
+COMMENT ON COLUMN judgments.control IS 'Kind of sham sample that was shown; empty or NULL: a real sample.';
 COMMENT ON COLUMN judgments.dimension IS 'Dimension that was asked about, or tag of the text-to-image prompt.';
 COMMENT ON COLUMN judgments."order" IS
     'Figure shown first: human_first (the published order) or model_first; single: there is one picture.';
@@ -173,10 +179,16 @@ CREATE TABLE outcomes (
     aspects STRUCT(aspect VARCHAR, score DOUBLE, explanation VARCHAR)[],
     aspect_mean DOUBLE,
     satisfied BOOLEAN,
+    published VARCHAR,
+    p_model DOUBLE,
+    p_tie DOUBLE,
+    p_human DOUBLE,
+    pivotal VARCHAR[],
     tier VARCHAR NOT NULL,
     "path" VARCHAR NOT NULL,
     dimensions STRUCT(
-        dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR, votes INTEGER,
+        dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
+        published VARCHAR, votes INTEGER,
         ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
     )[] NOT NULL,
     caption VARCHAR NOT NULL,
@@ -213,6 +225,14 @@ COMMENT ON COLUMN outcomes.aspects IS 'Of a generated image: each aspect, mean o
 COMMENT ON COLUMN outcomes.aspect_mean IS 'Mean of the aspects that apply, 0-10.';
 COMMENT ON COLUMN outcomes.satisfied IS
     'Whether what the judge sees is what the prompt asks for; NULL: not asked, or not known.';
+COMMENT ON COLUMN outcomes.published IS
+    'Overall by the published protocol alone: human first, first vote. NULL when that does not tell; in ledgers of '
+    'schema 1 and 2 NULL, like what follows.';
+COMMENT ON COLUMN outcomes.p_model IS 'Probability of Model, each verdict drawn from its votes over all orders.';
+COMMENT ON COLUMN outcomes.p_tie IS 'Probability of Tie.';
+COMMENT ON COLUMN outcomes.p_human IS 'Probability of Human.';
+COMMENT ON COLUMN outcomes.pivotal IS
+    'Dimensions of which another allowed verdict, alone, would have changed the overall.';
 COMMENT ON COLUMN outcomes.tier IS 'Deciding tier: tier 1, tier 2 or either; empty when none decided.';
 COMMENT ON COLUMN outcomes."path" IS 'How the outcome came about, in words.';
 COMMENT ON COLUMN outcomes.dimensions IS
@@ -275,7 +295,7 @@ CREATE TABLE scores (
 );
 COMMENT ON TABLE scores IS
     'Counts, mean and 95% interval of finished runs by candidate, dimension or tag, measure and group of samples.';
-COMMENT ON COLUMN scores.run_id IS 'Run that the row belongs to.';
+COMMENT ON COLUMN scores.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
 COMMENT ON COLUMN scores.candidate IS 'System whose figures were judged.';
 COMMENT ON COLUMN scores.dimension IS 'A dimension, or overall: what the tier rule makes of them; or a tag.';
 COMMENT ON COLUMN scores.measure IS
@@ -340,18 +360,47 @@ CREATE MACRO dimension_position(dimension) AS CASE dimension
     WHEN 'single_object' THEN 11 WHEN 'two_object' THEN 12 WHEN 'counting' THEN 13 WHEN 'colors' THEN 14
     WHEN 'color_attr' THEN 15 WHEN 'position' THEN 16 WHEN 'overall' THEN 20 ELSE 19 END;
 
+-- Of each shard the newest run that finished: one that was killed is run again. A run on its own is its only shard.
+CREATE VIEW shard_runs AS
+SELECT run_id, evaluation_id FROM (
+    SELECT run_id, evaluation_id, coalesce(shards, 1) AS shards FROM runs WHERE status = 'finished'
+    QUALIFY row_number() OVER (PARTITION BY evaluation_id, shard ORDER BY started_at DESC, run_id DESC) = 1)
+QUALIFY count(*) OVER (PARTITION BY evaluation_id) = shards;
+COMMENT ON VIEW shard_runs IS
+    'The runs that make up each complete evaluation: all of its shards, or the one run that it is.';
+
+CREATE VIEW evaluations AS
+SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS started_at,
+       max(finished_at) AS finished_at,
+       CASE WHEN count(*) = 1 THEN max(seconds) ELSE epoch(max(finished_at) - min(started_at)) END AS seconds,
+       count(*) AS shards, bool_or(scheduled) AS scheduled, any_value(dataset) AS dataset,
+       any_value(dataset_key) AS dataset_key, list_sort(list_distinct(flatten(list(candidates)))) AS candidates,
+       sum(samples)::BIGINT AS samples, any_value(prompt_set) AS prompt_set, any_value(prompts) AS prompts,
+       any_value(dimensions) AS dimensions, any_value(model) AS model, any_value(endpoint) AS endpoint,
+       CASE WHEN count(DISTINCT protocol_key) = 1 THEN max(protocol_key)
+            ELSE sha256(string_agg(DISTINCT protocol_key, ' ' ORDER BY protocol_key)) END AS protocol_key,
+       CASE WHEN count(DISTINCT judge_key) = 1 THEN max(judge_key)
+            ELSE sha256(string_agg(DISTINCT judge_key, ' ' ORDER BY judge_key)) END AS judge_key,
+       any_value(protocol) AS protocol, any_value(parameters) AS parameters, sum(calls)::BIGINT AS calls,
+       sum(reused)::BIGINT AS reused, list_distinct(flatten(list(warnings))) AS warnings
+FROM shard_runs s JOIN runs USING (run_id)
+GROUP BY s.evaluation_id;
+COMMENT ON VIEW evaluations IS
+    'One row a finished run, or all shards of an evaluation as one: run_id is then the evaluation''s. Every view '
+    'but failures goes by it.';
+
 CREATE VIEW verdicts AS
 WITH each_dimension AS (
     SELECT run_id, flow, candidate, sample_id, category, difficulty, status, unnest(dimensions, max_depth := 2)
     FROM outcomes
     UNION ALL BY NAME
     SELECT run_id, flow, candidate, sample_id, category, difficulty, status,
-           'overall' AS dimension, overall AS verdict, score
+           'overall' AS dimension, overall AS verdict, score, published
     FROM outcomes
 )
-SELECT run_id, flow, candidate, sample_id, category, difficulty, dimension, verdict, score, status,
-       human_first, model_first, votes, ok_votes, order_flip, reversal
-FROM each_dimension SEMI JOIN (SELECT run_id FROM runs WHERE status = 'finished') USING (run_id);
+SELECT s.evaluation_id AS run_id, flow, candidate, sample_id, category, difficulty, dimension, verdict, score, status,
+       human_first, model_first, published, votes, ok_votes, order_flip, reversal
+FROM each_dimension JOIN shard_runs s USING (run_id);
 COMMENT ON VIEW verdicts IS
     'A row a sample and dimension (overall among them): verdict, score, votes, and whether the orders disagree '
     '(order_flip; reversal: Model against Human).';
@@ -360,8 +409,7 @@ CREATE VIEW by_group AS
 SELECT r.run_id, r.flow, r.started_at, s.candidate, r.model, r.prompt_set, r.dataset, r.dataset_key, r.protocol_key,
        s."grouping", s.group_name, s.dimension, s.measure, s.n, s.scored, s.model_wins, s.human_wins, s.both_good, s.both_bad,
        s.mixed, s.ties, s.forfeits, s.prompts, s.score, s.image_mean, s.ci_low, s.ci_high, s."method", s.coverage
-FROM scores s JOIN runs r USING (run_id)
-WHERE r.status = 'finished';
+FROM scores s JOIN evaluations r USING (run_id);
 COMMENT ON VIEW by_group IS
     'All scores with what they were measured on; leaderboard, by_category and by_difficulty are parts of it.';
 
@@ -389,8 +437,8 @@ CREATE VIEW t2i_leaderboard AS
 WITH tagged AS (
     SELECT r.flow, r.dataset, r.dataset_key, r.judge_key, r.model, r.prompt_set, r.run_id, r.started_at,
            s.candidate, s.dimension AS tag, s.score, s.ci_low, s.ci_high, s.image_mean, s.prompts, s.n, s.scored
-    FROM scores s JOIN runs r USING (run_id)
-    WHERE r.status = 'finished' AND s."grouping" = 'all' AND s.measure = 'score' AND s.image_mean IS NOT NULL
+    FROM scores s JOIN evaluations r USING (run_id)
+    WHERE s."grouping" = 'all' AND s.measure = 'score' AND s.image_mean IS NOT NULL
     QUALIFY rank() OVER (
         PARTITION BY s.candidate, r.dataset_key, r.judge_key, r.prompt_set, r.flow
         ORDER BY r.started_at DESC, r.run_id DESC) = 1
@@ -445,13 +493,13 @@ ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(tag), aspec
 COMMENT ON VIEW by_aspect IS 'Generated images: a row a run, candidate, tag and aspect, 0-10, newest run first.';
 
 CREATE VIEW best_images AS
-SELECT o.run_id, o.flow, r.started_at, o.candidate, o.tag, o.prompt_id, o.prompt, o.sample_id, o.score, o.aspect_mean,
+SELECT s.evaluation_id AS run_id, o.flow, r.started_at, o.candidate, o.tag, o.prompt_id, o.prompt, o.sample_id, o.score, o.aspect_mean,
        o.satisfied, o.pictures['image'].source_sha256 AS source_sha256
-FROM outcomes o JOIN runs r USING (run_id)
-WHERE r.status = 'finished' AND o.tag <> '' AND o.score IS NOT NULL
+FROM outcomes o JOIN shard_runs s USING (run_id) JOIN evaluations r ON r.run_id = s.evaluation_id
+WHERE o.tag <> '' AND o.score IS NOT NULL
 QUALIFY row_number() OVER (
-    PARTITION BY o.run_id, o.candidate, o.prompt_id ORDER BY o.score DESC, o.aspect_mean DESC, o.sample_id) = 1
-ORDER BY r.started_at DESC, o.run_id DESC, o.candidate, o.prompt_id;
+    PARTITION BY s.evaluation_id, o.candidate, o.prompt_id ORDER BY o.score DESC, o.aspect_mean DESC, o.sample_id) = 1
+ORDER BY r.started_at DESC, s.evaluation_id DESC, o.candidate, o.prompt_id;
 COMMENT ON VIEW best_images IS
     'Generated images: the best image of each prompt, by score, then by the aspects'' mean, then the first.';
 
@@ -459,7 +507,7 @@ CREATE VIEW trend AS
 SELECT flow, dataset, candidate, model, prompt_set, dimension, started_at, run_id, n, scored, score, ci_low, ci_high,
        coverage, protocol_key, dataset_key,
        protocol_key = lag(protocol_key) OVER series AND dataset_key = lag(dataset_key) OVER series AS comparable
-FROM by_group SEMI JOIN (SELECT run_id FROM runs WHERE calls > 0 OR reused = 0) USING (run_id)
+FROM by_group SEMI JOIN (SELECT run_id FROM evaluations WHERE calls > 0 OR reused = 0) USING (run_id)
 WHERE "grouping" = 'all' AND measure = 'score'
 WINDOW series AS (PARTITION BY flow, dataset, candidate, model, prompt_set, dimension ORDER BY started_at, run_id)
 ORDER BY flow, dataset, candidate, model, prompt_set, dimension_position(dimension), started_at, run_id;
@@ -474,7 +522,7 @@ SELECT v.run_id, r.flow, r.started_at, v.candidate, count(*) AS n, count(v.score
        count(*) FILTER (v.status = 'complete') AS complete, count(*) FILTER (v.status = 'incomplete') AS incomplete,
        count(*) FILTER (v.status = 'forfeit') AS forfeit, count(*) FILTER (v.status = 'no_reference') AS no_reference,
        count(*) FILTER (v.status = 'bad_picture') AS bad_picture
-FROM verdicts v JOIN runs r USING (run_id)
+FROM verdicts v JOIN evaluations r USING (run_id)
 WHERE v.dimension = 'overall'
 GROUP BY ALL
 ORDER BY r.started_at DESC, v.run_id DESC, v.candidate;
@@ -482,21 +530,21 @@ COMMENT ON VIEW coverage IS
     'How many of the samples of a run have an overall score (scored / n = share), and the number of each status.';
 
 CREATE VIEW disagreements AS
-SELECT o.run_id, o.flow, r.started_at, o.candidate, o.sample_id, o.category, o.difficulty,
+SELECT s.evaluation_id AS run_id, o.flow, r.started_at, o.candidate, o.sample_id, o.category, o.difficulty,
        [d.dimension FOR d IN o.dimensions IF d.verdict = 'Model'] AS model_dimensions,
        [d.dimension FOR d IN o.dimensions IF d.verdict = 'Human'] AS human_dimensions,
        o.overall, o.tier, o."path"
-FROM outcomes o JOIN runs r USING (run_id)
-WHERE r.status = 'finished' AND len(model_dimensions) > 0 AND len(human_dimensions) > 0
-ORDER BY r.started_at DESC, o.run_id DESC, o.candidate, o.sample_id;
+FROM outcomes o JOIN shard_runs s USING (run_id) JOIN evaluations r ON r.run_id = s.evaluation_id
+WHERE len(model_dimensions) > 0 AND len(human_dimensions) > 0
+ORDER BY r.started_at DESC, s.evaluation_id DESC, o.candidate, o.sample_id;
 COMMENT ON VIEW disagreements IS 'Samples whose dimensions pull apart: one says Model and another Human.';
 
 CREATE VIEW judgment_attempts AS
-SELECT * FROM judgments SEMI JOIN (SELECT run_id FROM runs WHERE status = 'finished') USING (run_id);
+SELECT j.* REPLACE (s.evaluation_id AS run_id) FROM judgments j JOIN shard_runs s USING (run_id);
 COMMENT ON VIEW judgment_attempts IS 'Every attempt of finished runs; last_attempt marks those that count.';
 
 CREATE VIEW cost AS
-SELECT j.run_id, r.flow, r.started_at, coalesce(nullif(j.model_answered, ''), j.model_asked) AS model,
+SELECT r.run_id, r.flow, r.started_at, coalesce(nullif(j.model_answered, ''), j.model_asked) AS model,
        count(*) FILTER (j.reused_from = '') AS calls, count(*) FILTER (j.reused_from <> '') AS reused,
        coalesce(sum(j.tokens_in) FILTER (j.reused_from = ''), 0)::BIGINT AS tokens_in,
        coalesce(sum(j.tokens_out) FILTER (j.reused_from = ''), 0)::BIGINT AS tokens_out,
@@ -504,10 +552,9 @@ SELECT j.run_id, r.flow, r.started_at, coalesce(nullif(j.model_answered, ''), j.
        CASE WHEN NOT bool_or(j.price IS NULL AND j.status NOT IN ('rejected', 'unavailable')) THEN sum(j.price) END
            AS price,
        coalesce(sum(j.seconds) FILTER (j.reused_from = ''), 0) AS seconds
-FROM judgments j JOIN runs r USING (run_id)
-WHERE r.status = 'finished'
+FROM judgments j JOIN shard_runs s USING (run_id) JOIN evaluations r ON r.run_id = s.evaluation_id
 GROUP BY ALL
-ORDER BY r.started_at DESC, j.run_id DESC, model;
+ORDER BY r.started_at DESC, r.run_id DESC, model;
 COMMENT ON VIEW cost IS
     'Calls made, replies reused, tokens, price and seconds in the judge by run and model (as answered; as asked '
     'where no answer came). Tokens and seconds of reused replies are not counted again. price is NULL where that of '

@@ -70,6 +70,21 @@ def run_folders(store: Path) -> list[Path]:
     return sorted(path.parent for path in (store / "ledger").glob(f"*/{RUN}"))
 
 
+def evaluation_folders(run: Path) -> list[Path]:
+    """Folders of the finished runs that make up the evaluation of a run, a run of its own being all of it.
+
+    Of shards that ran twice, because a worker was killed, the newest finished run counts.
+    """
+    start = read_start(run)
+    if start.shards == 1:
+        return [run]
+    counting: dict[int, Path] = {}
+    for each in run_folders(run.parent.parent):
+        if (each / END).exists() and (other := read_start(each)).evaluation_id == start.evaluation_id:
+            counting[other.shard] = each
+    return list(counting.values())
+
+
 def read_start(run: Path) -> RunStart:
     """What the run set out to do."""
     return _read(run / RUN, RunStart)
@@ -106,7 +121,8 @@ def lift(row: dict[str, Any], path: Path, line: int = 1) -> dict[str, Any]:
         ValueError: the row's schema is newer than this version knows.
     """
     found = row.get("schema")
-    if found == 1:  # 2 added what text-to-image rubrics say, all of it absent here.
+    # 2 added what text-to-image rubrics say, 3 shards, controls and what votes and orders tell: all of it absent here.
+    if found in (1, 2):
         return {**row, "schema": SCHEMA}
     if found != SCHEMA:
         raise ValueError(

@@ -8,7 +8,7 @@ from typing import Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-SCHEMA = 2
+SCHEMA = 3
 """Version of the ledger's rows. Readers lift older rows to this one."""
 
 Order = Literal["human_first", "model_first", "single"]
@@ -108,6 +108,8 @@ class Sample(Record):
     """What the reader should know: `empty context`, `2 image links dropped`."""
     injected: str = ""
     """Name of the defect that was put into this sample on purpose; empty: none is known."""
+    control: str = ""
+    """Kind of sham sample, made of a real one to test the judge; empty: a real sample."""
 
 
 class PictureNote(Record):
@@ -166,6 +168,8 @@ class Judgment(Record):
     flow: str
     sample_id: str
     candidate: str
+    control: str = ""
+    """Kind of sham sample that was shown; empty: a real sample."""
     dimension: str
     order: Order
     vote: int
@@ -223,6 +227,8 @@ class DimensionOutcome(Record):
     """Model 100, neutral 50, Human 0; of a tag 0-10: mean of the votes. None when it is missing."""
     human_first: str | None = None
     model_first: str | None = None
+    published: str | None = None
+    """First vote of human_first: the published protocol's verdict, whatever else was asked; None when it is not ok."""
     votes: int = 0
     """Calls that belong to this dimension, over all orders."""
     ok_votes: int = 0
@@ -240,6 +246,8 @@ class Outcome(Record):
     flow: str
     sample_id: str
     candidate: str
+    control: str = ""
+    """Kind of sham sample; empty: a real sample."""
     category: str
     difficulty: str
     tag: str = ""
@@ -259,6 +267,14 @@ class Outcome(Record):
     """Mean of the aspects that apply, 0-10."""
     satisfied: bool | None = None
     """Whether what the judge sees is what the prompt asks for; None: not known."""
+    published: str | None = None
+    """Overall by the published protocol's verdicts alone; None when they do not tell, and for a rubric."""
+    p_model: float | None = None
+    """Probability of the overall Model, where each dimension's verdict is drawn from its votes over all orders."""
+    p_tie: float | None = None
+    p_human: float | None = None
+    pivotal: tuple[str, ...] = ()
+    """Dimensions of which another allowed verdict, alone, would have changed the overall."""
     tier: str
     """Deciding tier: `tier 1`, `tier 2` or `either`; empty when none decided."""
     path: str
@@ -281,6 +297,11 @@ class RunStart(Record):
     schema_version: int = Field(default=SCHEMA, alias="schema")
     run_id: str
     evaluation_id: str
+    """Shared by the shards of one evaluation; of a run on its own its `run_id`."""
+    shard: int = 1
+    """Which of the evaluation's shards this run judges, from 1."""
+    shards: int = 1
+    """Shards of the evaluation; 1: this run is all of it."""
     flow: str
     started_at: str
     version: str

@@ -13,8 +13,9 @@ import random
 import re
 import tempfile
 import time
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
+from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
@@ -25,7 +26,7 @@ from tasks import ledger
 from tasks.comparable import judge_key
 from tasks.grades import grade_rows, threshold
 from tasks.parameters import T2I
-from tasks.records import HistoryLocked, Record, RunEnd
+from tasks.records import HistoryLocked, RunEnd
 from tasks.scores import score_rows
 
 HISTORY = "history.duckdb"
@@ -136,16 +137,17 @@ def _load(history: Path, run: Path, wait_seconds: float) -> None:
         _stage(db, run)
         _attach(db, history, wait_seconds)
         try:
-            _hand_over(db, run.name)
+            _hand_over(db, run)
         except duckdb.Error as error:
             raise ValueError(f"{history} cannot be written: {error}") from error
 
 
-def _hand_over(db: Connection, run_id: str) -> None:
+def _hand_over(db: Connection, run: Path) -> None:
     db.begin()
     if not _is_laid_out(db):
         db.execute(f"USE history; {_CREATE} USE memory")
-    for table in ("runs", "judgments", "outcomes", "aspect_scores", "scores"):
+    scored = ledger.read_start(run).evaluation_id
+    for table, run_id in (*((table, run.name) for table in _OF_RUNS), ("scores", scored)):
         db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run_id])
         db.execute(f"INSERT INTO history.{table} FROM {table}")
     db.execute("INSERT INTO history.pictures (FROM pictures EXCEPT FROM history.pictures)")
@@ -168,6 +170,7 @@ def _is_laid_out(db: Connection) -> bool:
     return found is not None
 
 
+_OF_RUNS = ("runs", "judgments", "outcomes", "aspect_scores")
 _LAST_ATTEMPT = """attempt = max(attempt) OVER (
     PARTITION BY candidate, sample_id, dimension, "order", vote) AS last_attempt"""
 _ASPECTS = """INSERT INTO aspect_scores BY NAME
@@ -194,17 +197,19 @@ def _stage(db: Connection, run: Path) -> None:
         )
         _insert(db, "outcomes", ledger.read_rows(run / ledger.OUTCOMES), run / ledger.OUTCOMES)
         if end:
-            scores = ({"run_id": run.name, **row.model_dump()} for row in _numbers(run))
-            _insert(db, "scores", scores, run / ledger.OUTCOMES)
+            _insert(db, "scores", _score_rows(run), run / ledger.OUTCOMES)
         db.execute(_ASPECTS)
         db.execute(_PICTURES)
     except (ValueError, OSError, duckdb.Error) as error:
         raise DamagedLedger(f"The ledger {run} was left out: {error}") from error
 
 
-def _numbers(run: Path) -> Sequence[Record]:
-    start, outcomes = ledger.read_start(run), ledger.read_outcomes(run)
-    return grade_rows(outcomes, threshold(start)) if start.flow in T2I else score_rows(outcomes)
+def _score_rows(run: Path) -> Iterator[dict[str, Any]]:
+    """Scores of the evaluation that the run belongs to, over all of its shards that have finished."""
+    start = ledger.read_start(run)
+    outcomes = chain.from_iterable(ledger.read_outcomes(each) for each in ledger.evaluation_folders(run))
+    rows = grade_rows(outcomes, threshold(start)) if start.flow in T2I else score_rows(outcomes)
+    return ({"run_id": start.evaluation_id, **row.model_dump()} for row in rows)
 
 
 def _run_row(run: Path, end: RunEnd | None, size: int) -> dict[str, Any]:

@@ -60,7 +60,7 @@ def test_every_field_of_the_records_has_its_column(tmp_path: Path) -> None:
 
     assert columns("runs") == fields(RunStart, RunEnd) | {"status", "ledger_bytes", "judge_key"}
     assert columns("judgments") == fields(Judgment) | {"last_attempt"}
-    assert columns("outcomes") == fields(Outcome)
+    assert columns("outcomes") == fields(Outcome) - {"control"}
     assert columns("scores") == fields(ScoreRow, GradeRow) | {"run_id"}
     assert columns("pictures") == fields(PictureNote) | {"thumbnail"}
     assert columns("(SELECT unnest(pictures['human']) FROM judgments)") == fields(PictureNote)
