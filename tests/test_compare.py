@@ -1,0 +1,305 @@
+"""Two evaluations of a history on disk compared: which are meant, what keeps them apart, what is paired and shown."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import end, image, outcome, start, write_run
+from written_datasets import record, result, write_benchmark, write_json
+
+from tasks.compare import Comparison, compare
+from tasks.evaluations import last_runs
+from tasks.pairing import Change
+from tasks.records import Outcome
+from tasks.rubric import PROMPTS
+from tasks.store import sync
+
+BEFORE, AFTER = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
+PROTOCOL = {"temperature": "1", "prompt aesthetics": "a" * 64, "model answered": "gpt-x-1", "model asked": "gpt-x"}
+WINS, LOSES, TIES = ("MMMM", "Model"), ("HHHH", "Human"), ("GGGG", "Tie")
+
+
+def keep(
+    store: Path, run_id: str, rows: Sequence[Outcome], *, key: str = "p" * 64, calls: int = 4, **changes: Any
+) -> None:
+    """A finished run; what `changes` names beside fields of its start are items of its protocol."""
+    day = f"{run_id[:4]}-{run_id[4:6]}-{run_id[6:8]}T{run_id[9:11]}:00:00+00:00"
+    protocol = {**PROTOCOL, **changes.pop("protocol", {})}
+    begun = start(run_id, **{"started_at": day, "flow": run_id.split("-")[1], "protocol": protocol, **changes})
+    write_run(store, begun, [*rows], end(protocol=protocol, protocol_key=key, calls=calls, reused=4 - calls))
+
+
+def figures(*results: tuple[str, str], **changes: Any) -> list[Outcome]:
+    return [outcome(f"s{number:02}", *result, **changes) for number, result in enumerate(results)]
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Thirty samples: before, ten of each; after, ten losses have become wins, and one more was not scored."""
+    keep(tmp_path, BEFORE, [*figures(*[WINS] * 10, *[TIES] * 10, *[LOSES] * 10), outcome("old")])
+    later = [*figures(*[WINS] * 10, *[TIES] * 10, *[WINS] * 10)[:-1], outcome("s29", "----", None, status="incomplete")]
+    keep(tmp_path, AFTER, [*later, outcome("new1"), outcome("new2")])
+    sync(tmp_path)
+    return tmp_path
+
+
+def test_the_samples_that_both_scored_are_paired_and_the_others_counted(store: Path) -> None:
+    found = compare(store, BEFORE, AFTER)
+    headline = found.rows[0].difference
+    assert (headline.n, headline.higher, headline.lower) == (29, 9, 0)
+    assert headline.change == pytest.approx(900 / 29) and headline.decision == "better"
+    assert headline.p == pytest.approx(2 * 0.5**9)
+    assert found.not_paired == {"only in the first": 1, "only in the second": 2, "incomplete in the second": 1}
+    assert [row.dimension for row in found.rows] == [
+        "overall",
+        "faithfulness",
+        "conciseness",
+        "readability",
+        "aesthetics",
+    ]
+    assert found.rows[0].p_holm is None
+    assert found.rows[1].p_holm == pytest.approx(4 * 2 * 0.5**9)  # each of the four has the same p
+
+
+def test_the_samples_that_changed_most_are_named_with_their_dimensions(tmp_path: Path) -> None:
+    before = [outcome("a", "HHGM", "Human"), outcome("b", *LOSES), outcome("c", *TIES), outcome("d", *WINS)]
+    after = [
+        outcome("a", "MHGM", "Tie"),
+        outcome("b", *WINS),
+        outcome("c", "GGGB", "Tie"),
+        outcome("d", "MMMH", "Model"),
+    ]
+    keep(tmp_path, BEFORE, before)
+    keep(tmp_path, AFTER, after)
+    sync(tmp_path)
+    every = dict.fromkeys(("faithfulness", "conciseness", "readability", "aesthetics"), 100.0)
+    # Of c both verdicts are neutral, so that no score moved.
+    assert list(compare(tmp_path, BEFORE, AFTER).changed) == [
+        Change(sample_id="b", before=0, after=100, moved=every),
+        Change(sample_id="a", before=0, after=50, moved={"faithfulness": 100}),
+        Change(sample_id="d", before=100, after=100, moved={"aesthetics": -100}),
+    ]
+
+
+def test_forfeits_lose_and_are_paired(tmp_path: Path) -> None:
+    keep(tmp_path, BEFORE, figures(*[WINS] * 8))
+    keep(tmp_path, AFTER, figures(*[("----", None)] * 8, status="forfeit"))  # pyright: ignore
+    sync(tmp_path)
+    found = compare(tmp_path, BEFORE, AFTER).rows[0].difference
+    assert (found.n, found.after, found.decision) == (8, 0.0, "worse")
+
+
+def test_generated_images_are_paired_by_prompt(tmp_path: Path) -> None:
+    """Ten prompts of two images; both images of each rise by 2, but for one that is not scored."""
+    flow = "20261119T120000-colors-0000aa", "20261120T120000-colors-0000bb"
+    for run_id, score in zip(flow, (4.0, 6.0), strict=True):
+        rows = [image(f"{prompt}/{copy}", score + copy, tag="colors") for prompt in range(8) for copy in range(2)]
+        rows += [image(f"{prompt}/0", score, tag="color_attr", satisfied=score > 5) for prompt in range(10, 12)]
+        keep(tmp_path, run_id, rows, parameters={"threshold": 7.0})
+    sync(tmp_path)
+    found = compare(tmp_path, *flow)
+    rows = {(row.dimension, row.measure): row.difference for row in found.rows}
+    assert next(iter(rows)) == ("all prompts", "score")
+    assert (rows["all prompts", "score"].n, rows["all prompts", "score"].change) == (10, pytest.approx(2.0))
+    assert rows["colors", "score"].n == 8 and rows["colors", "score"].before == 4.5
+    assert rows["color_attr", "satisfied"].change == 1.0
+    assert ("colors", "satisfied") not in rows  # nobody asked
+    assert found.changed[0].sample_id == "10" and found.changed[0].moved == {"aspect_mean": 2.0, "satisfied": 1.0}
+
+
+def test_two_candidates_of_a_run_are_compared(tmp_path: Path, jury: Any) -> None:
+    rows = [*figures(*[LOSES] * 9, candidate="alpha"), *figures(*[WINS] * 9, candidate="beta")]
+    keep(tmp_path, BEFORE, rows, candidates=("alpha", "beta"))
+    sync(tmp_path)
+    found = compare(tmp_path, BEFORE, BEFORE, ("alpha", "beta"))
+    assert (found.before.candidate, found.after.candidate) == ("alpha", "beta")
+    assert found.rows[0].difference.change == 100
+    code, out, _ = jury("compare", "2026", "--candidate", "alpha", "--candidate", "beta", "--store", tmp_path)
+    assert code == 0 and "better at n = 9 samples: +100.0" in out
+
+
+@pytest.mark.parametrize(
+    ("protocol", "dataset", "names", "allow"),
+    [
+        ({"prompt aesthetics": "b" * 64}, "d", ["prompt aesthetics"], '--across "prompt aesthetics"'),
+        ({"temperature": "0"}, "d", ["temperature: 1 → 0"], "--across temperature"),
+        ({"not sent": "detail"}, "d", ["not sent: none → detail"], '--across "not sent"'),
+        ({}, "e", ["dataset: other samples"], "--across dataset"),
+        (
+            {"model answered": "n", "model asked": "n"},
+            "e",
+            ["dataset", "model answered: gpt-x-1 → n"],
+            "--across dataset",
+        ),
+    ],
+)
+def test_what_differs_between_protocols_is_listed_and_refused(
+    tmp_path: Path, protocol: dict[str, str], dataset: str, names: list[str], allow: str
+) -> None:
+    keep(tmp_path, BEFORE, figures(*[WINS] * 8))
+    key = "q" * 64 if protocol else "p" * 64
+    keep(tmp_path, AFTER, figures(*[LOSES] * 8), key=key, protocol=protocol, dataset_key=dataset * 64)
+    sync(tmp_path)
+    with pytest.raises(ValueError, match="not measured alike") as told:
+        compare(tmp_path, BEFORE, AFTER)
+    assert all(name in str(told.value) for name in names) and allow in str(told.value)
+    assert "model asked" not in str(told.value)
+
+
+def test_a_difference_that_is_meant_is_allowed_by_its_name_or_its_first_word(tmp_path: Path) -> None:
+    keep(tmp_path, BEFORE, figures(*[WINS] * 8))
+    other = {"prompt aesthetics": "b" * 64, "temperature": "0"}
+    keep(tmp_path, AFTER, figures(*[LOSES] * 8), key="q" * 64, protocol=other, dataset_key="e" * 64)
+    sync(tmp_path)
+    assert compare(tmp_path, BEFORE, AFTER, across=["dataset", "prompt", "temperature"]).across == (
+        "dataset",
+        "prompt aesthetics",
+        "temperature",
+    )
+    with pytest.raises(ValueError, match="not measured alike") as told:
+        compare(tmp_path, BEFORE, AFTER, across=["prompt", "temp"])
+    assert "prompt" not in str(told.value) and "temperature" in str(told.value)
+
+
+def test_runs_are_found_by_the_beginning_of_their_ids(store: Path) -> None:
+    assert compare(store, "20261119", "20261120T12").after.run_id == AFTER
+    with pytest.raises(ValueError, match=f"'2026' is the beginning of several runs: {BEFORE}, {AFTER}"):
+        compare(store, "2026", AFTER)
+    with pytest.raises(ValueError, match=f"no run is called 'x'; the newest finished ones are {AFTER}, {BEFORE}"):
+        compare(store, BEFORE, "x")
+    with pytest.raises(ValueError, match="would be compared with itself"):
+        compare(store, BEFORE, BEFORE)
+    write_run(store, start("20261121T120000-diagram-0000cc"), [outcome()], None)
+    sync(store)
+    with pytest.raises(ValueError, match="'20261121' is unfinished"):
+        compare(store, BEFORE, "20261121")
+
+
+def test_a_candidate_must_be_clear(tmp_path: Path) -> None:
+    both = [*figures(*[LOSES] * 9, candidate="alpha"), *figures(*[WINS] * 9, candidate="beta")]
+    keep(tmp_path, BEFORE, both, candidates=("alpha", "beta"))
+    keep(tmp_path, AFTER, both, candidates=("alpha", "beta"))
+    keep(tmp_path, "20261121T120000-diagram-0000cc", figures(*[WINS] * 9, candidate="beta"), candidates=("beta",))
+    sync(tmp_path)
+    with pytest.raises(ValueError, match=r"several candidates: .* name one with --candidate"):
+        compare(tmp_path, BEFORE, AFTER)
+    with pytest.raises(ValueError, match=r"candidate 'gamma' is none of 20261120.*: alpha, beta"):
+        compare(tmp_path, BEFORE, AFTER, ("alpha", "gamma"))
+    assert compare(tmp_path, BEFORE, "20261121").before.candidate == "beta"
+
+
+def test_flows_do_not_compare(store: Path) -> None:
+    keep(store, "20261121T120000-plot-0000cc", figures(*[WINS] * 9))
+    sync(store)
+    with pytest.raises(ValueError, match=r"is a diagram run and .* a plot run"):
+        compare(store, BEFORE, "20261121")
+
+
+def test_the_last_runs_of_a_flow_leave_out_those_that_reused_every_reply(store: Path) -> None:
+    keep(store, "20261121T120000-diagram-0000cc", figures(*[WINS] * 9), calls=0)
+    keep(store, "20261122T120000-plot-0000dd", figures(*[WINS] * 9))
+    keep(store, "20261123T120000-diagram-0000ee", figures(*[WINS] * 9, candidate="beta"), candidates=("beta",))
+    sync(store)
+    assert last_runs(store, "diagram", 2) == (AFTER, "20261123T120000-diagram-0000ee")
+    assert last_runs(store, "diagram", 3)[0] == BEFORE
+    assert last_runs(store, "diagram", 2, "alpha") == (BEFORE, AFTER)
+    with pytest.raises(ValueError, match="holds 1 finished plot runs"):
+        last_runs(store, "plot", 2)
+    with pytest.raises(ValueError, match="at least 2"):
+        last_runs(store, "diagram", 1)
+
+
+# The command
+
+
+def test_the_command_says_better_worse_or_tied_and_how_sure_that_is(store: Path, jury: Any) -> None:
+    code, out, err = jury("compare", BEFORE, AFTER, "--store", store)
+    assert code == 0, err
+    words = "better at n = 29 samples: +31.0 [+"
+    assert words in out and "51.7 → 82.8" in out and "sign test p = 0.004" in out and "80% power" in out
+    assert "s20  0.0 → 100.0  (faithfulness +100.0" in out
+    assert "Not paired: 1 incomplete in the second, 1 only in the first, 2 only in the second." in out
+    code, out, _ = jury("compare", AFTER, BEFORE, "--store", store)
+    assert "worse at n = 29 samples: −31.0 [−" in out
+
+
+def test_a_tie_says_what_would_have_shown(tmp_path: Path, jury: Any) -> None:
+    keep(tmp_path, BEFORE, figures(*[WINS, LOSES] * 20))
+    keep(tmp_path, AFTER, figures(*[LOSES, WINS] * 20))
+    sync(tmp_path)
+    code, out, _ = jury("compare", "--last", 2, "--flow", "diagram", "--store", tmp_path)
+    # Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
+    assert code == 0 and "tied at n = 40 samples: 0.0 [" in out and "a difference of 46.0 would have shown" in out
+
+
+def test_the_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: Any) -> None:
+    flow = "20261119T120000-object-0000aa", "20261120T120000-object-0000bb"
+    for run_id, score in zip(flow, (0.0, 10.0), strict=True):
+        rows = [
+            image(f"{tag}{number}/0", score, tag=tag, satisfied=score > 5)
+            for tag in ("single_object", "two_object")
+            for number in range(300)
+        ]
+        keep(tmp_path, run_id, rows, parameters={"threshold": 7.0})
+    sync(tmp_path)
+    code, out, _ = jury("compare", *flow, "--store", tmp_path)
+    assert code == 0 and "two_object" in out and "p < 0.001" in out
+    _, _, table = out.partition("0.001\n")
+    assert ", +10.00]" in table and max(map(len, table.splitlines())) <= 80
+
+
+def test_json_has_all_of_it(store: Path, jury: Any) -> None:
+    code, out, _ = jury("compare", BEFORE, AFTER, "--json", "--store", store)
+    assert code == 0 and Comparison.model_validate_json(out) == compare(store, BEFORE, AFTER)
+    assert json.loads(out)["rows"][0]["difference"]["decision"] == "better"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        ([], "name two runs"),
+        (["a"], "name two runs"),
+        (["a", "b", "c"], "name two runs"),
+        (["--last", 2], "--last takes --flow"),
+        (["--last", 2, "--flow", "diagram", "a"], "--last takes --flow FLOW and no runs"),
+        (["a", "b", *["--candidate", "x"] * 3], "--candidate is given 3 times"),
+        (["a", "b"], "holds no history yet"),
+    ],
+)
+def test_what_cannot_be_meant_is_refused(jury: Any, arguments: list[object], words: str) -> None:
+    code, _, err = jury("compare", *arguments)
+    assert code == 2 and words in err
+
+
+# Through the real flow
+
+
+@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+def test_a_comma_changed_in_a_prompt_is_named_and_breaks_the_trend(tmp_path: Path, jury: Any, ask: Any) -> None:
+    prompt = tmp_path / "team" / "diagram" / "aesthetics.md"
+    prompt.parent.mkdir(parents=True)
+    prompt.write_bytes((PROMPTS / "diagram" / "aesthetics.md").read_bytes())
+    write_benchmark(tmp_path / "data", [record(number) for number in range(8)])
+    results = write_json(tmp_path / "results.json", [result(number) for number in range(8)])
+    given = ("--dataset", tmp_path / "data", "--results", results, "--prompt-set", tmp_path / "team")
+    for changed in (False, False, True):
+        if changed:
+            text = prompt.read_text(encoding="utf-8")
+            prompt.write_text(text[: text.rindex(",")] + text[text.rindex(",") + 1 :], encoding="utf-8")
+        assert jury("run", "diagram", *given, "--reuse-hours", 0)[0] == 0
+    first, second, third = (row["run_id"] for row in ask("SELECT run_id FROM evaluations ORDER BY started_at"))
+    assert jury("compare", first, second)[0] == 0
+    code, _, err = jury("compare", second, third)
+    assert code == 2 and "prompt aesthetics: its text or front matter was changed" in err
+    assert "prompt faithfulness" not in err and 'say so: --across "prompt aesthetics"' in err
+    code, out, _ = jury("compare", second, third, "--across", "prompt aesthetics")
+    assert code == 0 and "Across: prompt aesthetics." in out
+    trend = ask("SELECT run_id, comparable, break_reason FROM trend WHERE dimension = 'overall'")
+    assert [tuple(row.values()) for row in trend] == [
+        (first, None, None),
+        (second, True, None),
+        (third, False, "prompt aesthetics"),
+    ]

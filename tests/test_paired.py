@@ -1,0 +1,142 @@
+"""Paired differences: exact values, what simulated runs tell of interval, alarm and power, and Holm's correction."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from tasks.intervals import interval
+from tasks.paired import Difference, difference, holm, sign_test, smallest_shown
+from tasks.regression import tail_of
+
+SCORES = np.array([0.0, 50.0, 100.0])
+BENCHMARK = 292
+"""Diagrams of the published benchmark."""
+NOISE = 0.3
+"""Share of the outcomes that a judge asked again decides anew, by chance."""
+
+
+def measured_twice(random: np.random.Generator, n: int, drop: float = 0.0) -> tuple[NDArray[np.float64], ...]:
+    """Scores of the same n samples by a noisy judge; for the second time so many fall to 0 that they lose `drop` points
+    on average, before the noise."""
+    real = random.choice([50.0, 100.0], n)
+    before, after = real.copy(), np.where(random.random(n) < drop / real, 0.0, real)
+    for scores in (before, after):
+        again = random.random(n) < NOISE
+        scores[again] = random.choice(SCORES, again.sum())
+    return before, after
+
+
+def many(times: int, n: int, drop: float = 0.0, seed: int = 5) -> list[Difference]:
+    random = np.random.default_rng(seed)
+    return [difference(*measured_twice(random, n, drop)) for _ in range(times)]
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "expected"),
+    [
+        ([], [], (0, None, None, None, "none", None, "too few")),
+        ([0.0, 100.0], [50.0, 100.0], (2, 25.0, None, None, "none", 1.0, "too few")),
+        # Eight changes of 50, 50, 0 …: mean 25, s = 26.7261, s / sqrt(8) times t(7) = 2.36462 is 22.3436.
+        ([0.0] * 8, [50.0, 0.0] * 4, (8, 25.0, 2.6564, 47.3436, "student t", 0.125, "better")),
+        ([50.0, 0.0] * 4, [0.0] * 8, (8, -25.0, -47.3436, -2.6564, "student t", 0.125, "worse")),
+        ([0.0, 50.0] * 4, [50.0, 0.0] * 4, (8, 0.0, -44.6872, 44.6872, "student t", 1.0, "tied")),
+        # No pair changed: 0.025 ** (1 / 100) leaves room for 3.62 % of others, anywhere between -100 and 100.
+        ([50.0] * 100, [50.0] * 100, (100, 0.0, -3.6217, 3.6217, "binomial", 1.0, "tied")),
+        # Each of 8 pairs rose by 50: room for 36.94 % that fell by 100 makes 50 - 0.3694 * 150.
+        ([0.0] * 8, [50.0] * 8, (8, 50.0, -5.4125, 68.4708, "binomial", 0.0078125, "tied")),
+        ([0.0] * 30, [50.0] * 30, (30, 50.0, 32.6445, 55.7852, "binomial", 2 * 0.5**30, "better")),
+    ],
+)
+def test_change_interval_test_and_decision(
+    before: list[float], after: list[float], expected: tuple[object, ...]
+) -> None:
+    found = difference(before, after)
+    assert (found.n, found.method, found.decision) == (expected[0], expected[4], expected[6])
+    numbers = [each for each in (found.change, found.ci_low, found.ci_high, found.p)]
+    assert numbers == pytest.approx([*expected[1:4], expected[5]], abs=1e-3)
+
+
+def test_pairs_and_ups_and_downs_are_counted() -> None:
+    found = difference([1.0, 2.0, 3.0, 4.0], [2.0, 3.0, 3.0, 1.0], highest=10)
+    assert (found.before, found.after, found.change, found.higher, found.lower) == (2.5, 2.25, -0.25, 2, 1)
+
+
+def test_what_is_no_pair_or_off_the_scale_is_refused() -> None:
+    with pytest.raises(ValueError, match="2 before and 1 after"):
+        difference([1.0, 2.0], [1.0])
+    with pytest.raises(ValueError, match="between -10 and 10"):
+        difference([0.0], [50.0], highest=10)
+
+
+@pytest.mark.parametrize(
+    ("higher", "lower", "p"),
+    [(0, 0, 1.0), (1, 0, 1.0), (5, 5, 1.0), (8, 2, 0.109375), (2, 8, 0.109375), (10, 0, 0.001953125)],
+)
+def test_the_sign_test_is_the_exact_binomial_one(higher: int, lower: int, p: float) -> None:
+    assert sign_test(higher, lower) == pytest.approx(p)
+
+
+@pytest.mark.parametrize(
+    ("found", "adjusted"),
+    [
+        ([], []),
+        ([0.03], [0.03]),
+        ([0.01, 0.04, 0.03, 0.005], [0.03, 0.06, 0.06, 0.02]),
+        ([0.5, 0.5, 0.9], [1.0, 1.0, 1.0]),
+        ([0.02, 0.02], [0.04, 0.04]),
+    ],
+)
+def test_holm_adjusts_each_p_and_keeps_their_order(found: list[float], adjusted: list[float]) -> None:
+    assert holm(found) == pytest.approx(adjusted)
+
+
+def test_the_smallest_difference_shrinks_with_the_root_of_n_and_grows_with_the_spread() -> None:
+    # With normal quantiles: (1.96 + 0.8416) * 50 / sqrt(292) = 8.198; Student's are a little larger.
+    assert smallest_shown(50, BENCHMARK) == pytest.approx(8.22, abs=0.01)
+    assert smallest_shown(100, BENCHMARK) == pytest.approx(2 * (smallest_shown(50, BENCHMARK) or 0))
+    found = [smallest_shown(50, n) or 0 for n in (8, 30, 120, 480)]
+    assert all(more > 1.9 * fewer for more, fewer in pairwise(found))
+    assert smallest_shown(50, 7) is None and smallest_shown(0, BENCHMARK) is None
+
+
+def test_intervals_of_a_score_and_of_a_difference_cover_the_truth_in_95_of_100_runs() -> None:
+    random = np.random.default_rng(11)
+    runs = [measured_twice(random, BENCHMARK, drop=8.0) for _ in range(500)]
+    # Of the samples 0.7 keep their score of 75 on average, and 0.3 have one by chance: 50.
+    of_score = [interval(before)[1:3] for before, _ in runs]
+    of_change = [(found.ci_low, found.ci_high) for found in (difference(*run) for run in runs)]
+    for bounds, truth in ((of_score, 0.7 * 75 + 0.3 * 50), (of_change, -0.7 * 8)):
+        covered = [low <= truth <= high for low, high in bounds if low is not None and high is not None]
+        assert len(covered) == 500 and 0.93 <= np.mean(covered) <= 0.97
+
+
+def test_a_quiet_pair_of_runs_is_called_worse_in_at_most_5_of_100() -> None:
+    decisions = [found.decision for found in many(200, BENCHMARK)]
+    assert decisions.count("worse") <= 10 and decisions.count("tied") >= 180
+
+
+@pytest.mark.parametrize("candidates", [2, 5])
+def test_the_number_of_candidates_does_not_multiply_the_false_alarms(candidates: int) -> None:
+    random, tail = np.random.default_rng(3), tail_of(candidates)
+    alarms = sum(
+        any(difference(*measured_twice(random, 60), tail=tail).decision == "worse" for _ in range(candidates))
+        for _ in range(200)
+    )
+    # 5 % of 200 are 10; chance alone takes a run of luck at that rate beyond 16 in one of 40 tests.
+    assert alarms <= 16
+
+
+def test_a_drop_of_10_points_at_n_292_is_found_with_the_power_that_is_told() -> None:
+    found = many(200, BENCHMARK, drop=10 / (1 - NOISE))
+    assert np.mean([each.change for each in found]) == pytest.approx(-10, abs=0.6)
+    # The judge's noise alone makes a spread of about 50 points; at this n less than 10 points can be shown.
+    assert all(each.smallest is not None and each.smallest < 10 for each in found)
+    assert np.mean([each.decision == "worse" for each in found]) >= 0.8
+
+
+def test_the_smallest_difference_is_found_in_80_of_100_runs() -> None:
+    spread = np.mean([each.smallest or 0 for each in many(50, BENCHMARK, drop=9.0)])
+    found = many(400, BENCHMARK, drop=float(spread) / (1 - NOISE), seed=8)
+    assert np.mean([each.decision == "worse" for each in found]) == pytest.approx(0.8, abs=0.05)

@@ -1,0 +1,211 @@
+"""Scheduled runs against the last comparable one: which that is, and what the server is told of a drop."""
+
+import asyncio
+import gc
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import end, image, outcome, start, write_run
+from loopback_judge import LoopbackJudge
+from prefect import flow, get_client
+from served import wait_for
+
+from flows.cli import main
+from flows.commands.notifying import NAME, notify_of_regressions
+from flows.pipeline import report_step
+from tasks.records import Outcome
+from tasks.regression import EVENT, Since, since_last
+from tasks.store import sync
+
+WON, LOST = ("MMMM", "Model"), ("HHHH", "Human")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sockets_closed() -> Iterator[None]:
+    """Here, where a warning about them is expected, and not in some later test."""
+    yield
+    gc.collect()
+
+
+def night(
+    store: Path, day: int, rows: Sequence[Outcome], key: str = "p", calls: int = 4, number: int = 1, **changes: Any
+) -> str:
+    """A finished scheduled run of a night in November; returns its id."""
+    run_id = f"202611{day:02}T03000{number}000-diagram-0000{day:02}"
+    at = f"2026-11-{day:02}T03:00:0{number}+00:00"
+    begun = start(run_id, **{"scheduled": True, "started_at": at, **changes})
+    write_run(store, begun, [*rows], end(protocol_key=key * 64, calls=calls, reused=4 - calls))
+    return run_id
+
+
+def figures(*results: tuple[str, str | None], **changes: Any) -> list[Outcome]:
+    return [outcome(f"s{number:02}", *each, **changes) for number, each in enumerate(results)]
+
+
+def found(store: Path, run_id: str) -> Since:
+    since = since_last(store, run_id)
+    assert since
+    return since
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "words", "worse"),
+    [
+        ([WON] * 20, [LOST] * 15 + [WON] * 5, "worse at n = 20 samples: −75.0 [", True),
+        ([LOST] * 20, [WON] * 15 + [LOST] * 5, "better at n = 20 samples: +75.0 [", False),
+        ([WON, LOST] * 10, [LOST, WON] * 10, "tied at n = 20 samples: 0.0 [", False),
+        ([WON] * 7, [LOST] * 7, "too few to tell: 7 samples on both sides, 100.0 → 0.0", False),
+    ],
+)
+def test_a_run_is_better_worse_or_tied_and_only_a_drop_is_a_regression(
+    tmp_path: Path, before: list[tuple[str, str]], after: list[tuple[str, str]], words: str, worse: bool
+) -> None:
+    night(tmp_path, 19, figures(*before))
+    since = found(tmp_path, night(tmp_path, 20, figures(*after)))
+    [sentence] = since.sentences
+    assert sentence.startswith(f"alpha: {words}")
+    assert [each.worse for each in since.standings] == [worse]
+    assert [row.dimension for row in since.standings[0].rows][:2] == ["overall", "faithfulness"]
+
+
+def test_the_last_comparable_run_is_the_newest_that_asked_the_same_in_the_same_way(tmp_path: Path) -> None:
+    same = figures(*[WON] * 9)
+    wanted = night(tmp_path, 9, same, scheduled=False)
+    night(tmp_path, 10, same, calls=0)
+    night(tmp_path, 11, same, key="q")
+    night(tmp_path, 12, same, dataset_key="e" * 64)
+    night(tmp_path, 13, same, candidates=("beta",))
+    night(tmp_path, 14, same, flow="plot")
+    write_run(tmp_path, start("20261115T030000000-diagram-000015"), [], None)
+    damaged = night(tmp_path, 16, same)
+    (tmp_path / "ledger" / damaged / "run.json").write_text("{")
+    run_id = night(tmp_path, 20, same)
+    night(tmp_path, 21, same)
+    assert found(tmp_path, run_id).earlier.run_id == wanted
+    assert since_last(tmp_path, night(tmp_path, 22, same, calls=0)) is None
+    assert since_last(tmp_path, night(tmp_path, 23, same, key="z")) is None
+
+
+def test_shards_are_compared_as_the_evaluation_that_they_make_up(tmp_path: Path) -> None:
+    rows = figures(*[WON] * 16)
+    for day, verdicts in ((18, rows), (20, figures(*[LOST] * 16))):
+        for number, part in ((1, verdicts[:8]), (2, verdicts[8:])):
+            night(tmp_path, day, part, number=number, shard=number, shards=2, evaluation_id=f"e{day}", scheduled=False)
+    night(tmp_path, 19, rows[:8], shard=1, shards=2, evaluation_id="e19")  # its other shard never finished
+    since = found(tmp_path, "e20")
+    assert since.earlier.run_id == "e18" and since.standings[0].rows[0].difference.n == 16
+    assert since_last(tmp_path, "e19") is None
+
+
+def test_more_candidates_need_a_clearer_drop(tmp_path: Path) -> None:
+    """9 samples lose and 2 win: the interval of a single candidate excludes zero, that of one of eight does not."""
+
+    def worse(names: tuple[str, ...], first: int) -> list[bool]:
+        before, after = [WON] * 9 + [LOST] * 15, [LOST] * 9 + [WON] * 2 + [LOST] * 13
+        for day, results in ((first, before), (first + 1, after)):
+            rows = [each for name in names for each in figures(*results, candidate=name)]
+            run_id = night(tmp_path, day, rows, candidates=names)
+        return [each.worse for each in found(tmp_path, run_id).standings]
+
+    assert worse(("a",), 10) == [True]
+    assert worse(tuple("abcdefgh"), 20) == [False] * 8
+
+
+def test_a_text_to_image_run_is_tested_once_on_the_mean_over_its_prompts(tmp_path: Path) -> None:
+    """One tag falls by as much as the other rises: the flow's own score is tied, and the tags are only shown."""
+    for day, change in ((19, 0.0), (20, 3.0)):
+        scores = {"colors": 3 + change, "color_attr": 6 - change}
+        rows = [
+            image(f"{tag}{number}/0", score + number % 3, tag=tag)
+            for tag, score in scores.items()
+            for number in range(20)
+        ]
+        run_id = night(tmp_path, day, rows, flow="colors")
+    [standing] = found(tmp_path, run_id).standings
+    headline, *tags = [(row.dimension, row.difference.decision) for row in standing.rows if row.measure == "score"]
+    assert headline == ("all prompts", "tied") and dict(tags) == {"colors": "better", "color_attr": "worse"}
+    assert not standing.worse
+
+
+# Through the real flow, server, automation and webhook
+
+
+async def make_block(loopback: LoopbackJudge) -> None:
+    """A notification block whose posts the loopback judge keeps: a server on loopback like any other."""
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+
+    url = f"{loopback.base_url}/chat/completions"
+    block = CustomWebhookNotificationBlock(name="team", url=url, json_data={"title": "{{subject}}", "text": "{{body}}"})
+    await block.asave("team", overwrite=True)
+
+
+async def ask_server(path: str, asked: dict[str, Any]) -> Any:
+    async with get_client() as client:
+        return (await client.request("POST", path, json=asked)).json()
+
+
+def events() -> list[dict[str, Any]]:
+    """Drops that the server knows of; it writes them down some seconds after it has acted on them."""
+    return asyncio.run(ask_server("/events/filter", {"filter": {"event": {"name": [EVENT]}}}))["events"]
+
+
+@flow
+async def reporting(store: str, run_id: str) -> str:
+    """The report step of a scheduled run, as the chain runs it."""
+    return await report_step(store, run_id, [], True)
+
+
+@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+def test_a_drop_is_told_in_the_run_its_artifact_an_event_and_a_notification(
+    tmp_path: Path, loopback: LoopbackJudge
+) -> None:
+    asyncio.run(make_block(loopback))
+    asyncio.run(notify_of_regressions("custom-webhook/team"))
+    night(tmp_path, 19, figures(*[WON] * 20))
+    run_id = night(tmp_path, 20, figures(*[LOST] * 15, *[WON] * 5))
+    sync(tmp_path)
+    state = asyncio.run(reporting(str(tmp_path), run_id, return_state=True))
+    words = "worse at n = 20 samples: −75.0 "
+    assert f"alpha is {words}[" in state.result()
+    flow_run = str(state.state_details.flow_run_id)
+    of_this_run = {"flow_run_id": {"any_": [flow_run]}, "key": {"any_": ["diagram-summary"]}}
+    [artifact] = asyncio.run(ask_server("/artifacts/filter", {"artifacts": of_this_run}))
+    assert "## Since the last run" in artifact["data"] and f"alpha: {words}" in artifact["data"]
+    assert "![Trend](data:image/png" in artifact["data"]
+    wait_for(lambda: loopback.requests and events(), 60)
+    [event], [post] = events(), [request.body for request in loopback.requests]
+    payload = event["payload"]
+    assert (payload["candidate"], payload["change"], payload["run_id"]) == ("alpha", -75.0, run_id)
+    assert payload["ci_low"] < payload["ci_high"] < 0
+    assert f"prefect.flow-run.{flow_run}" in [each["prefect.resource.id"] for each in event["related"]]
+    assert post["title"] == "Image Jury: diagram on mini is worse than the last run"
+    assert post["text"].startswith(f"alpha is {words}")
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_the_automation_is_made_once_and_only_with_a_block_that_can_notify(
+    loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def automations() -> list[Any]:
+        async with get_client() as client:
+            return [each for each in await client.read_automations() if each.name == NAME]
+
+    from prefect.blocks.system import Secret
+
+    asyncio.run(make_block(loopback))
+    asyncio.run(Secret(value="x").asave("quiet", overwrite=True))
+    for given, words in (
+        ("custom-webhook/nobody", "has no such block"),
+        ("team", "expected the type and the name"),
+        ("secret/quiet", "sends no notifications"),
+    ):
+        assert main(["prepare", "--notify", given]) == 2
+        err = capsys.readouterr().err
+        assert f"--notify '{given}': " in err and words in err
+    for _ in range(2):
+        asyncio.run(notify_of_regressions("custom-webhook/team"))
+    [made] = asyncio.run(automations())
+    assert made.enabled and made.actions[0].type == "send-notification"

@@ -1,0 +1,125 @@
+"""The trend: which points belong to a run's series, why a series breaks, and what is drawn of it."""
+
+import io
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import end, image, outcome, start, write_run
+from PIL import Image, ImageColor
+
+from tasks.history import query
+from tasks.records import RunStart
+from tasks.store import sync
+from tasks.trend_chart import BREAK, INK, Point, trend_chart, trend_points
+
+NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # as the history gives it
+PROTOCOL = {"temperature": "1", "prompt aesthetics": "a", "model asked": "x", "model answered": "x-1"}
+
+
+def night(store: Path, day: int, protocol: dict[str, str] | None = None, calls: int = 4, **changes: Any) -> RunStart:
+    """A finished run of eight samples; its protocol key is that of its protocol."""
+    followed = {**PROTOCOL, **(protocol or {})}
+    run_id = f"202611{day}T030000000-diagram-0000{day}"
+    begun = start(run_id, **{"started_at": f"2026-11-{day}T03:00:00+00:00", **changes})
+    rows = [outcome(f"s{number}", candidate=name) for name in begun.candidates for number in range(8)]
+    if begun.flow == "colors":
+        rows = [image(f"{tag}{number}/0", tag=tag) for tag in begun.dimensions for number in range(8)]
+    key = "".join(followed[name][:1] for name in sorted(followed) if name != "model asked").ljust(64, "0")
+    write_run(store, begun, [*rows], end(protocol=followed, protocol_key=key, calls=calls, reused=4 - calls))
+    return begun
+
+
+def test_a_break_names_what_differs_from_the_run_before(tmp_path: Path) -> None:
+    night(tmp_path, 10)
+    night(tmp_path, 11, {"model asked": "y"})
+    night(tmp_path, 12, {"prompt aesthetics": "b"})
+    night(tmp_path, 13, {"prompt aesthetics": "b", "temperature": "0", "not sent": "detail"}, dataset_key="e" * 64)
+    night(tmp_path, 14, {"prompt aesthetics": "c"}, calls=0)
+    night(tmp_path, 15, {"prompt aesthetics": "b", "temperature": "0", "not sent": "detail"}, dataset_key="e" * 64)
+    sync(tmp_path)
+    found = query(tmp_path, "SELECT day(started_at), comparable, break_reason FROM trend WHERE dimension = 'overall'")
+    assert found.rows == [
+        (10, None, None),
+        (11, True, None),
+        (12, False, "prompt aesthetics"),
+        (13, False, "dataset, not sent, temperature"),
+        (15, True, None),
+    ]
+
+
+def test_a_series_is_that_of_the_same_flow_dataset_judge_prompt_set_and_candidates(tmp_path: Path) -> None:
+    night(tmp_path, 10)
+    for day, other in enumerate(({"dataset": "o"}, {"model": "o"}, {"prompt_set": "o"}, {"candidates": ("o",)}), 11):
+        night(tmp_path, day, **other)  # pyright: ignore
+    last = night(tmp_path, 20, {"temperature": "0"})
+    sync(tmp_path)
+    found = trend_points(tmp_path, last)
+    assert [(point.started_at.day, point.dimension, point.score, point.break_reason) for point in found] == [
+        (10, "overall", 100.0, None),
+        (20, "overall", 100.0, "temperature"),
+    ]
+
+
+def test_a_text_to_image_flow_has_a_series_for_each_tag(tmp_path: Path) -> None:
+    tags = {"flow": "colors", "dimensions": ("colors", "color_attr"), "parameters": {"threshold": 7.0}}
+    night(tmp_path, 10, **tags)
+    last = night(tmp_path, 11, **tags)
+    sync(tmp_path)
+    assert [point.dimension for point in trend_points(tmp_path, last)] == ["colors"] * 2 + ["color_attr"] * 2
+
+
+def series(*scores: float, broken: int = 0, candidate: str = "alpha", reason: str = "prompt aesthetics") -> list[Point]:
+    return [
+        Point(
+            candidate,
+            "overall",
+            NIGHT + timedelta(days=day),
+            score,
+            score - 5,
+            score + 5,
+            reason if day == broken else None,
+        )
+        for day, score in enumerate(scores, 1)
+    ]
+
+
+def drawn(points: list[Point]) -> Image.Image:
+    return Image.open(io.BytesIO(trend_chart(points))).convert("RGB")
+
+
+def near(picture: Image.Image, colour: str) -> list[tuple[int, int]]:
+    """Places of very nearly this colour."""
+    wanted = ImageColor.getrgb(colour)
+    pixels = picture.load()
+    assert pixels
+    return [
+        (x, y)
+        for x in range(picture.width)
+        for y in range(picture.height)
+        if max(abs(a - b) for a, b in zip(pixels[x, y], wanted, strict=True)) <= 12  # type: ignore
+    ]
+
+
+def test_a_whole_series_is_one_line_and_a_broken_one_has_a_gap_with_a_mark(tmp_path: Path) -> None:
+    def columns(picture: Image.Image) -> int:
+        return len({x for x, _ in near(picture, INK)})
+
+    whole, broken = drawn(series(*[50.0] * 8)), drawn(series(*[50.0] * 8, broken=5))
+    assert not near(whole, BREAK) and near(broken, BREAK)
+    # The line spans seven steps between eight nights; the break takes one of them away.
+    assert columns(broken) == pytest.approx(columns(whole) * 6 / 7, rel=0.06)
+
+
+def test_each_candidate_has_a_panel_and_hostile_names_are_only_names() -> None:
+    one = drawn(series(50.0, 60.0))
+    names = ["a'b\"\\n<svg>{{x}} datum.y | 図", "", "long" * 1000]
+    several = drawn(
+        [point for name in sorted(names) for point in series(50.0, 60.0, candidate=name, reason=name * 9, broken=2)]
+    )
+    assert several.width == one.width and several.height > 2.5 * one.height
+
+
+def test_a_series_of_one_run_is_no_trend() -> None:
+    assert trend_chart(series(50.0)) == b"" == trend_chart([])
