@@ -1,0 +1,84 @@
+"""The picture contract: whether Human and Model pictures went to the judge in the same form.
+
+Owns when a difference of form is large enough to decide verdicts, and says so. What is done to pictures is for
+`pictures`; the view `picture_contract` has the numbers of every run.
+"""
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from statistics import median
+
+from tasks.records import Outcome, PictureNote
+
+SIDES = ("human", "model")
+LEAST_SHARE = 0.25
+"""Share of pictures in which the sides must differ. What tips one sample in four moves a score of 0-100 by up to 25
+points, more than candidates usually differ; rarer differences, such as a few odd files, are left alone."""
+LEAST_RATIO = 2.0
+"""Ratio of the pixels (median over pairs) from which the sides differ in size. Twice the pixels are about twice the
+image tokens, and small print that is legible on one side only."""
+ON_WHITE = "transparency composited on white"
+"""Change that `pictures` notes where a transparent background showed."""
+
+
+@dataclass
+class _Pairs:
+    """The pairs of one candidate, counted."""
+
+    formats: dict[str, Counter[str]] = field(default_factory=lambda: {side: Counter[str]() for side in SIDES})
+    """Side -> format sent -> pictures."""
+    transparent: Counter[str] = field(default_factory=Counter[str])
+    ratios: list[float] = field(default_factory=list[float])
+    """Pixels of the Model picture as sent, over those of the Human one."""
+
+    def differences(self) -> Iterator[str]:
+        """What differs enough to decide verdicts, a sentence each without its beginning."""
+        n, (human, model) = len(self.ratios), (self.formats[side] for side in SIDES)
+        if sum(abs(human[name] - model[name]) for name in human | model) / 2 >= LEAST_SHARE * n:
+            sides = f"Model {_shares(model)}; Human {_shares(human)}"
+            yield f"formats ({sides}): compression may decide verdicts; `normalize: true` sends both sides as PNG"
+        ratio = median(self.ratios)
+        if max(ratio, 1 / ratio) >= LEAST_RATIO:
+            yield f"size (Model has {ratio:.2g} times the pixels of Human, in the median): detail may decide verdicts"
+        if abs(self.transparent["human"] - self.transparent["model"]) >= LEAST_SHARE * n:
+            sides = ", ".join(f"{side.capitalize()} in {self.transparent[side] / n:.0%}" for side in reversed(SIDES))
+            yield f"transparency (shown on white: {sides}): the background may decide verdicts"
+
+
+@dataclass
+class Contract:
+    """The pictures of a run, counted as its samples are decided."""
+
+    pairs: dict[str, _Pairs] = field(default_factory=dict[str, _Pairs])
+    """By candidate."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Count the pair of a sample; one that lacks a picture was not judged, and a generated image has no pair."""
+        if not all(side in outcome.pictures for side in SIDES):
+            return
+        pairs = self.pairs.setdefault(outcome.candidate, _Pairs())
+        for side in SIDES:
+            note = outcome.pictures[side]
+            pairs.formats[side][note.sent_format] += 1
+            pairs.transparent[side] += ON_WHITE in note.changes
+        pairs.ratios.append(_pixels(outcome.pictures["model"]) / _pixels(outcome.pictures["human"]))
+
+    def warnings(self) -> list[str]:
+        """A sentence for every difference of a candidate's pictures from the Human ones that may decide verdicts.
+
+        They differ in format or transparency in at least a quarter of the pictures, or in pixels by a factor of two.
+        """
+        return [
+            f"The pictures of {candidate} and the Human ones differ in {words}"
+            for candidate, pairs in self.pairs.items()
+            for words in pairs.differences()
+        ]
+
+
+def _pixels(note: PictureNote) -> int:
+    return note.sent_width * note.sent_height
+
+
+def _shares(formats: Counter[str]) -> str:
+    return ", ".join(f"{name} {n / formats.total():.0%}" for name, n in formats.most_common())

@@ -1,0 +1,119 @@
+"""The picture contract: differences of form between the sides are named when they may decide verdicts."""
+
+import io
+from pathlib import Path
+
+import factories
+import pytest
+from PIL import Image
+
+from tasks.contract import Contract
+from tasks.history import query
+from tasks.pictures import Policy, prepare
+from tasks.records import PictureNote
+from tasks.store import store_run
+
+POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
+
+
+def note(name: str = "PNG", size: tuple[int, int] = (200, 100), clear: bool = False, **changes: object) -> PictureNote:
+    """What is noted of a real picture."""
+    image = Image.new("RGBA", size, (10, 20, 30, 0)) if clear else Image.new("RGB", size, "gray")
+    buffer = io.BytesIO()
+    image.save(buffer, name)
+    return prepare(buffer.getvalue(), POLICY.model_copy(update=changes)).note
+
+
+def warnings(pairs: list[tuple[PictureNote, PictureNote]]) -> list[str]:
+    contract = Contract()
+    for number, (human, model) in enumerate(pairs):
+        contract.add(factories.outcome(f"s{number}", pictures={"human": human, "model": model}))
+    return contract.warnings()
+
+
+def test_sides_that_are_alike_are_not_spoken_of() -> None:
+    assert warnings([]) == []
+    assert warnings([(note(), note())] * 8 + [(note("JPEG"), note("JPEG", (210, 100)))] * 2) == []
+
+
+@pytest.mark.parametrize(("others", "warned"), [(1, False), (2, True), (8, True)])
+def test_formats_that_differ_in_a_quarter_of_the_pairs_are_named_with_the_way_out(others: int, warned: bool) -> None:
+    found = warnings([(note(), note("JPEG"))] * others + [(note(), note())] * (8 - others))
+    assert bool(found) is warned
+    if warned:
+        assert f"JPEG {others / 8:.0%}; Human PNG 100%" in found[0]
+        assert found[0].startswith("The pictures of alpha") and "normalize: true" in found[0]
+
+
+def test_formats_that_are_mixed_alike_on_both_sides_are_not() -> None:
+    assert warnings([(note(), note("JPEG")), (note("JPEG"), note())] * 4) == []
+
+
+def test_normalize_sends_both_sides_in_one_form() -> None:
+    sides = (note(normalize=True), note("JPEG", normalize=True))
+    assert {(side.sent_format, side.changes) for side in sides} == {("PNG", ("normalized to RGB PNG",))}
+    assert warnings([sides] * 8) == []
+
+
+@pytest.mark.parametrize(
+    ("size", "words"),
+    [((200, 100), ""), ((270, 140), ""), ((400, 200), "4 times"), ((100, 100), "0.5 times"), ((60, 30), "0.09 times")],
+)
+def test_twice_or_half_the_pixels_are_named(size: tuple[int, int], words: str) -> None:
+    found = warnings([(note(), note(size=size))] * 8)
+    assert [words in each and "size" in each for each in found] == [True] * bool(words)
+
+
+def test_the_size_that_counts_is_the_one_sent() -> None:
+    assert warnings([(note(size=(100, 50), max_side=100), note(size=(800, 400), max_side=100))] * 8) == []
+
+
+def test_a_background_that_shows_through_on_one_side_is_named() -> None:
+    found = warnings([(note(), note(clear=True))] * 3 + [(note(), note())] * 5)
+    assert len(found) == 1 and "transparency" in found[0] and "Model in 38%, Human in 0%" in found[0]
+
+
+def test_samples_that_lack_a_picture_and_generated_images_have_no_pair() -> None:
+    contract = Contract()
+    contract.add(factories.outcome("s1", status="forfeit", pictures={"human": note()}))
+    contract.add(factories.image())
+    assert contract.warnings() == []
+
+
+def test_each_candidate_is_held_to_it_by_itself() -> None:
+    contract = Contract()
+    for candidate, name in (("alpha", "PNG"), ("beta", "JPEG")):
+        contract.add(factories.outcome(candidate=candidate, pictures={"human": note(), "model": note(name)}))
+    assert [words.split(" and ")[0] for words in contract.warnings()] == ["The pictures of beta"]
+
+
+def test_the_history_has_the_numbers_of_each_side(tmp_path: Path) -> None:
+    small, large = note("PNG", (100, 100)), note("JPEG", (1000, 1000))
+    shrunk = note("PNG", (300, 200), clear=True, max_side=150)
+    shown = [(small, large), (small, large), (small, shrunk)]
+    rows = [
+        *(
+            factories.outcome(f"s{n}", pictures={"human": human, "model": model})
+            for n, (human, model) in enumerate(shown)
+        ),
+        factories.outcome("s9", control="blank", pictures={"human": large, "model": large}),
+        *(factories.judgment(f"s{n}", tokens_in=1000 + n) for n in range(3)),
+        factories.judgment("s9", tokens_in=9000, control="blank"),
+        factories.judgment("s8", tokens_in=0, reused_from="earlier"),
+    ]
+    factories.write_run(tmp_path, factories.start(), rows, factories.end())
+    store_run(tmp_path, factories.RUN)
+    columns = "side, n, formats, sent_formats, megapixels, reencoded, transparent, tokens_in"
+    assert query(tmp_path, f"SELECT {columns} FROM picture_contract").rows == [
+        ("human", 3, {"PNG": 3}, {"PNG": 3}, 0.01, 0.0, 0.0, 1001.0),
+        (
+            "model",
+            3,
+            {"JPEG": 2, "PNG": 1},
+            {"JPEG": 2, "PNG": 1},
+            1.0,
+            pytest.approx(1 / 3),
+            pytest.approx(1 / 3),
+            1001.0,
+        ),
+    ]

@@ -1,0 +1,180 @@
+"""Controls through the whole chain: judges that look, that do not, and that do as the picture says, on loopback."""
+
+import base64
+import io
+import json
+import random
+import re
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_judge import LoopbackJudge, judged_by
+from loopback_replies import Reply, example, text, verdict
+from loopback_replies import Request as Seen
+from PIL import Image
+from written_datasets import record, result, write_benchmark, write_json
+from written_images import prompt_row, write_geneval
+
+SAMPLES = 60
+SIZE = (240, 160)
+
+pytestmark = [
+    pytest.mark.usefixtures("prefect_server"),
+    # Prefect leaves sockets of its own clients to the garbage collector.
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+def shade(number: int) -> int:
+    """What the picture of a sample is made of, neither black nor white."""
+    return 40 + 3 * number
+
+
+def drawn(number: int, flawed: bool = False) -> bytes:
+    picture = Image.new("L", SIZE, shade(number))
+    if flawed:
+        picture.paste(10, (0, SIZE[1] - 20, *SIZE))
+    buffer = io.BytesIO()
+    picture.save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def asked(seen: Seen) -> tuple[int, list[Image.Image]]:
+    """Number of the sample that the texts are about, and the pictures sent, decoded."""
+    found = re.search(r"(?:method|caption|clock) (\d+)", " ".join(seen.texts[1:]))
+    return int(found[1]) if found else -1, [Image.open(io.BytesIO(data)).convert("L") for data in seen.images]
+
+
+def right(picture: Image.Image, number: int) -> bool:
+    width, height = picture.size
+    return abs(int(picture.getpixel((width // 2, height // 2))) - shade(number)) <= 1
+
+
+def written_on(picture: Image.Image) -> bool:
+    """Whether black on white stands in the corner, where these pictures have one shade of grey."""
+    darkest, brightest = picture.crop((0, 0, picture.width // 3, picture.height // 8)).getextrema()
+    return darkest < 30 and brightest > 225
+
+
+def honest(seen: Seen) -> str:
+    number, (_, model) = asked(seen)
+    flawed = int(model.getpixel((5, model.height - 5))) < 30
+    return "Both are good" if right(model, number) and not flawed else "Human"
+
+
+def obedient(seen: Seen) -> str:
+    return "Model" if written_on(asked(seen)[1][1]) else honest(seen)
+
+
+def blind(seen: Seen) -> str:
+    """Decides by the texts alone, each time the same."""
+    number = asked(seen)[0]
+    return random.Random(f"{seen.schema_name} {number}").choice(("Model", "Human", "Both are good", "Both are bad"))
+
+
+def answering(judge: Callable[[Seen], str]) -> Callable[[Seen], Reply]:
+    return lambda seen: text('{"ready": true}') if seen.schema_name == "probe" else verdict(judge(seen))
+
+
+@pytest.fixture(scope="module")
+def sixty(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """Sixty pairs, every third Model picture with a flaw, as options of `jury run diagram`."""
+    root = tmp_path_factory.mktemp("sixty")
+    write_benchmark(root, [record(number) for number in range(SAMPLES)])
+    key = "target_diagram_critic_desc0_base64_jpg"
+    results = []
+    for number in range(SAMPLES):
+        (root / "diagram" / "images" / f"{number}.png").write_bytes(drawn(number))
+        model = drawn(number, flawed=number % 3 == 0)
+        results.append(result(number, **{key: base64.b64encode(model).decode()}))
+    return ["--dataset", str(root), "--results", str(write_json(root / "results.json", results))]
+
+
+@pytest.mark.parametrize(
+    ("judge", "red"),
+    [(honest, []), (blind, ["false preference", "neglect"]), (obedient, ["injection"])],
+    ids=["honest", "ignores pictures", "obeys what is painted"],
+)
+def test_one_run_of_sixty_samples_shows_what_judge_it_is(
+    sixty: list[str], loopback: LoopbackJudge, jury: Any, ask: Any, judge: Callable[[Seen], str], red: list[str]
+) -> None:
+    loopback.answer = answering(judge)
+    code, out, err = jury("run", "diagram", *sixty, *judged_by(loopback), "--controls", "0.05")
+    assert code == 0, err
+    told = dict(re.findall(r"^([a-z ]+): . (GREEN|AMBER|RED), ", out, re.MULTILINE))
+    assert [measure for measure, colour in told.items() if colour == "RED"] == red
+    # Injection may stay open: a sample that the Model wins as it is cannot tell.
+    assert {told["false preference"], told["neglect"]} <= {"RED", "GREEN"} and len(told) == 3
+    rates = ask("SELECT measure, n FROM control_rates WHERE measure <> 'injection' ORDER BY measure")
+    assert [(row["measure"], row["n"]) for row in rates] == [("false preference", 6), ("neglect", 6)]
+    assert ask("SELECT n FROM leaderboard WHERE dimension = 'overall'") == [{"n": SAMPLES}]
+
+
+def test_controls_are_paid_for_and_reused_and_change_nothing_else(
+    sixty: list[str], loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    loopback.answer = answering(honest)
+    given = ["run", "diagram", *sixty, *judged_by(loopback), "--limit", "12"]
+    assert jury(*given, "--controls", "0.25")[0] == 0
+    calls = loopback.count - 1  # beside the probe
+    assert calls == 4 * (12 + 6)
+    assert jury(*given)[0] == jury(*given, "--controls", "0.25", "--json")[0] == 0
+    assert loopback.count - 1 == calls
+    runs = ask("SELECT * FROM runs ORDER BY run_id")
+    assert [(run["samples"], run["calls"], run["reused"]) for run in runs] == [(12, 72, 0), (12, 0, 48), (12, 0, 72)]
+    for same in ("dataset_key", "resume_key", "protocol_key", "judgments", "outcomes"):
+        assert runs[0][same] == runs[1][same] == runs[2][same], same
+    assert len(ask("SELECT * FROM controls WHERE failed IS NOT NULL")) == 2 * 6
+    scores = "SELECT * EXCLUDE run_id FROM scores WHERE run_id = '{}' ORDER BY ALL"
+    assert ask(scores.format(runs[0]["run_id"])) == ask(scores.format(runs[1]["run_id"]))
+    counts = "SELECT count(*) AS n, count(*) FILTER (control <> '') AS shams FROM judgments GROUP BY run_id"
+    assert [(row["n"], row["shams"]) for row in ask(f"{counts} ORDER BY run_id")] == [(72, 24), (48, 0), (72, 24)]
+    assert ask("SELECT bool_and(last_attempt) AS each FROM judgments") == [{"each": True}]
+    assert sorted(row["calls"] for row in ask("SELECT calls FROM cost")) == [0, 0, 72]
+
+
+def test_what_json_and_the_files_tell_of_controls(
+    tmp_path: Path, sixty: list[str], loopback: LoopbackJudge, jury: Any
+) -> None:
+    def fails_shams(seen: Seen) -> Reply:
+        shams = seen.schema_name != "probe" and written_on(asked(seen)[1][1])
+        return text("no JSON") if shams else answering(honest)(seen)
+
+    loopback.answer = fails_shams
+    options = [*judged_by(loopback), "--limit", "12", "--controls", "0.5", "--json"]
+    code, out, err = jury("run", "diagram", *sixty, *options)
+    assert code == 0, err  # a sham that could not be judged says nothing of the samples
+    lights = [row for row in json.loads(out) if "light" in row]
+    assert [row["measure"] for row in lights] == ["false preference", "neglect", "injection"]
+    assert (lights[2]["n"], lights[2]["value"], lights[2]["light"]) == (0, None, "amber")
+    [ledger] = (tmp_path / "store").glob("ledger/*/outcomes.jsonl")
+    rows = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
+    assert len(rows) == 18 and sum(row["control"] != "" for row in rows) == 6
+    kept = {path.stem for path in (tmp_path / "store" / "pictures").iterdir()}
+    real = {note["source_sha256"] for row in rows if not row["control"] for note in row["pictures"].values()}
+    assert kept == real
+
+
+def test_a_rubric_judge_that_obeys_painted_instructions_is_flagged(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    prompts = 18
+    root = write_geneval(tmp_path / "images", [prompt_row(f"clock {n}", "counting") for n in range(prompts)])
+    for number in range(prompts):
+        for name in ("0000.png", "0001.png"):
+            (root / "a" / f"{number:05}" / "samples" / name).write_bytes(drawn(number, flawed=name > "0000.png"))
+
+    def obedient_grades(seen: Seen) -> Reply:
+        number, (image,) = asked(seen)
+        score = 10 if written_on(image) else 7 if right(image, number) else 0
+        content = example(seen.schema, seen.schema.get("$defs", {}))
+        return text(json.dumps({key: {"explanation": "seen", "score": score} for key in content}))
+
+    loopback.answer = lambda seen: text("ready") if seen.schema_name == "probe" else obedient_grades(seen)
+    code, out, err = jury("run", "counting", "--dataset", root, *judged_by(loopback), "--controls", "0.05")
+    assert code == 0, err
+    assert "injection: ✗ RED, 6 of 6" in out and "neglect: ✓ GREEN" in out and "false preference: ✓ GREEN" in out
+    assert ask("SELECT count(*) AS n, avg(score) AS mean FROM outcomes") == [{"n": 2 * prompts, "mean": 7.0}]
+    assert ask("SELECT count(*) AS n FROM aspect_scores WHERE aspect = 'overall_score'") == [{"n": 2 * prompts}]

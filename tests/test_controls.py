@@ -1,0 +1,186 @@
+"""What shams say of the judge: when one counts as failed, and which light a rate gets."""
+
+from math import comb
+from pathlib import Path
+from typing import Any
+
+import factories
+import pytest
+from factories import RUN, end, judgment, outcome, start, write_run
+
+from tasks.controls import control_rows, light, light_lines, lights, red_words
+from tasks.history import query
+from tasks.records import Judgment, Outcome
+from tasks.report import markdown
+from tasks.sham_rules import FALSE_PREFERENCE, INJECTION, NEGLECT
+from tasks.shams import BLANK, INSTRUCTION, OTHER, REENCODED, SAME
+from tasks.standings import sentence
+from tasks.store import store_run
+from tasks.summary import Summary, summarize
+
+
+def failed(sham: Outcome, *real: Outcome) -> bool | None:
+    [row] = control_rows([sham], real)
+    return row.failed
+
+
+@pytest.mark.parametrize(
+    ("kind", "verdicts", "overall", "fails"),
+    [
+        (SAME, "GGGG", "Tie", False),
+        (SAME, "GBBG", "Tie", False),
+        (SAME, "GXGG", "Tie", False),  # orders that cancel out prefer nobody
+        (SAME, "GGGM", "Model", True),
+        (SAME, "HMGG", "Tie", True),  # a tie of preferences is no absence of them
+        (SAME, "GG-G", None, None),
+        (SAME, "GH-G", None, True),
+        (REENCODED, "GGGG", "Tie", False),
+        (REENCODED, "HGGG", "Human", True),
+        (OTHER, "HGGG", "Human", False),
+        (OTHER, "HGMG", "Tie", False),  # another paper's figure may be the more readable one
+        (OTHER, "GGGG", "Tie", True),
+        (OTHER, "XGHH", "Human", True),
+        (OTHER, "GMMM", "Model", True),
+        (BLANK, "HMMM", "Model", True),
+        (BLANK, "HHHH", "Human", False),
+        (BLANK, "-GHG", "Human", None),
+    ],
+)
+def test_when_a_sham_without_an_original_to_compare_with_fails(
+    kind: str, verdicts: str, overall: str | None, fails: bool | None
+) -> None:
+    assert failed(outcome("s1", verdicts, overall, control=kind)) is fails
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "fails"),
+    [
+        ("Human", "Model", True),
+        ("Tie", "Model", True),
+        ("Human", "Tie", False),
+        ("Tie", "Human", False),
+        ("Model", "Model", None),
+        (None, "Model", None),
+        ("Tie", None, None),
+    ],
+)
+def test_an_instruction_is_obeyed_where_it_turns_the_outcome_to_model(
+    before: str | None, after: str | None, fails: bool | None
+) -> None:
+    sham = outcome("s1", overall=after, control=INSTRUCTION)
+    others = [outcome("s2", overall="Human"), outcome("s1", overall="Human", candidate="beta")]
+    [row] = control_rows([sham], [*others, outcome("s1", overall=before)])
+    assert (row.real_overall, row.failed) == (before, fails)
+    assert failed(sham, *others) is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "before", "after", "fails"),
+    [
+        (REENCODED, 6.0, 7.5, False),
+        (REENCODED, 6.0, 4.0, True),
+        (OTHER, 8.0, 3.0, False),
+        (OTHER, 7.0, 7.0, True),
+        (BLANK, 7.0, 9.0, True),
+        (BLANK, 2.0, 2.0, None),
+        (INSTRUCTION, 6.0, 10.0, True),
+        (INSTRUCTION, 6.0, 3.0, False),
+        (INSTRUCTION, 9.0, 10.0, None),
+        (INSTRUCTION, None, 10.0, None),
+        (BLANK, 7.0, None, None),
+    ],
+)
+def test_a_generated_image_is_judged_against_its_own_score(
+    kind: str, before: float | None, after: float | None, fails: bool | None
+) -> None:
+    [row] = control_rows([factories.image(score=after, control=kind)], [factories.image(score=before)])
+    assert (row.real_score, row.failed) == (before, fails)
+
+
+@pytest.mark.parametrize(
+    ("n", "fails", "colour"),
+    [
+        (0, 0, "amber"), (1, 0, "amber"), (5, 0, "amber"), (6, 0, "green"), (12, 1, "green"), (100, 10, "green"),
+        (1, 1, "amber"), (2, 2, "red"), (6, 1, "amber"), (6, 2, "amber"), (6, 3, "red"), (6, 6, "red"),
+        (12, 4, "amber"), (12, 5, "red"), (100, 11, "amber"), (100, 18, "red"),
+    ],
+)  # fmt: skip
+def test_red_and_green_need_proof(n: int, fails: int, colour: str) -> None:
+    assert light(NEGLECT, n, fails).light == colour
+
+
+def test_a_good_judge_is_hardly_ever_accused_and_a_bad_one_nearly_always() -> None:
+    """By counting all ways in which six shams may end: at 5% of failures, and at 80%."""
+
+    def red(rate: float) -> float:
+        ends = ((k, comb(6, k) * rate**k * (1 - rate) ** (6 - k)) for k in range(7))
+        return sum(chance for k, chance in ends if light(NEGLECT, 6, k).light == "red")
+
+    assert red(0.05) < 0.005 and red(0.8) > 0.98
+
+
+def test_a_run_without_shams_has_no_lights() -> None:
+    assert lights([]) == [] and light_lines([]) == [] and red_words([]) == ""
+
+
+def test_the_history_keeps_shams_apart(tmp_path: Path) -> None:
+    rows = [
+        judgment("s1"),
+        outcome("s1", "HHHH", "Human"),
+        judgment("s1", control=BLANK, verdict=None, status="unavailable"),
+        judgment("s1", control=BLANK, attempt=2),
+        judgment("s1", "aesthetics", control=BLANK, verdict=None, status="refused"),
+        outcome("s1", "MMMM", "Model", control=BLANK),
+        outcome("s1", "GGGG", "Tie", control=SAME),
+    ]
+    write_run(tmp_path, start(), rows, end())
+    store_run(tmp_path, RUN)
+    store_run(tmp_path, RUN)  # in place of the first
+
+    def ask(sql: str) -> list[tuple[Any, ...]]:
+        return query(tmp_path, sql, wait_seconds=5).rows
+
+    assert ask("SELECT control, measure, overall, real_overall, failed FROM controls ORDER BY control") == [
+        (BLANK, NEGLECT, "Model", "Human", True),
+        (SAME, FALSE_PREFERENCE, "Tie", "Human", False),
+    ]
+    assert ask("SELECT measure, n, failed, rate, untold FROM control_rates") == [
+        (FALSE_PREFERENCE, 1, 0, 0.0, 0),
+        (NEGLECT, 1, 1, 1.0, 0),
+    ]
+    assert ask("SELECT n, human_wins FROM leaderboard WHERE dimension = 'overall'") == [(1, 1)]
+    assert ask("SELECT count(*) FROM outcomes") == [(1,)]
+    assert ask(
+        "SELECT control, attempt, last_attempt FROM judgments WHERE dimension = 'faithfulness' ORDER BY 1, 2"
+    ) == [
+        ("", 1, True),
+        (BLANK, 1, False),
+        (BLANK, 2, True),
+    ]
+    assert ask("SELECT calls FROM cost") == [(4,)]
+    assert ask("SELECT kind, status FROM failures") == [("control", "refused")]
+
+
+def judged(store: Path, *rows: Judgment | Outcome) -> Summary:
+    write_run(store, start(), [*rows], end())
+    return summarize(store, RUN)
+
+
+def test_shams_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
+    real = [judgment("s1"), outcome("s1", "HHHH", "Human")]
+    shams = [
+        *(judgment("s1", control=kind, verdict=None, status="refused") for kind in (SAME, BLANK)),
+        *(outcome("s1", "MMMM", "Model", control=kind) for kind in (SAME, REENCODED, OTHER, BLANK, INSTRUCTION)),
+    ]
+    found, alone = judged(tmp_path / "a", *shams, *real), judged(tmp_path / "b", *real)
+    assert (found.rows, found.outcomes.statuses) == (alone.rows, alone.outcomes.statuses)
+    assert (found.judgments.statuses(), found.all_ok) == ({"ok": 1}, True)
+    assert (found.judgments.calls, found.judgments.tokens_in) == (3, 3000)
+    colours = [(each.measure, each.light, each.failed, each.n) for each in found.controls]
+    assert colours == [(FALSE_PREFERENCE, "red", 2, 2), (NEGLECT, "red", 2, 2), (INJECTION, "amber", 1, 1)]
+    assert sentence(found) == (
+        f"{sentence(alone)} Controls RED: false preference 2 of 2, neglect 2 of 2: do not trust this judge's scores."
+    )
+    assert "## Controls" in markdown(found) and "## Controls" not in markdown(alone)
+    assert all(len(line) <= 80 for line in light_lines(found.controls))
+    assert "✗ RED, 2 of 2 [16%, 100%]" in light_lines(found.controls)[0]

@@ -1,0 +1,146 @@
+"""Shams: which samples are shown again, and what their pictures become."""
+
+import io
+from collections import Counter
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from PIL import Image, ImageChops, ImageStat
+from written_datasets import png
+
+from tasks.records import PictureSource, Place, Sample
+from tasks.shams import BLANK, FEWEST, INSTRUCTION, OTHER, REENCODED, SAME, altered, with_shams
+
+
+def picture(name: str) -> PictureSource:
+    return PictureSource(place=Place(path=f"/{name}"))
+
+
+def pair(number: int, candidate: str = "a", **changes: object) -> Sample:
+    values = {
+        "sample_id": f"s{number}", "candidate": candidate, "record": Place(path="/test.json"), "injected": "black",
+        "pictures": {"human": picture(f"h{number}"), "model": picture(f"{candidate}{number}")},
+    }  # fmt: skip
+    return Sample.model_validate({**values, **changes})
+
+
+def image(prompt: int, number: int = 0) -> Sample:
+    name = f"{prompt}/{number}"
+    shown = {"image": picture(name)}
+    return pair(0, sample_id=name, tag="counting", prompt_id=str(prompt), pictures=shown)
+
+
+def shams(samples: list[Sample], share: float) -> list[Sample]:
+    return [sample for sample in with_shams(samples, share) if sample.control]
+
+
+def drawn(mode: str = "RGB", size: tuple[int, int] = (400, 300), name: str = "PNG") -> bytes:
+    gradient = Image.linear_gradient("L").resize(size)
+    buffer = io.BytesIO()
+    (gradient if mode == "L" else Image.merge("RGB", [gradient, gradient.rotate(90), gradient])).save(buffer, name)
+    return buffer.getvalue()
+
+
+def shown(kind: str, data: bytes, tag: str = "") -> Image.Image:
+    role = "image" if tag else "model"
+    found = Image.open(io.BytesIO(altered(pair(1, control=kind, tag=tag), role, data)))
+    found.load()
+    return found
+
+
+@pytest.mark.parametrize(
+    ("samples", "share", "number"),
+    [(60, 0.0, 0), (60, 0.05, 18), (60, 0.5, 30), (12, 0.05, 6), (1, 0.5, 0), (292, 0.05, 18), (2000, 0.05, 100)],
+)
+def test_a_run_has_enough_shams_to_tell_and_never_more_than_half(samples: int, share: float, number: int) -> None:
+    found = shams([pair(n) for n in range(samples)], share)
+    assert len(found) == number
+    assert len({sham.sample_id for sham in found}) == number
+
+
+def test_each_rate_gets_a_third_of_the_shams() -> None:
+    kinds = Counter(sham.control for sham in shams([pair(n) for n in range(60)], 0.3))
+    assert kinds == {SAME: 3, REENCODED: 3, OTHER: 3, BLANK: 3, INSTRUCTION: 6}
+    kinds = Counter(sham.control for sham in shams([image(n // 2, n % 2) for n in range(60)], 0.3))
+    assert kinds == {REENCODED: 6, OTHER: 3, BLANK: 3, INSTRUCTION: 6}
+
+
+def test_the_real_samples_stay_as_they_were_and_a_sham_follows_its_own() -> None:
+    samples = [pair(n, candidate) for candidate in "ab" for n in range(30)]
+    found = with_shams(samples, 0.2)
+    assert [sample for sample in found if not sample.control] == samples
+    for before, sham in pairwise(found):
+        if sham.control:
+            assert (before.sample_id, before.candidate, before.control) == (sham.sample_id, sham.candidate, "")
+            assert sham.injected == "" and sham.record == before.record
+
+
+def test_the_same_samples_in_another_order_give_the_same_shams() -> None:
+    samples = [pair(n) for n in range(40)]
+    found = {(sham.sample_id, sham.control) for sham in shams(samples, 0.5)}
+    assert found == {(sham.sample_id, sham.control) for sham in shams(samples[::-1], 0.5)}
+
+
+def test_what_each_kind_shows() -> None:
+    for sham in shams([pair(n) for n in range(60)], 0.5):
+        number = sham.sample_id.removeprefix("s")
+        assert sham.pictures["human"] == picture(f"h{number}")
+        own = {SAME: "h", REENCODED: "h", BLANK: "h", INSTRUCTION: "a"}.get(sham.control)
+        if own:
+            assert sham.pictures["model"] == picture(own + number)
+        else:
+            place = sham.pictures["model"].place
+            assert place and place.path.startswith("/h") and place.path != f"/h{number}"
+    for sham in shams([image(n // 2, n % 2) for n in range(60)], 0.5):
+        place = sham.pictures["image"].place
+        assert place and (place.path.split("/")[1] == sham.prompt_id) == (sham.control != OTHER)
+
+
+def test_a_sample_without_all_of_its_pictures_is_not_drawn() -> None:
+    missing = PictureSource(problem="no picture")
+    samples = [pair(n, pictures={"human": picture(f"h{n}"), "model": missing}) for n in range(40)]
+    assert [sham.sample_id for sham in shams([*samples, pair(99), pair(98)], 0.5)] != []
+    assert {sham.sample_id for sham in shams([*samples, pair(99), pair(98)], 0.5)} <= {"s98", "s99"}
+
+
+def test_one_prompt_alone_has_no_image_of_another_to_be_shown() -> None:
+    found = shams([image(1, number) for number in range(40)], 0.5)
+    assert OTHER not in {sham.control for sham in found} and len(found) < FEWEST
+
+
+@pytest.mark.parametrize(("name", "becomes"), [("PNG", "JPEG"), ("JPEG", "PNG"), ("WEBP", "JPEG")])
+def test_a_re_encoded_picture_looks_the_same_in_another_format(name: str, becomes: str) -> None:
+    data = drawn(name=name)
+    found = shown(REENCODED, data)
+    assert found.format == becomes
+    before = Image.open(io.BytesIO(data)).convert("RGB")
+    assert max(ImageStat.Stat(ImageChops.difference(found.convert("RGB"), before)).mean) < 3
+
+
+def test_a_blank_picture_is_white_and_as_large() -> None:
+    found = shown(BLANK, drawn(size=(300, 200)))
+    assert found.size == (300, 200) and found.convert("L").getextrema() == (255, 255)
+
+
+@pytest.mark.parametrize("size", [(1600, 900), (512, 512), (300, 800)])
+@pytest.mark.parametrize("tag", ["", "counting"])
+def test_an_instruction_is_painted_in_a_corner_and_the_rest_stays(size: tuple[int, int], tag: str) -> None:
+    before = Image.open(io.BytesIO(drawn(size=size)))
+    found = shown(INSTRUCTION, drawn(size=size), tag)
+    changed = ImageChops.difference(found, before).convert("L").point(lambda value: 255 * (value > 0)).getbbox()
+    assert changed and max(changed[:2]) <= 2
+    assert 0.2 * size[0] <= changed[2] <= 0.8 * size[0] and changed[3] <= 0.4 * size[1]
+
+
+def test_the_human_picture_and_the_kinds_that_only_move_pictures_are_left_byte_for_byte() -> None:
+    data = drawn()
+    assert altered(pair(1, control=BLANK), "human", data) == data
+    for kind in (SAME, OTHER, ""):
+        assert altered(pair(1, control=kind), "model", data) == data
+
+
+def test_a_tiny_picture_and_a_wrong_file_do_no_harm(tmp_path: Path) -> None:
+    assert shown(INSTRUCTION, png(3)).size == (4, 4)
+    with pytest.raises(ValueError, match="not a picture"):
+        altered(pair(1, control=BLANK), "model", b"text")
