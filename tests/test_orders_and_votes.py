@@ -1,0 +1,167 @@
+"""Both orders and several votes through the whole chain: the known habits of a judge must be found again."""
+
+import json
+import re
+from collections import Counter
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+from loopback_judge import LoopbackJudge, judged_by
+from loopback_replies import VERDICTS, Reply, Request, example, leaning_reply, text
+from written_datasets import png, record, result, write_benchmark, write_json
+from written_images import prompt_row, write_geneval
+
+POSITION, NOISE = 0.3, 0.2
+TRUTH = {"Model": 54, "Human": 38, "Both are good": 8}
+"""What the judge really thinks of so many samples: 54 Models and 8 neutrals score 58, 8 points more than Human's 50."""
+DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
+
+pytestmark = [
+    pytest.mark.usefixtures("prefect_server"),
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+
+
+class Expected(NamedTuple):
+    """What a sample comes to on average."""
+
+    flip: float
+    first: float
+    agree: float
+    tier_1: float
+    score: float
+
+
+def replies(truth: str, first: str) -> dict[str, float]:
+    """Probability of each verdict: the habit, else the noise, else the truth."""
+    by_chance = (1 - POSITION) * NOISE / len(VERDICTS)
+    found = dict.fromkeys(VERDICTS, by_chance)
+    found[truth] += (1 - POSITION) * (1 - NOISE)
+    found[first] += POSITION
+    return found
+
+
+def of_three(vote: dict[str, float]) -> dict[str, float]:
+    """Of three votes the verdict that two give. Three different ones leave Mixed, whichever they are: no side has more
+    votes than another, or the neutral one has, whose two votes are level."""
+    found = {verdict: p**3 + 3 * p**2 * (1 - p) for verdict, p in vote.items()}
+    return {**found, "Mixed": 1 - sum(found.values())}
+
+
+def first_named(human_first: dict[str, float], model_first: dict[str, float]) -> float:
+    """Mean share of decisive verdicts for the figure shown first, over the orders that have any.
+
+    Within an order every decisive vote names the first figure with the same probability, so that this is also the mean
+    of the share, however many of the three are decisive.
+    """
+    sides = [(human_first, "Human", "Model"), (model_first, "Model", "Human")]
+    (a, any_a), (b, any_b) = (
+        (p[first] / (p[first] + p[second]), 1 - (1 - p[first] - p[second]) ** 3) for p, first, second in sides
+    )
+    both, only_a, only_b = any_a * any_b, any_a * (1 - any_b), (1 - any_a) * any_b
+    return (both * (a + b) / 2 + only_a * a + only_b * b) / (both + only_a + only_b)
+
+
+def expected(truth: str) -> Expected:
+    """By hand, from the protocol: votes are merged, then the orders, then the tiers."""
+    asked = [replies(truth, first) for first in ("Human", "Model")]
+    one, other = map(of_three, asked)
+    same = {verdict: one[verdict] * other[verdict] for verdict in one}
+    model, human = same["Model"], same["Human"]
+    neutral = 1 - model - human
+    won, lost = model**2 + 2 * model * neutral, human**2 + 2 * human * neutral
+    tie = 1 - won - lost
+    return Expected(
+        flip=1 - sum(same.values()),
+        first=first_named(*asked),
+        agree=sum(p**2 for vote in asked for p in vote.values()) / 2,
+        tier_1=1 - tie,
+        score=100 * (won + tie * won) + 50 * tie**2,
+    )
+
+
+def of_all_samples() -> Expected:
+    parts = [[n * value for value in expected(truth)] for truth, n in TRUTH.items()]
+    return Expected(*(sum(values) / sum(TRUTH.values()) for values in zip(*parts, strict=True)))
+
+
+def dataset(root: Path, samples: int) -> list[str]:
+    records = [record(number) for number in range(samples)]
+    write_benchmark(root, records)
+    for number in range(samples):
+        (root / "diagram" / "images" / f"{number}.png").write_bytes(png(number))
+    results = write_json(root / "results.json", [result(number) for number in range(samples)])
+    return ["--dataset", str(root), "--results", str(results)]
+
+
+def test_the_habits_of_a_judge_and_the_true_difference_are_found_again(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    thinks = [truth for truth, n in TRUTH.items() for _ in range(n)]
+
+    def prefers(request: Request) -> str:
+        caption = next(line for text in request.texts for line in text.splitlines() if line.startswith("caption "))
+        return thinks[int(caption.split()[1])]
+
+    loopback.answer, loopback.keep_requests = leaning_reply(prefers, POSITION, NOISE), False
+    given = dataset(tmp_path / "data", len(thinks))
+    code, out, err = jury("run", "diagram", *given, *judged_by(loopback), "--orders", "both", "--votes", "3")
+    assert code == 0, err
+
+    found = {row["measure"]: row for row in ask("SELECT * FROM rates WHERE dimension = 'overall'")}
+    flip, first, agree, tier_1, score = of_all_samples()
+    for measure, true in {
+        "order_flip": flip,
+        "first_position": first,
+        "repeat_agreement": agree,
+        "tier_1": tier_1,
+    }.items():
+        assert found[measure]["n"] == 100, measure
+        assert found[measure]["ci_low"] <= true <= found[measure]["ci_high"], measure
+    assert found["first_position"]["ci_low"] > 0.5
+
+    [board] = ask("SELECT * FROM leaderboard WHERE dimension = 'overall'")
+    assert board["ci_low"] <= score <= board["ci_high"]
+    assert board["ci_low"] - 50 <= 8 <= board["ci_high"] - 50
+    # The published protocol alone, from the same run: its first votes, and the position bias unmasked.
+    published = ask("SELECT dimension, score, n FROM by_group WHERE measure = 'published'")
+    first_votes = """SELECT dimension, avg(CASE verdict WHEN 'Model' THEN 100 WHEN 'Human' THEN 0 ELSE 50 END) AS score
+        FROM judgments WHERE "order" = 'human_first' AND vote = 1 GROUP BY dimension"""
+    assert {row["dimension"]: row["n"] for row in published} == dict.fromkeys([*DIMENSIONS, "overall"], 100)
+    scores = {row["dimension"]: row["score"] for row in published}
+    assert {row["dimension"]: row["score"] for row in ask(first_votes)} == {name: scores[name] for name in DIMENSIONS}
+    assert scores["overall"] < board["score"]
+
+    [sample] = ask("SELECT p_model, p_tie, p_human FROM outcomes LIMIT 1")
+    assert sample["p_model"] + sample["p_tie"] + sample["p_human"] == pytest.approx(1)
+    orders, votes = (next(line for line in out.splitlines() if line.startswith(name)) for name in ("orders:", "votes:"))
+    assert f"differ {found['order_flip']['value']:.1%} [" in orders and "first shown named" in orders
+    assert f"agree {found['repeat_agreement']['value']:.1%} [" in votes and "published protocol: " in votes
+    assert max(len(orders), len(votes)) <= 80
+
+
+def test_votes_on_an_image_tell_how_far_its_scores_lie_apart(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    asked: Counter[str] = Counter()
+
+    def answer(request: Request) -> Reply:
+        reply = example(request.schema, {})
+        if "overall_score" in reply:
+            clock = next(found[1] for said in request.texts if (found := re.search(r"clock (\d)", said)))
+            asked[clock] += 1
+            score = 6 if asked[clock] == 1 else 6 + int(clock) % 4
+            reply["overall_score"] = {"explanation": "in turn", "score": score}
+        return text(json.dumps(reply))
+
+    loopback.answer = answer
+    rows = [prompt_row(f"clock {number}", "counting") for number in range(8)]
+    root = write_geneval(tmp_path / "images", rows, images_per_prompt=1)
+    code, out, err = jury("run", "counting", "--dataset", root, *judged_by(loopback), "--votes", "2", "--json")
+    assert code == 0, err
+    [rate] = ask("rates")
+    assert (rate["dimension"], rate["measure"], rate["n"]) == ("counting", "repeat_difference", 8)
+    assert rate["value"] == 1.5
+    told = [row for row in json.loads(out) if row["measure"] == "repeat_difference"]
+    assert told == [{name: value for name, value in rate.items() if name != "run_id"}]

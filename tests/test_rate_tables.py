@@ -1,0 +1,113 @@
+"""What orders and votes tell, as a person reads it: under the table on a terminal, and in the artifact."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, start, write_run
+
+from tasks.rate_tables import rate_grid, rate_words, repeat_lines
+from tasks.rates import RateRow
+from tasks.records import Judgment, Order, Outcome
+from tasks.report import markdown
+from tasks.summary import Summary, summarize
+
+REPEATED = {"orders": "both", "votes": 2}
+
+
+def rate(measure: Any, value: float, low: float | None = None, high: float | None = None, **changes: Any) -> RateRow:
+    given: dict[str, Any] = {"candidate": "alpha", "dimension": "overall", "n": 5, "method": "none", **changes}
+    return RateRow(measure=measure, value=value, ci_low=low, ci_high=high, **given)
+
+
+@pytest.mark.parametrize(
+    ("row", "words"),
+    [
+        (rate("order_flip", 0.372, 0.33, 0.415), "37.2% [33.0, 41.5]"),
+        (rate("order_flip", 0.0, 0.0, 0.036), "0.0% [0.0, 3.6]"),
+        (rate("order_flip", 0.5), "50.0% (n = 5)"),
+        (rate("repeat_difference", 1.5, 0.25, 2.0), "1.50 [0.25, 2.00]"),
+    ],
+)
+def test_a_rate_comes_with_its_interval_or_n(row: RateRow, words: str) -> None:
+    assert rate_words(row) == words
+
+
+def repeats(candidate: str = "alpha", samples: int = 30) -> list[Judgment | Outcome]:
+    """Samples of which every third differs by order, in each order two votes that agree."""
+    rows: list[Judgment | Outcome] = []
+    for n in range(samples):
+        flip = n % 3 == 0
+        verdicts: dict[Order, str] = {"human_first": "Human" if flip else "Model", "model_first": "Model"}
+        rows += [
+            judgment(f"s{n}", dimension, verdict, order=order, vote=vote, candidate=candidate)
+            for dimension in DIMENSIONS
+            for order, verdict in verdicts.items()
+            for vote in (1, 2)
+        ]
+        made = outcome(f"s{n}", "XXXX" if flip else "MMMM", "Tie" if flip else "Model", candidate=candidate)
+        told = {"order_flip": flip, "reversal": flip, "published": verdicts["human_first"], "votes": 4}
+        dimensions = tuple(each.model_copy(update=told) for each in made.dimensions)
+        hangs = {"published": verdicts["human_first"], "p_model": 0.5, "p_tie": 0.5, "p_human": 0.0, "tier": "tier 1"}
+        rows.append(made.model_copy(update={"dimensions": dimensions, **hangs}))
+    return rows
+
+
+def summary(store: Path, rows: list[Judgment | Outcome], **changes: Any) -> Summary:
+    write_run(store, start(**changes), rows, end())
+    return summarize(store, RUN)
+
+
+def test_two_lines_tell_it_on_a_terminal(tmp_path: Path) -> None:
+    assert repeat_lines(summary(tmp_path, repeats(), parameters=REPEATED)) == [
+        "orders: differ 33.3% [16.7, 50.0], first shown named 66.7% [58.3, 75.0]",
+        "votes: agree 100.0% [88.4, 100.0]; published protocol: 66.7 [50.0, 83.3]",
+    ]
+
+
+def test_several_candidates_are_named_and_no_line_is_wider_than_a_terminal(tmp_path: Path) -> None:
+    rows = [*repeats("alpha"), *repeats("a name as long as it takes to be too long for a line")]
+    lines = repeat_lines(summary(tmp_path, rows, parameters=REPEATED))
+    assert [line for line in lines if not line.startswith("  ")] == ["a name as long as it takes to b…:", "alpha:"]
+    assert len(lines) == 6 and max(map(len, lines)) <= 80
+
+
+def test_a_run_that_asks_everything_once_has_no_such_lines(tmp_path: Path) -> None:
+    assert repeat_lines(summary(tmp_path, repeats(), parameters={"votes": 1})) == []
+
+
+def test_the_artifact_has_a_table_by_dimension_and_what_it_means(tmp_path: Path) -> None:
+    text = markdown(summary(tmp_path, repeats(), parameters=REPEATED))
+    section = text.partition("## Order and votes")[2].partition("\n## ")[0]
+    assert "| | orders differ | reversed | first named | votes agree |" in " ".join(section.split())
+    lines = [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| ")]
+    assert lines[2:] == ["**alpha**", *DIMENSIONS, "overall"]
+    assert "alpha: tier 1 decided 100.0% \\[88.4, 100.0\\] of the outcomes" in section
+    assert "chances by all votes: Model 50.0%" in section and "50% is no bias" in section
+    assert "published protocol (Human first, first vote): 66.7 \\[50.0, 83.3\\]" in section
+
+
+def test_a_run_that_asks_once_still_says_what_decided(tmp_path: Path) -> None:
+    rows = [outcome(f"s{n}", pivotal=("faithfulness",), p_model=1.0, p_tie=0.0, p_human=0.0) for n in range(3)]
+    text = markdown(summary(tmp_path, rows))
+    assert "## Order and votes" not in text
+    section = text.partition("## Decisions")[2].partition("\n## ")[0]
+    assert "| faithfulness | 100% (n = 3) |" in section and "| readability | 0% (n = 3) |" in section
+    assert "chances" not in section
+
+
+def test_columns_of_which_nothing_is_known_are_left_out() -> None:
+    grid = rate_grid([rate("repeat_agreement", 0.5, dimension="aesthetics"), rate("repeat_agreement", 0.25)])
+    assert grid.header == ["", "votes agree"]
+    assert grid.lines == [["alpha"], ["aesthetics", "50% (n = 5)"], ["overall", "25% (n = 5)"]]
+
+
+def test_the_votes_on_images_are_told_by_tag(tmp_path: Path) -> None:
+    rows: list[Judgment | Outcome] = [image("00000/0000")]
+    rows += [
+        judgment("00000/0000", "counting", None, order="single", vote=vote, scores=scored(overall_score=score))
+        for vote, score in ((1, 6), (2, 8))
+    ]
+    found = summary(tmp_path, rows, flow="counting", parameters={"votes": 2, "threshold": 7})
+    assert repeat_lines(found) == ["votes on counting: 2.00 (n = 1) apart, of 10"]
+    assert "| counting | 2.0 (n = 1) |" in markdown(found)

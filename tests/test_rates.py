@@ -1,0 +1,215 @@
+"""Rates of agreement, of position and of what decided: single questions by hand, whole runs, and their intervals."""
+
+import random
+from itertools import product
+from typing import Any
+
+import pytest
+from factories import DIMENSIONS, image, judgment, outcome, scored
+
+from tasks.intervals import interval
+from tasks.rates import RateRow, rate_rows
+from tasks.records import Judgment, Order, Outcome
+from tasks.repeats import Asked, agreement, difference, first_position
+
+M, H, G, B = "Model", "Human", "Both are good", "Both are bad"
+BOTH: tuple[Order, Order] = ("human_first", "model_first")
+
+
+@pytest.mark.parametrize(
+    ("human_first", "model_first", "expected"),
+    [
+        ([H], [M], 1.0),
+        ([M], [H], 0.0),
+        ([M], [M], 0.5),
+        ([H, H, M], [M, G, G], 5 / 6),
+        ([G], [M], 1.0),
+        ([G], [B], None),
+    ],
+)
+def test_the_first_figure_is_named(human_first: list[str], model_first: list[str], expected: float | None) -> None:
+    assert first_position({"human_first": human_first, "model_first": model_first}) == pytest.approx(expected)
+
+
+def test_one_order_alone_tells_nothing_of_position() -> None:
+    assert first_position({"human_first": [H, H]}) is None
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [
+        ({"human_first": [M, M, M]}, 1.0),
+        ({"human_first": [M, M, H]}, 1 / 3),
+        ({"human_first": [G, B]}, 0.0),
+        ({"human_first": [M, M], "model_first": [H, M]}, 0.5),
+        # Orders that differ are no votes that differ.
+        ({"human_first": [M], "model_first": [H]}, None),
+        ({"single": [7.0, 7.0]}, None),
+    ],
+)
+def test_votes_agree(asked: Asked, expected: float | None) -> None:
+    assert agreement(asked) == expected
+
+
+@pytest.mark.parametrize(
+    ("asked", "expected"),
+    [({"single": [7.0, 9.0]}, 2.0), ({"single": [6.0, 7.0, 9.0]}, 2.0), ({"single": [7.0]}, None), ({}, None)],
+)
+def test_scores_lie_apart(asked: Asked, expected: float | None) -> None:
+    assert difference(asked) == expected
+
+
+def by_place(rows: list[RateRow]) -> dict[tuple[str, str], tuple[int, float | None]]:
+    """(Measure, dimension) -> n and value."""
+    return {(row.measure, row.dimension): (row.n, row.value) for row in rows}
+
+
+def asked(sample_id: str, dimension: str, order: Order, *verdicts: str | None, **changes: Any) -> list[Judgment]:
+    return [
+        judgment(
+            sample_id, dimension, verdict, order=order, vote=vote, status="ok" if verdict else "refused", **changes
+        )
+        for vote, verdict in enumerate(verdicts, 1)
+    ]
+
+
+def test_a_rate_of_all_dimensions_is_the_mean_over_samples_of_their_own_means() -> None:
+    judgments = [
+        *asked("s1", "faithfulness", "human_first", M, M),
+        *asked("s1", "aesthetics", "human_first", M, H),
+        *asked("s2", "faithfulness", "human_first", G, G),
+        *asked("s2", "aesthetics", "human_first", G, None),
+    ]
+    found = by_place(rate_rows([], judgments))
+    assert found == {
+        ("repeat_agreement", "faithfulness"): (2, 1.0),
+        ("repeat_agreement", "aesthetics"): (1, 0.0),
+        ("repeat_agreement", "overall"): (2, 0.75),
+    }
+
+
+def test_the_last_attempt_counts_and_shams_do_not() -> None:
+    judgments = [
+        *asked("s1", "faithfulness", "human_first", None, M),
+        *asked("s1", "faithfulness", "human_first", M, attempt=2),
+        *asked("s1", "faithfulness", "human_first", H, H, control="blank"),
+        *asked("s9", "faithfulness", "human_first", H, M, control="blank"),
+    ]
+    assert by_place(rate_rows([], judgments))["repeat_agreement", "faithfulness"] == (1, 1.0)
+
+
+def flipping(sample_id: str, *flips: bool | None, **changes: Any) -> Outcome:
+    """An outcome whose orders differ on these dimensions; every flip is a reversal too."""
+    made = outcome(sample_id, **changes)
+    dimensions = tuple(
+        each.model_copy(update={"order_flip": flip, "reversal": flip})
+        for each, flip in zip(made.dimensions, flips, strict=True)
+    )
+    return made.model_copy(update={"dimensions": dimensions})
+
+
+def test_flips_count_where_both_orders_gave_a_verdict() -> None:
+    found = by_place(rate_rows([flipping("s1", True, False, False, None), flipping("s2", *[False] * 4)], []))
+    assert found["order_flip", "faithfulness"] == found["reversal", "faithfulness"] == (2, 0.5)
+    assert found["order_flip", "aesthetics"] == (1, 0.0)
+    assert found["order_flip", "overall"] == (2, pytest.approx(1 / 6))
+
+
+def test_what_decided_is_told_of_complete_outcomes_alone() -> None:
+    sure = {"p_model": 1.0, "p_tie": 0.0, "p_human": 0.0}
+    rows = [
+        outcome("s1", tier="tier 1", pivotal=("faithfulness", "readability"), **sure),
+        outcome("s2", tier="tier 2", pivotal=(), p_model=0.5, p_tie=0.25, p_human=0.25),
+        outcome("s3", tier="either", pivotal=("faithfulness",), **sure),
+        outcome("s4", "----", None, status="forfeit"),
+        outcome("s5", "-GGG", None, status="incomplete"),
+    ]
+    found = by_place(rate_rows(rows, []))
+    assert found == {
+        ("tier_1", "overall"): (2, 0.5),
+        ("pivotal", "overall"): (3, pytest.approx(2 / 3)),
+        ("pivotal", "faithfulness"): (3, pytest.approx(2 / 3)),
+        ("pivotal", "readability"): (3, pytest.approx(1 / 3)),
+        ("pivotal", "conciseness"): (3, 0.0),
+        ("pivotal", "aesthetics"): (3, 0.0),
+        ("p_model", "overall"): (3, pytest.approx(2.5 / 3)),
+        ("p_tie", "overall"): (3, pytest.approx(0.25 / 3)),
+        ("p_human", "overall"): (3, pytest.approx(0.25 / 3)),
+    }
+
+
+def test_a_ledger_that_does_not_say_what_outcomes_hang_on_has_no_such_rate() -> None:
+    assert rate_rows([outcome("s1"), outcome("s2")], []) == []
+
+
+def test_candidates_have_rates_of_their_own() -> None:
+    rows = [flipping("s1", *[True] * 4), flipping("s1", *[False] * 4, candidate="beta")]
+    rates = rate_rows(rows, [])
+    assert [(row.candidate, row.value) for row in rates if (row.measure, row.dimension) == ("reversal", "overall")] == [
+        ("alpha", 1.0),
+        ("beta", 0.0),
+    ]
+
+
+def test_images_of_a_prompt_count_as_one_and_on_their_own_scale() -> None:
+    def votes(sample_id: str, *scores: float) -> list[Judgment]:
+        return [
+            judgment(sample_id, "counting", None, order="single", vote=vote, scores=scored(overall_score=score))
+            for vote, score in enumerate(scores, 1)
+        ]
+
+    images = [image("00000/0000"), image("00000/0001"), image("00001/0000")]
+    judgments = [*votes("00000/0000", 6, 9), *votes("00000/0001", 7, 8), *votes("00001/0000", 4, 4)]
+    [rate] = rate_rows(images, judgments)
+    assert (rate.dimension, rate.measure, rate.n, rate.value) == ("counting", "repeat_difference", 2, 1.0)
+
+
+def test_many_equal_rates_keep_an_interval_with_a_width() -> None:
+    rows = rate_rows([flipping(f"s{n}", *[False] * 4) for n in range(20)], [])
+    for row in rows:
+        assert (row.value, row.ci_low, row.method) == (0.0, 0.0, "binomial")
+        assert row.ci_high is not None and 0.1 < row.ci_high < 0.2
+
+
+def test_intervals_of_the_first_position_cover_what_is_true() -> None:
+    """500 runs of 40 samples, three votes in each order, of a judge that names the first figure in 30% of its replies.
+
+    A share of 0.1 of the other replies is neutral and the rest fair, so that every decisive vote names the first with
+    (0.3 + 0.7 * 0.45) / (0.3 + 0.7 * 0.9), whatever else a sample got.
+    """
+    draws = random.Random(5)
+    decisive = 0.3 + 0.7 * 0.9
+    truth = (0.3 + 0.7 * 0.45) / decisive
+
+    def vote(order: Order) -> str:
+        first, second = (H, M) if order == "human_first" else (M, H)
+        return draws.choices([first, second, G], [truth * decisive, (1 - truth) * decisive, 1 - decisive])[0]
+
+    covered = 0
+    for _ in range(500):
+        samples = [first_position({order: [vote(order) for _ in range(3)] for order in BOTH}) for _ in range(40)]
+        found = interval([value for value in samples if value is not None], high=1.0)
+        covered += found.ci_low is not None and found.ci_high is not None and found.ci_low <= truth <= found.ci_high
+    assert 0.93 <= covered / 500 <= 0.97
+
+
+def test_a_judge_that_does_not_mind_the_order_comes_to_one_half() -> None:
+    """All ways to vote twice in each order, weighted by how likely a judge is to vote so that favours the Model 3:1."""
+    chance = {M: 0.6, H: 0.2, G: 0.2}
+    total = known = 0.0
+    for votes in product(chance, repeat=4):
+        weight = chance[votes[0]] * chance[votes[1]] * chance[votes[2]] * chance[votes[3]]
+        value = first_position({"human_first": votes[:2], "model_first": votes[2:]})
+        if value is not None:
+            total, known = total + weight * value, known + weight
+    assert total / known == pytest.approx(0.5)
+
+
+def test_every_dimension_asked_has_a_row() -> None:
+    judgments = [row for name in DIMENSIONS for order in BOTH for row in asked("s1", name, order, M, H)]
+    found = by_place(rate_rows([], judgments))
+    assert {place: value for place, (_, value) in found.items()} == {
+        (measure, name): value
+        for measure, value in (("first_position", 0.5), ("repeat_agreement", 0.0))
+        for name in (*DIMENSIONS, "overall")
+    }
