@@ -1,0 +1,240 @@
+"""Labels of people: what a file must hold, how they are kept, and how they reach the history and other machines."""
+
+import csv
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from flows.cli import main
+from tasks.label_rows import LabelRow, read_label_rows
+from tasks.labels import ABOUT, LABELS, LabelSet, folder, import_labels
+from tasks.store import sync
+
+Jury = Callable[..., tuple[int, str, str]]
+Ask = Callable[[str], list[dict[str, Any]]]
+
+
+def written(path: Path, *rows: dict[str, Any]) -> Path:
+    if path.suffix == ".csv":
+        with path.open("w", newline="", encoding="utf-8") as file:
+            table = csv.DictWriter(file, list(dict.fromkeys(key for row in rows for key in row)))
+            table.writeheader()
+            table.writerows(rows)
+    else:
+        path.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
+    return path
+
+
+def verdict(sample_id: str = "s1", verdict: str = "Model", dimension: str = "overall", **more: str) -> dict[str, str]:
+    return {"id": sample_id, "dimension": dimension, "verdict": verdict, **more}
+
+
+# What a file may hold
+
+
+@pytest.mark.parametrize("ending", [".jsonl", ".csv", ".json"])
+def test_verdicts_come_from_json_lines_and_csv_alike(tmp_path: Path, ending: str) -> None:
+    more = {"candidate": "alpha", "annotator": "Ann", "order": "model_first"}
+    file = written(tmp_path / f"people{ending}", verdict(**more), verdict("s2", "Both are bad", "aesthetics", **more))
+    first, second = read_label_rows(file, "diagram")
+    assert first == LabelRow(sample_id="s1", dimension="overall", verdict="Model", **more)
+    assert (second.dimension, second.verdict, second.score) == ("aesthetics", "Both are bad", None)
+
+
+def test_people_may_prefer_the_model_where_the_judge_of_plots_may_not(tmp_path: Path) -> None:
+    file = written(tmp_path / "people.jsonl", verdict("s1", "Model", "faithfulness"))
+    assert read_label_rows(file, "plot")[0].verdict == "Model"
+
+
+@pytest.mark.parametrize(
+    ("row", "sample_id"),
+    [
+        ({"id": "00012/0003"}, "00012/0003"),
+        ({"filename": "out/00012/samples/0003.png"}, "00012/0003"),
+        ({"image": "12/0003.jpg"}, "00012/0003"),
+        ({"image": r"C:\out\00012\samples\0003.png"}, "00012/0003"),
+    ],
+)
+def test_images_are_named_by_id_or_by_their_place_in_genevals_folders(
+    tmp_path: Path, row: dict[str, str], sample_id: str
+) -> None:
+    found = read_label_rows(written(tmp_path / "a.jsonl", {**row, "score": 7.5}), "counting")
+    assert found == [
+        LabelRow(sample_id=sample_id, candidate="", tag="counting", aspect="overall_score", score=7.5, annotator="")
+    ]
+
+
+def test_aspects_and_tags_come_from_csv(tmp_path: Path) -> None:
+    row = {"id": "x", "score": "10", "aspect": "material_consistency", "tag": "color_attr"}
+    found = read_label_rows(written(tmp_path / "a.csv", row, {"id": "x", "score": "0"}), "colors")
+    assert [(each.tag, each.aspect, each.score) for each in found] == [
+        ("color_attr", "material_consistency", 10),
+        ("", "overall_score", 0),
+    ]
+
+
+# What it may not hold
+
+
+@pytest.mark.parametrize(
+    ("flow", "row", "said"),
+    [
+        ("diagram", verdict(verdict="Tie", dimension="readability"),
+         "verdict is 'Tie', allowed are Model, Human, Both are good, Both are bad"),
+        ("diagram", verdict(verdict="Both are good"), "verdict is 'Both are good', allowed are Model, Human, Tie"),
+        ("diagram", verdict(dimension="beauty"),
+         "dimension is 'beauty', allowed are faithfulness, conciseness, readability, aesthetics, overall"),
+        ("diagram", verdict(" "), "id is empty, must be text"),
+        ("diagram", {**verdict(), "id": 7}, "'id' is a number, must be text"),
+        ("diagram", verdict(order="left"), "order is 'left', allowed are human_first, model_first"),
+        ("diagram", verdict(anotator="Ann"), "column 'anotator' does not exist, allowed are id, dimension, verdict"),
+        ("counting", {"id": "x", "score": 11}, "score is 11, allowed are numbers from 0 to 10"),
+        ("counting", {"id": "x", "score": "good"}, "score is 'good', allowed are numbers from 0 to 10"),
+        ("counting", {"id": "x", "score": True}, "score is True, allowed are numbers from 0 to 10"),
+        ("counting", {"id": "x", "score": "nan"}, "score is 'nan', allowed are numbers from 0 to 10"),
+        ("counting", {"id": "x", "score": 1, "aspect": "color_fidelity"},
+         "aspect is 'color_fidelity', allowed are overall_score, count_accuracy, object_uniformity, spatial_legib"),
+        ("colors", {"id": "x", "score": 1, "tag": "counting"}, "tag is 'counting', allowed are colors, color_attr"),
+        ("colors", {"id": "x", "score": 1, "tag": "colors", "aspect": "attribute_binding"},
+         "aspect is 'attribute_binding', allowed are overall_score, color_fidelity"),
+        ("counting", {"score": 1}, "an image is named by one of id, image, filename, found none"),
+        ("counting", {"id": "x", "image": "1/2.png", "score": 1}, "named by one of id, image, filename, found id, im"),
+        ("counting", {"image": "cat.png", "score": 1}, "give the `id` of the sample"),
+    ],
+)  # fmt: skip
+def test_a_mistake_is_told_with_row_found_and_allowed(
+    tmp_path: Path, flow: str, row: dict[str, Any], said: str
+) -> None:
+    good = verdict("s0") if flow == "diagram" else {"id": "s0", "score": 5}
+    file = written(tmp_path / "people.jsonl", good, row)
+    with pytest.raises(ValueError, match=r"people\.jsonl has 1 problem:\n  people\.jsonl, line 2: ") as error:
+        read_label_rows(file, flow)
+    assert said in str(error.value)
+
+
+def test_all_mistakes_of_a_file_are_one_error(tmp_path: Path) -> None:
+    file = written(tmp_path / "people.csv", verdict(verdict="model"), verdict("s2"), verdict("s3", "Human", "style"))
+    with pytest.raises(ValueError, match=r"2 problems:(?s:.)*row 1: verdict is 'model'(?s:.)*row 3: dimension is 'sty"):
+        read_label_rows(file, "diagram")
+
+
+def test_one_person_answers_a_question_once_but_in_both_orders(tmp_path: Path) -> None:
+    both = [verdict(annotator="Ann", order=order) for order in ("human_first", "model_first")]
+    assert len(read_label_rows(written(tmp_path / "a.jsonl", *both, verdict(annotator="Bob")), "diagram")) == 3
+    with pytest.raises(ValueError, match=r"line 2: answers again what the same person answers in a\.jsonl, line 1"):
+        read_label_rows(written(tmp_path / "a.jsonl", verdict(), verdict(verdict="Human")), "diagram")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("", "holds no row"),
+        ("id,verdict\ns1,Model\n", "no row has dimension"),
+        ("id,id\n1,2\n", "names a column twice"),
+    ],
+)
+def test_a_file_without_the_columns_is_refused(tmp_path: Path, text: str, said: str) -> None:
+    file = tmp_path / "people.csv"
+    file.write_text(text, encoding="utf-8")
+    with pytest.raises(ValueError, match=said):
+        read_label_rows(file, "diagram")
+
+
+# How they are kept
+
+
+def test_an_imported_file_is_kept_and_can_be_asked_for(tmp_path: Path, jury: Jury, ask: Ask) -> None:
+    file = written(tmp_path / "people.jsonl", *[verdict(f"s{n}", annotator="Ann") for n in range(3)])
+    code, out, err = jury("labels", "import", file, "--flow", "diagram")
+    assert (code, err) == (0, "")
+    assert "3 labels of 1 person are kept as people\ncompare them: jury agreement RUN people" in out
+    rows = ask("SELECT name, flow, sample_id, dimension, verdict, annotator, source FROM labels ORDER BY sample_id")
+    assert rows[0] == {
+        "name": "people", "flow": "diagram", "sample_id": "s0", "dimension": "overall", "verdict": "Model",
+        "annotator": "Ann", "source": "people.jsonl",
+    }  # fmt: skip
+    assert len(rows) == 3
+
+
+def test_every_field_of_a_label_has_its_column(tmp_path: Path, ask: Ask, jury: Jury) -> None:
+    jury("labels", "import", written(tmp_path / "people.jsonl", verdict()), "--flow", "diagram")
+    fields = {info.alias or name for name, info in LabelRow.model_fields.items()}
+    origin = {"name", "flow", "source", "source_sha256", "imported_at"}
+    assert {row["column_name"] for row in ask("SELECT column_name FROM (DESCRIBE labels)")} == fields | origin
+    assert origin < LabelSet.model_fields.keys()
+
+
+def test_a_name_stands_for_the_same_labels_for_ever(tmp_path: Path, jury: Jury, ask: Ask) -> None:
+    file = written(tmp_path / "people.jsonl", verdict())
+    given = ("labels", "import", file, "--flow", "diagram")
+    assert jury(*given)[0] == 0
+    kept = (folder(tmp_path / "store", "people") / ABOUT).read_bytes()
+    assert jury(*given)[0] == 0
+    written(file, verdict(verdict="Human"))
+    code, _, err = jury(*given)
+    assert code == 2
+    assert "other labels are called 'people' already" in err
+    assert "choose another name with --name" in err
+    assert (folder(tmp_path / "store", "people") / ABOUT).read_bytes() == kept
+    assert jury(*given, "--name", "people-2")[0] == 0
+    counted = ask("SELECT name, count(*) AS n, min(verdict) AS said FROM labels GROUP BY name ORDER BY name")
+    assert [(row["name"], row["n"], row["said"]) for row in counted] == [
+        ("people", 1, "Model"),
+        ("people-2", 1, "Human"),
+    ]
+
+
+@pytest.mark.parametrize("name", ["../people", "a/b", ".hidden", "a b"])
+def test_a_name_that_is_no_folder_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(ValueError, match="labels cannot be called"):
+        import_labels(tmp_path, written(tmp_path / "people.jsonl", verdict()), "diagram", name)
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path, jury: Jury) -> None:
+    code, _, err = jury("labels", "import", tmp_path / "none.csv", "--flow", "diagram")
+    assert code == 2
+    assert "there is no such file" in err
+
+
+def test_a_rebuilt_history_has_the_labels_again(tmp_path: Path, jury: Jury, ask: Ask) -> None:
+    file = written(tmp_path / "people.jsonl", verdict())
+    jury("labels", "import", file, "--flow", "diagram")
+    (tmp_path / "store" / "history.duckdb").unlink()
+    code, out, _ = jury("sync")
+    assert code == 0
+    assert "labels loaded: people" in out
+    assert len(ask("labels")) == 1
+    assert sync(tmp_path / "store").labels == ()
+
+
+def test_damaged_labels_are_told_and_keep_nothing_else_out(tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        import_labels(tmp_path, written(tmp_path / f"{name}.jsonl", verdict()), "diagram")
+    (folder(tmp_path, "one") / LABELS).write_bytes(b"")
+    done = sync(tmp_path)
+    assert done.labels == ("two",)
+    assert "damaged: found 0 rows, label.json tells of 1" in done.damaged[0]
+
+
+def test_labels_travel_through_a_remote_store(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    url = f"file://{tmp_path}/bucket"
+    file = written(tmp_path / "people.jsonl", verdict())
+
+    def on(machine: str, *arguments: str) -> tuple[int, str, str]:
+        monkeypatch.setenv("JURY_MIRROR", str(tmp_path / machine))
+        code = main([*arguments, "--store", url])
+        return code, *capsys.readouterr()
+
+    assert on("one", "labels", "import", str(file), "--flow", "diagram")[0] == 0
+    code, out, _ = on("two", "sync")
+    assert code == 0
+    assert "labels: 0 sent, 1 fetched" in out
+    assert json.loads(on("two", "query", "SELECT verdict FROM labels", "--json")[1]) == [{"verdict": "Model"}]
+    written(file, verdict(verdict="Human"))
+    _, _, err = on("three", "labels", "import", str(file), "--flow", "diagram")
+    assert "people: other labels of that name are in file://" in err
