@@ -1,0 +1,26 @@
+"""`jury report`: evaluations of the history as one HTML file."""
+
+from pathlib import Path
+
+from flows.commands.asking import tell_if_behind
+from tasks.page.gather import choose, gather
+from tasks.page.render import write_page
+
+
+def write_report(store: Path, run: str, flow: str, last: int, target: Path) -> int:
+    """Write the report of one evaluation or of the last ones, and say where it is.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        OSError: the file cannot be written.
+        ValueError: there is no such evaluation, or a run and a flow are both named.
+    """
+    if run and (flow or last > 1):
+        raise ValueError(f"name either a run ({run}) or the last ones with --flow and --last, not both")
+    tell_if_behind(store)
+    evaluations = gather(store, choose(store, run, flow, last))
+    size = write_page(store, evaluations, target)
+    samples = sum(len(one.cards) for one in evaluations)
+    ids = ", ".join(one.about["run_id"] for one in evaluations)
+    print(f"{target}: {samples:,} samples of {ids}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")
+    return 0

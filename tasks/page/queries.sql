@@ -1,0 +1,94 @@
+-- The questions that the report puts to the history. Each begins with a line of dashes, its name and its title; the page
+-- shows it beneath the figure that is made of its answer. $run is the evaluation, $previous the one it is compared with.
+
+-- evaluation: What was run
+SELECT run_id, flow, started_at, seconds, shards, dataset, candidates, samples, prompt_set, model, endpoint, protocol,
+       parameters, calls, reused, warnings
+FROM evaluations WHERE run_id = $run;
+
+-- scores: Scores over all samples
+SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
+       mixed, ties, forfeits, prompts, score, image_mean, ci_low, ci_high, "method", coverage
+FROM scores WHERE run_id = $run AND "grouping" = 'all'
+ORDER BY candidate, dimension_position(dimension), dimension;
+
+-- groups: Scores by category and difficulty
+SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
+       mixed, ties, forfeits, prompts, score, image_mean, ci_low, ci_high, "method", coverage
+FROM scores WHERE run_id = $run AND "grouping" IN ('category', 'difficulty') AND dimension = 'overall'
+ORDER BY "grouping", group_name, candidate;
+
+-- aspects: Scores of the aspects
+SELECT candidate, dimension, measure, "grouping", group_name, n, scored, prompts, score, image_mean, ci_low, ci_high,
+       "method", coverage
+FROM scores WHERE run_id = $run AND "grouping" = 'aspect'
+ORDER BY candidate, dimension_position(dimension), dimension;
+
+-- six_tags: The six tags together
+SELECT candidate, score, ci_low, ci_high, good, satisfied, missing, runs
+FROM t2i_leaderboard WHERE tag = 'overall' AND list_contains(runs, $run) ORDER BY candidate;
+
+-- rates: Order and votes
+SELECT candidate, dimension, measure, n, value, ci_low, ci_high, "method"
+FROM rates WHERE run_id = $run ORDER BY candidate, dimension_position(dimension), dimension;
+
+-- controls: Sham samples
+SELECT measure, n, failed FROM control_rates WHERE run_id = $run;
+
+-- contract: What the judge was shown
+SELECT candidate, side, n, formats, sent_formats, megapixels,
+       (100 * reencoded)::INTEGER AS reencoded, (100 * transparent)::INTEGER AS transparent, tokens_in::INTEGER AS tokens_in
+FROM picture_contract WHERE run_id = $run ORDER BY candidate, side;
+
+-- cost: Calls, tokens and price
+SELECT model, calls, reused, tokens_in, tokens_out, tokens_cached, price, seconds FROM cost WHERE run_id = $run;
+
+-- statuses: What came of calls and samples
+SELECT 'judgments' AS kind, status, count(*) AS n
+FROM judgments JOIN shard_runs USING (run_id) WHERE evaluation_id = $run AND last_attempt GROUP BY ALL
+UNION ALL
+SELECT 'samples', status, count(*) FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $run GROUP BY ALL
+ORDER BY kind, n DESC, status;
+
+-- trend: Scores over time
+SELECT t.candidate, t.dimension, t.started_at, t.run_id, t.n, t.scored, t.score, t.ci_low, t.ci_high, t.comparable,
+       t.break_reason
+FROM trend t JOIN evaluations e USING (flow, dataset, model, prompt_set)
+WHERE e.run_id = $run AND list_contains(e.candidates, t.candidate) AND t.started_at <= e.started_at
+QUALIFY dense_rank() OVER (ORDER BY t.started_at DESC, t.run_id DESC) <= 60
+ORDER BY t.candidate, t.dimension <> 'overall', dimension_position(t.dimension), t.dimension, t.started_at, t.run_id;
+
+-- previous: The last evaluation that this one may be compared with
+SELECT b.run_id, b.started_at, list_intersect(b.candidates, e.candidates) AS candidates
+FROM evaluations e JOIN evaluations b USING (flow, dataset_key, protocol_key)
+WHERE e.run_id = $run AND b.started_at < e.started_at AND list_has_any(b.candidates, e.candidates)
+      AND (b.calls > 0 OR b.reused = 0)
+ORDER BY b.started_at DESC, b.run_id DESC LIMIT 1;
+
+-- changes: What changed most
+WITH said AS (
+    SELECT run_id, candidate, sample_id, dimension, score,
+           coalesce(verdict, CASE WHEN status = 'forfeit' THEN status ELSE score::DECIMAL(5, 2)::VARCHAR END, 'missing')
+               AS verdict
+    FROM verdicts
+)
+SELECT candidate, sample_id, max(n.score - b.score) FILTER (dimension = 'overall') AS change,
+       list(dimension || ': ' || b.verdict || ' → ' || n.verdict ORDER BY dimension_position(dimension))
+           FILTER (n.verdict <> b.verdict) AS what
+FROM said n JOIN said b USING (candidate, sample_id, dimension)
+WHERE n.run_id = $run AND b.run_id = $previous
+GROUP BY ALL HAVING len(what) > 0
+ORDER BY abs(change) DESC NULLS LAST, len(what) DESC, candidate, sample_id;
+
+-- samples: The samples
+SELECT sample_id, candidate, category, difficulty, tag, prompt, status, overall, score, aspects, aspect_mean, satisfied,
+       published, p_model, p_tie, p_human, pivotal, tier, "path", dimensions, caption, problem, notes, injected, caught,
+       pictures['human'].source_sha256 AS human, pictures['model'].source_sha256 AS model,
+       pictures['image'].source_sha256 AS image
+FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $run;
+
+-- reasons: What the judge said
+SELECT candidate, sample_id, dimension, "order", vote, status, verdict, seen, reasoning, error
+FROM judgments JOIN shard_runs USING (run_id)
+WHERE evaluation_id = $run AND last_attempt AND coalesce(control, '') = ''
+ORDER BY candidate, sample_id, dimension_position(dimension), dimension, "order", vote;

@@ -1,0 +1,138 @@
+"""The report page: what stands on it, and what strangers cannot do in it."""
+
+import base64
+import hashlib
+import html
+import json
+import re
+import subprocess
+import sys
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from written_history import EARLIER, LATER, write_evaluations, written
+
+from tasks import history
+from tasks.page import queries
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_evaluations(tmp_path_factory.mktemp("page") / "store")
+
+
+@pytest.fixture(scope="module")
+def report(store: Path) -> Path:
+    return written(store, store.parent / "report.html")
+
+
+def data(page: Path) -> list[dict[str, Any]]:
+    """The samples in a page."""
+    found = re.search(r'<script type="application/json" id="samples">(.*?)</script>', page.read_text(), re.DOTALL)
+    assert found
+    return json.loads(found[1])
+
+
+# What is on the page
+
+
+def test_the_newest_evaluation_is_shown_with_all_its_samples_in_the_order_of_their_numbers(report: Path) -> None:
+    assert [card["id"] for card in data(report)] == [f"s{number}" for number in range(1, 13)]
+    text = report.read_text()
+    assert LATER in text and "11/12 samples scored" in text
+
+
+def test_a_run_can_be_named_by_its_beginning_and_the_last_ones_share_a_page(store: Path, tmp_path: Path) -> None:
+    one = written(store, tmp_path / "one.html", EARLIER[:9])
+    assert f"Run {EARLIER}" in one.read_text()
+    two = written(store, tmp_path / "two.html", "--flow", "diagram", "--last", "2")
+    assert {card["run"] for card in data(two)} == {0, 1}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["20201111"], "no run is called '20201111'"),
+        (["2026111"], "is the beginning of several runs"),
+        (["--flow", "plot"], "no finished plot evaluation"),
+        (["--last", "99"], "--last 99: a page holds 1 to 20"),
+        ([LATER, "--last", "2"], "not both"),
+    ],
+)
+def test_what_cannot_be_reported_is_said(
+    store: Path, jury: Callable[..., tuple[int, str, str]], arguments: list[str], said: str
+) -> None:
+    code, _, err = jury("report", *arguments, "--store", store, "-o", store.parent / "none.html")
+    assert code == 2 and said in err
+    assert not (store.parent / "none.html").exists()
+
+
+def test_the_sql_beneath_every_figure_can_be_asked_again(store: Path, report: Path) -> None:
+    asked = [html.unescape(found) for found in re.findall(r"<pre><code>(.*?)</code>", report.read_text(), re.DOTALL)]
+    assert len(asked) >= 9
+    for sql in asked:
+        assert history.query(store, sql).columns
+
+
+def test_every_question_of_the_report_is_one_that_the_history_answers(store: Path) -> None:
+    for name in queries.names():
+        assert queries.ask(store, name, run=LATER, previous=EARLIER).title
+
+
+def test_an_apostrophe_in_an_id_stays_within_the_question(store: Path) -> None:
+    assert queries.ask(store, "scores", run="x' OR 'a' = 'a").rows == []
+
+
+def test_what_changed_since_the_run_before_is_told_with_its_interval(report: Path) -> None:
+    text = html.unescape(report.read_text())
+    assert "tied at n = 11 samples: +4.5" in text
+    changed = {card["id"]: card["changed"] for card in data(report) if card.get("changed")}
+    assert changed == {"s2": ["overall: Tie → Model"], "s11": ["faithfulness: Both are bad → Both are good"]}
+
+
+def test_an_image_is_shown_with_prompt_aspects_and_check(store: Path, tmp_path: Path) -> None:
+    page = written(store, tmp_path / "images.html", "--flow", "counting")
+    good, bad = data(page)
+    assert good["text"] == "a photo of two clocks" and list(good["pictures"]) == ["Image"]
+    assert [(each["name"], each["score"]) for each in good["aspects"]] == [
+        ("count_accuracy", "8.50"),
+        ("object_uniformity", "does not apply"),
+    ]
+    assert good["marks"] == {"counting": "7 or more"} and bad["marks"] == {"counting": "below 7"}
+    assert "what was asked for is not there" in bad["notes"]
+    assert bad["questions"][0]["reasons"][0]["seen"] == "3 × clock (red)"
+
+
+# What strangers cannot do
+
+
+def addresses(text: str) -> list[str]:
+    """All that a page's elements point to; a stranger's text has no tags."""
+    return re.findall(
+        r'<\w[^>]*\s(?:src|srcset|href|action|data)="([^"]*)"', re.sub(r"<script.*?</script>", "", text, flags=re.S)
+    )
+
+
+def test_nothing_is_loaded_and_only_this_script_may_run(report: Path) -> None:
+    text = report.read_text()
+    assert addresses(text) and all(address.startswith("#") for address in addresses(text))
+    policy = re.search(r'http-equiv="Content-Security-Policy" content="([^"]*)"', text)
+    scripts = re.findall(r"<script>(.*?)</script>", text, re.DOTALL)
+    assert policy and len(scripts) == 1
+    digest = base64.b64encode(hashlib.sha256(scripts[0].encode()).digest()).decode()
+    rules = html.unescape(policy[1])
+    assert rules.startswith("default-src 'none'") and f"script-src 'sha256-{digest}'" in rules
+
+
+def test_the_page_is_part_of_the_package(tmp_path: Path) -> None:
+    root = Path(__file__).parents[1]
+    built = subprocess.run(
+        [sys.executable, "-m", "hatchling", "build", "-t", "wheel", "-d", str(tmp_path)], cwd=root, capture_output=True
+    )
+    assert built.returncode == 0, built.stderr.decode()
+    [wheel] = tmp_path.glob("*.whl")
+    names = {f"tasks/page/{name}" for name in ("queries.sql", "template.html.j2", "page.css", "page.js")}
+    assert names <= set(zipfile.ZipFile(wheel).namelist())

@@ -1,0 +1,181 @@
+"""The report page in a real browser without a network: what a reader can do with it, and what strangers cannot."""
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from served import wait_for
+from strangers import HOSTILE
+from written_history import EARLIER, LATER, SCRIPT, write_evaluations, written
+
+CHROMIUM = shutil.which("chromium")
+SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_evaluations(tmp_path_factory.mktemp("page") / "store")
+
+
+@pytest.fixture(scope="module")
+def report(store: Path) -> Path:
+    return written(store, store.parent / "report.html")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    if not CHROMIUM:
+        pytest.skip("needs Chromium (`apt-get install chromium`)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+class Opened:
+    """A page in a browser without a network, and what it tried to do."""
+
+    def __init__(self, browser: Any, file: Path, scheme: str = "light") -> None:
+        self.context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+        self.context.set_offline(True)
+        self.page = self.context.new_page()
+        self.trouble: list[str] = []
+        self.page.on("dialog", lambda dialog: self._note(f"dialog {dialog.message}", dialog))
+        self.page.on("pageerror", lambda error: self._note(f"error {error}"))
+        self.page.on("console", lambda message: self._note(f"console {message.text}"))
+        self.page.on("request", lambda request: self._asked(request.url))
+        self.page.goto(file.as_uri())
+
+    def _note(self, words: str, dialog: Any = None) -> None:
+        self.trouble.append(words)
+        if dialog:
+            dialog.dismiss()
+
+    def _asked(self, url: str) -> None:
+        if not url.startswith(("file:", "data:")):
+            self.trouble.append(f"request {url}")
+
+    def shown(self) -> list[str]:
+        """Ids of the cards that the filters leave, in order."""
+        return self.page.eval_on_selector_all(".card h3", "all => all.map(one => one.firstChild.textContent)")
+
+    def focused(self) -> str:
+        return self.page.evaluate("document.activeElement.querySelector?.('h3')?.firstChild.textContent ?? ''")
+
+
+@pytest.fixture
+def opened(browser: Any, report: Path) -> Iterator[Opened]:
+    found = Opened(browser, report)
+    yield found
+    assert found.trouble == []
+    found.context.close()
+
+
+def test_filters_leave_what_was_asked_for(opened: Opened) -> None:
+    page = opened.page
+    page.select_option("[name=dimension]", "faithfulness")
+    page.select_option("[name=verdict]", "Model")
+    assert opened.shown() == ["s1", "s2"]
+    page.select_option("[name=category]", "vision")
+    assert opened.shown() == ["s2"]
+    page.keyboard.press("Escape")
+    assert len(opened.shown()) == 12
+    for field, value, left in (
+        ("status", "incomplete", ["s3"]),
+        ("only", "orders name different winners", ["s12"]),
+        ("only", "changed since the run before", ["s2", "s11"]),
+    ):
+        page.select_option(f"[name={field}]", value)
+        assert opened.shown() == left
+        page.keyboard.press("Escape")
+    page.select_option("[name=order]", "most changed first")
+    assert opened.shown()[:2] == ["s2", "s11"]
+
+
+def test_search_finds_ids_and_words_and_says_how_many(opened: Opened) -> None:
+    opened.page.keyboard.press("/")
+    opened.page.keyboard.type("S1")
+    assert opened.shown() == ["s1", "s10", "s11", "s12"]
+    assert opened.page.inner_text("output") == "4 of 12 samples"
+    opened.page.keyboard.press("Enter")
+    assert opened.focused() == "s1"
+    opened.page.keyboard.press("Escape")
+    opened.page.fill("[name=search]", "bold")
+    assert opened.shown() == ["s1"]
+
+
+def test_keys_move_from_sample_to_sample(opened: Opened) -> None:
+    for key, at in (("j", "s1"), ("j", "s2"), ("ArrowRight", "s3"), ("k", "s2"), ("ArrowLeft", "s1"), ("k", "s1")):
+        opened.page.keyboard.press(key)
+        assert opened.focused() == at
+    top = opened.page.evaluate("document.activeElement.getBoundingClientRect().top")
+    assert 0 <= top < 300
+
+
+def test_pictures_are_drawn_side_by_side(opened: Opened) -> None:
+    opened.page.keyboard.press("j")
+    drawn = "one => [...one.querySelectorAll('img')].map(each => [each.alt, each.naturalWidth])"
+    wait_for(lambda: opened.page.evaluate("document.activeElement.querySelectorAll('img')[1]?.naturalWidth > 0"), 10)
+    assert opened.page.eval_on_selector(".card", drawn) == [["Human picture", 320], ["Model picture", 320]]
+
+
+def test_a_changed_sample_is_found_from_the_figures(opened: Opened) -> None:
+    opened.page.click("[data-find=s11]")
+    assert opened.shown() == ["s11"] and opened.focused() == "s11"
+    assert "Since the run before: faithfulness: Both are bad" in opened.page.inner_text(".card")
+
+
+def test_the_sql_is_copied_by_a_button(opened: Opened) -> None:
+    opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
+    opened.page.click("details.sql >> nth=0")
+    opened.page.click("[data-copy] >> nth=0")
+    wait_for(lambda: opened.page.evaluate("document.querySelector('[data-copy]').textContent === 'Copied'"), 10)
+    assert LATER in opened.page.evaluate("navigator.clipboard.readText()")
+
+
+def test_strangers_texts_are_shown_and_do_nothing(opened: Opened) -> None:
+    page = opened.page
+    for card in ("s1", "s2", "s3"):
+        page.keyboard.press("j")
+        assert opened.focused() == card
+    first, long, third = page.eval_on_selector_all(".card", "all => all.slice(0, 3).map(one => one.textContent)")
+    assert SCRIPT in first and "<b>bold</b>" in first
+    assert len(long) > 4 * 45_000 and "Conclusion: Model." in long
+    assert all(text in third for text in HOSTILE[:2])
+    assert page.title() == "diagram: alpha"
+    # The long reasons scroll in their own box, so the page stays one that can be walked through.
+    assert page.evaluate("document.querySelectorAll('.card')[1].offsetHeight") < 4000
+    page.mouse.wheel(0, 3000)
+    wait_for(lambda: page.evaluate("scrollY > 0"), 10)
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_is_light_or_dark_as_the_reader_likes(browser: Any, report: Path, scheme: str) -> None:
+    opened = Opened(browser, report, scheme)
+    ground = "getComputedStyle(document.body).backgroundColor"
+    before = opened.page.evaluate(ground)
+    assert before == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}[scheme]
+    SCREENSHOTS.mkdir(exist_ok=True)
+    opened.page.set_viewport_size({"width": 1280, "height": 1800})
+    opened.page.screenshot(path=SCREENSHOTS / f"report-{scheme}.png")
+    opened.page.click("[data-find=s2]")
+    wait_for(lambda: opened.page.evaluate("document.activeElement.querySelectorAll('img')[1]?.naturalWidth > 0"), 10)
+    opened.page.screenshot(path=SCREENSHOTS / f"report-samples-{scheme}.png")
+    opened.page.click("#theme")
+    assert opened.page.evaluate(ground) != before
+    assert opened.trouble == []
+    opened.context.close()
+
+
+def test_samples_of_several_runs_are_told_apart(browser: Any, store: Path) -> None:
+    opened = Opened(browser, written(store, store.parent / "two.html", "--flow", "diagram", "--last", "2"))
+    assert len(opened.shown()) == 24
+    opened.page.select_option("[name=run]", EARLIER)
+    assert len(opened.shown()) == 12
+    assert EARLIER in opened.page.text_content(".card h3 >> nth=0")
+    assert opened.trouble == []
+    opened.context.close()

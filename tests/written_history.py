@@ -1,0 +1,117 @@
+"""Histories written to disk for tests of what is shown of them: ledgers, thumbnails and the database."""
+
+import io
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from factories import DIMENSIONS, end, image, judgment, outcome, scored, start, write_run
+from PIL import Image
+from strangers import HOSTILE
+
+from tasks.records import DimensionOutcome, Judgment, Outcome
+from tasks.store import sync
+
+EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
+SCRIPT = "<script>document.title = 'harmed'; alert(1)</script>"
+LONG = "Faithfulness of Human: fine; Faithfulness of Model: " + "very long " * 5_000 + "; Conclusion: Model."
+WORDS = {"M": "Model", "H": "Human", "G": "Both are good", "B": "Both are bad", "X": "Mixed", "-": None}
+
+
+def keep_thumbnails(store: Path, samples: Iterable[Outcome], size: tuple[int, int] = (320, 200)) -> None:
+    """A JPEG for every picture, where a run keeps them; each has a colour of its own."""
+    (store / "pictures").mkdir(parents=True, exist_ok=True)
+    for sample in samples:
+        for note in sample.pictures.values():
+            shade = int(note.source_sha256[:6], 16)
+            colour = (shade >> 16, shade >> 8 & 255, shade & 255)
+            Image.new("RGB", size, colour).save(store / "pictures" / f"{note.source_sha256}.jpg", quality=75)
+
+
+def noise(side: int) -> bytes:
+    """A JPEG that takes as many bytes as one of that size can."""
+    pixels = np.random.default_rng(side).integers(0, 255, (side, side, 3), np.uint8)
+    buffer = io.BytesIO()
+    Image.fromarray(pixels).save(buffer, "JPEG", quality=95)
+    return buffer.getvalue()
+
+
+def pair(sample_id: str, verdicts: str, overall: str | None, **changes: Any) -> list[Judgment | Outcome]:
+    """A judged figure: a judgment a dimension, and the outcome."""
+    reasoning = changes.pop("reasoning", "")
+    sample = outcome(sample_id, verdicts, overall, **changes)
+    named = dict(zip(DIMENSIONS, (WORDS[letter] for letter in verdicts), strict=True))
+    judged = [
+        judgment(
+            sample_id,
+            name,
+            verdict,
+            status="ok" if verdict else "invalid",
+            reasoning=reasoning or f"{name} of Human: seen; {name} of Model: seen, too; Conclusion: {verdict}.",
+        )
+        for name, verdict in named.items()
+    ]
+    return [*judged, sample]
+
+
+def keep(store: Path, run_id: str, rows: Sequence[Judgment | Outcome], **changes: Any) -> str:
+    """A finished run with its thumbnails, in ledger and history. `ended` has changes to how it ended."""
+    ended = changes.pop("ended", {})
+    write_run(store, start(run_id, **changes), list(rows), end(**ended))
+    keep_thumbnails(store, (row for row in rows if isinstance(row, Outcome)))
+    sync(store)
+    return run_id
+
+
+def figures(later: bool) -> list[Judgment | Outcome]:
+    """Twelve figures of which two come out otherwise later; the strangers' texts are in the first ones."""
+    rows = [
+        *pair("s1", "MHGM", "Model", caption=SCRIPT + " </script> & <b>bold</b>", category="agent", difficulty="easy"),
+        *pair("s2", "MMMM", "Model" if later else "Tie", reasoning=LONG, category="vision", injected="copy"),
+        *pair("s3", "-HGM", None, status="incomplete", path=" ".join(HOSTILE), notes=HOSTILE),
+        *pair("s10", "HHBB", "Human", category="agent", tier="tier 1", pivotal=("readability",)),
+        *(row for number in range(4, 10) for row in pair(f"s{number}", "GGGG", "Tie", category="vision")),
+        *pair("s11", "GGGG" if later else "BGGG", "Tie"),
+    ]
+    flipped = DimensionOutcome(
+        dimension="aesthetics",
+        verdict="Mixed",
+        score=50.0,
+        human_first="Model",
+        model_first="Human",
+        order_flip=True,
+        reversal=True,
+    )
+    [*others, sample] = pair("s12", "GGGX", "Tie")
+    assert isinstance(sample, Outcome)
+    return [*rows, *others, sample.model_copy(update={"dimensions": (*sample.dimensions[:3], flipped)})]
+
+
+def images() -> list[Judgment | Outcome]:
+    """Two images of one prompt, of which one is not what was asked for."""
+    rows: list[Judgment | Outcome] = []
+    for sample_id, score, satisfied in (("00000/0000", 8.5, True), ("00000/0001", 2.0, False)):
+        seen = {"objects": [{"name": "clock", "present": True, "count": 2 if satisfied else 3, "color": "red"}]}
+        rows += [
+            image(sample_id, score, aspects=scored(count_accuracy=score, object_uniformity=None), satisfied=satisfied),
+            judgment(sample_id, "counting", None, flow="counting", order="single", seen=seen),
+        ]
+    return rows
+
+
+def write_evaluations(store: Path) -> Path:
+    """Two evaluations of the same figures, EARLIER and LATER, and an older one of images."""
+    keep(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
+    keep(store, LATER, figures(later=True), samples=12, ended={"warnings": HOSTILE[:2]})
+    counting = {"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)}
+    keep(store, "20261118T120000-counting-0000cc", images(), started_at="2026-11-18T12:00:00+00:00", **counting)
+    return store
+
+
+def written(store: Path, target: Path, *arguments: str) -> Path:
+    """The page that the command writes."""
+    from flows.cli import main
+
+    assert main(["report", *arguments, "-o", str(target), "--store", str(store)]) == 0
+    return target
