@@ -1,0 +1,160 @@
+"""An evaluation in shards: what belongs to each, and how they become one again."""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import NOON, end, judgment, outcome, start
+from written_datasets import png, record, write_benchmark
+from written_images import prompt_row, write_geneval
+
+from tasks.changing import absolute
+from tasks.history import query
+from tasks.ledger import Ledger
+from tasks.load import Dataset, load_dataset
+from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
+from tasks.store import sync
+from tasks.summary import summarize
+from tasks.whole import read_whole
+
+EVALUATION = "20261120T115900-diagram-00e0a1"
+
+
+# Prefect leaves sockets of its own clients to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+
+
+def shards(flow: str, parameters: Parameters, number: int) -> list[Dataset]:
+    made = ({"shards": number, "shard": shard, "evaluation_id": EVALUATION} for shard in range(1, number + 1))
+    return [load_dataset(flow, parameters.model_copy(update=changes)) for changes in made]
+
+
+@pytest.fixture
+def figures(tmp_path: Path) -> PairwiseParameters:
+    """Seven samples of one candidate."""
+    root = write_benchmark(tmp_path / "bench", [record(n) for n in range(7)])
+    for number in range(7):
+        (root / f"test_{number}.png").write_bytes(png(number + 50))
+    return PairwiseParameters(dataset=str(root), images=str(root))
+
+
+@pytest.mark.parametrize("number", [1, 2, 3, 7])
+def test_shards_share_the_samples_out_evenly_and_each_sample_is_in_one(
+    figures: PairwiseParameters, number: int
+) -> None:
+    whole, parts = load_dataset("diagram", figures), shards("diagram", figures, number)
+    sizes = [len(part.samples) for part in parts]
+    assert sorted(s.sample_id for part in parts for s in part.samples) == [s.sample_id for s in whole.samples]
+    assert max(sizes) - min(sizes) <= 1
+    assert {part.key for part in parts} == {whole.key}
+
+
+def test_there_may_be_more_shards_than_samples(figures: PairwiseParameters) -> None:
+    sizes = [len(part.samples) for part in shards("diagram", figures, 9)]
+    assert sizes == [1] * 7 + [0] * 2
+
+
+def test_a_limit_is_one_of_the_whole_evaluation(figures: PairwiseParameters) -> None:
+    limited = figures.model_copy(update={"limit": 4})
+    assert [len(part.samples) for part in shards("diagram", limited, 2)] == [2, 2]
+
+
+def test_images_of_a_prompt_and_all_its_candidates_stay_together(tmp_path: Path) -> None:
+    rows = [prompt_row(f"{n} clocks", "counting") for n in range(5)]
+    write_geneval(tmp_path / "images", rows, 3, candidates=("one", "two"))
+    parts = shards("counting", RubricParameters(dataset=str(tmp_path / "images")), 2)
+    prompts = [{sample.prompt_id for sample in part.samples} for part in parts]
+    assert not prompts[0] & prompts[1] and [len(each) for each in prompts] == [3, 2]
+    assert [len(part.samples) for part in parts] == [3 * 6, 2 * 6]
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        ({"shards": 2, "shard": 3, "evaluation_id": "e"}, "shard is 3, allowed are 0"),
+        ({"shards": 2, "shard": 1}, "set together"),
+        ({"evaluation_id": "e"}, "set together"),
+    ],
+)
+def test_the_marks_of_a_shard_come_together(given: dict[str, Any], said: str) -> None:
+    with pytest.raises(ValueError, match=said):
+        PairwiseParameters(**given)
+
+
+def test_paths_are_those_of_the_place_where_the_evaluation_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    given = PairwiseParameters(dataset="bench", images="/figures", store="s3://bucket/jury")
+    assert absolute(given) == given.model_copy(update={"dataset": str(tmp_path / "bench")})
+    untouched = PairwiseParameters(dataset="samples", store="jury-store")
+    assert absolute(untouched) == untouched
+
+
+def test_shards_need_a_deployment(
+    prefect_server: str, figures: PairwiseParameters, jury: Callable[..., tuple[int, str, str]]
+) -> None:
+    given = ["run", "diagram", "--dataset", figures.dataset, "--images", figures.images, "--shards", "2"]
+    code, _, said = jury(*given)
+    assert code == 2
+    assert "diagram/nightly" in said and prefect_server in said and "jury up" in said
+
+
+def write_shard(store: Path, shard: int, sample: str, verdict: str, run: str, **changes: Any) -> None:
+    """The ledger of one of two shards, with one sample; finished unless said otherwise."""
+    finished = changes.pop("finished", True)
+    of_all = {"evaluation_id": EVALUATION, "shards": 2, "samples": 1}
+    ledger = Ledger(store, start(run, shard=shard, **of_all, **changes))
+    ledger.append(judgment(sample, verdict=verdict, run_id=run))
+    ledger.append(outcome(sample, overall=verdict, run_id=run))
+    if finished:
+        ledger.end(end(run, calls=1, judgments={"ok": 1}, outcomes={"complete": 1}))
+    ledger.close()
+
+
+def overall(store: Path) -> list[tuple[Any, ...]]:
+    sync(store)
+    return query(store, "SELECT run_id, n, model_wins FROM leaderboard WHERE dimension = 'overall'").rows
+
+
+def test_shards_are_one_evaluation_in_the_views_once_all_have_finished(tmp_path: Path) -> None:
+    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
+    assert overall(tmp_path) == []
+    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002")
+    assert overall(tmp_path) == [(EVALUATION, 2, 1)]
+    evaluations = "SELECT run_id, samples, shards, calls, seconds FROM evaluations"
+    assert query(tmp_path, evaluations).rows == [(EVALUATION, 2, 2, 2, 60.0)]
+    assert query(tmp_path, "SELECT run_id, calls FROM cost").rows == [(EVALUATION, 2)]
+    assert query(tmp_path, "SELECT DISTINCT run_id FROM verdicts").rows == [(EVALUATION,)]
+
+
+def test_a_shard_that_ran_twice_counts_once(tmp_path: Path) -> None:
+    write_shard(tmp_path, 1, "s1", "Human", "20261120T120000-diagram-000001", finished=False)
+    write_shard(tmp_path, 1, "s1", "Human", "20261120T120500-diagram-000003", started_at=NOON)
+    write_shard(tmp_path, 1, "s1", "Model", "20261120T121000-diagram-000004", started_at=NOON)
+    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002")
+    assert overall(tmp_path) == [(EVALUATION, 2, 1)]
+    assert query(tmp_path, "SELECT count(*) FROM runs WHERE status = 'unfinished'").rows == [(1,)]
+
+
+def test_shards_that_found_different_datasets_are_not_joined(tmp_path: Path) -> None:
+    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
+    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002", dataset_key="e" * 64)
+    assert overall(tmp_path) == []
+
+
+def test_an_evaluation_is_summed_up_like_a_run(tmp_path: Path) -> None:
+    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
+    write_shard(tmp_path, 2, "s2", "Human", "20261120T120100-diagram-000002", started_at="2026-11-20T12:00:20+00:00")
+    found = summarize(tmp_path, EVALUATION)
+    assert (found.start.run_id, found.start.samples, found.judgments.calls) == (EVALUATION, 2, 2)
+    assert [(row.n, row.model_wins, row.human_wins) for row in found.rows if row.dimension == "overall"] == [(2, 1, 1)]
+    assert found.end and (found.end.calls, found.end.outcomes, found.end.seconds) == (2, {"complete": 2}, 60.0)
+
+
+def test_an_evaluation_that_lacks_a_shard_is_unfinished(tmp_path: Path) -> None:
+    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002")
+    assert read_whole(tmp_path, EVALUATION).end is None
+    with pytest.raises(FileNotFoundError, match="no finished shard"):
+        read_whole(tmp_path, "20261120T115900-diagram-ffffff")

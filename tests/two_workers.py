@@ -1,0 +1,150 @@
+"""One evaluation in shards over two workers, one of which is killed. What was seen is printed as JSON.
+
+Server on PostgreSQL, ledgers in a bucket, each worker with a disk of its own, a third place that starts the evaluation
+and a fourth that builds the history. A program of its own, like `unattended`: it mostly waits for Prefect to notice
+that the killed worker has fallen silent, and `conftest` lets it do that beside the other tests.
+"""
+
+import json
+import logging
+import os
+import signal
+import subprocess
+import sys
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
+from typing import Any
+
+import boto3
+from loopback_judge import LoopbackJudge
+from loopback_replies import Request, allowed_reply, with_latency
+from moto.server import ThreadedMotoServer
+from postgres import postgres
+from served import JURY, environment, free_port, wait_for
+from written_datasets import png, record, write_benchmark
+
+from flows.commands.server import client_settings, own_server
+from tasks.remote import FETCHED
+
+ROOT = Path(__file__).parents[1]
+SAMPLES, SHARDS, CHUNK = 200, 4, 16
+BEFORE_THE_KILL = 100
+"""Replies in a worker's ledger, of the 200 of its shard, after which it is killed."""
+STORE = "s3://jury/evaluations"
+
+
+def dataset(root: Path) -> Path:
+    """A PaperBananaBench folder of small figures, and the Model's in `model`."""
+    write_benchmark(root, [record(n, path_to_gt_image=f"images/{n % 10}.png") for n in range(SAMPLES)])
+    (root / "model").mkdir()
+    for number in range(SAMPLES):
+        (root / "model" / f"test_{number}.png").write_bytes(png(number + 20))
+    return root
+
+
+def asked(request: Request) -> tuple[str, ...]:
+    """What a request is about: the question and the sample's own texts and pictures."""
+    return request.schema_name, *request.texts[1:], str(hash(tuple(request.images)))
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """The process and all that it started, itself last."""
+    for children in Path("/proc", str(pid), "task").glob("*/children"):
+        for child in children.read_text().split():
+            yield from descendants(int(child))
+    yield pid
+
+
+@contextmanager
+def worker(name: str, place: Path, settings: dict[str, str]) -> Iterator[int]:
+    """A Prefect worker with a home and a mirror of its own, for one run at a time; yields its process id."""
+    disk = place / name
+    disk.mkdir()
+    own = {"PREFECT_HOME": str(disk / "prefect"), "JURY_MIRROR": str(disk / "mirror"), "JURY_STORE": STORE}
+    command = [str(Path(JURY).with_name("prefect")), "worker", "start", "--pool", "jury", "--limit", "1", "-n", name]
+    with (place / f"{name}.log").open("w") as log:
+        running = subprocess.Popen(command, env={**settings, **own}, stdout=log, stderr=log)
+        try:
+            yield running.pid
+        finally:
+            running.terminate()
+            running.wait(60)
+
+
+def replies(mirror: Path) -> int:
+    """Replies to the calls that a worker made itself, in the ledgers on its disk."""
+    runs = [run for run in mirror.glob("*/ledger/*") if not (run / FETCHED).exists()]
+    return sum(len(file.read_bytes().splitlines()) for run in runs for file in run.glob("judgments.jsonl"))
+
+
+def start(command: list[str], **settings: str) -> str:
+    done = subprocess.run(command, env=settings, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def watch(place: Path) -> dict[str, Any]:
+    """Start everything, kill one worker in the middle, and look at what became of the evaluation."""
+    for name in ("here", "there"):
+        (place / name).mkdir()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    prefect = str(Path(JURY).with_name("prefect"))
+    answer = with_latency(allowed_reply(), 0.4, 0.3, 1)
+    with ExitStack() as stack:
+        judge = stack.enter_context(LoopbackJudge(answer))
+        bucket = ThreadedMotoServer("127.0.0.1", free_port(), verbose=False)
+        bucket.start()
+        stack.callback(bucket.stop)
+        host, port = bucket.get_host_and_port()
+        amazon = {
+            "AWS_ENDPOINT_URL": f"http://{host}:{port}",
+            "AWS_ACCESS_KEY_ID": "test",
+            "AWS_SECRET_ACCESS_KEY": "test",
+            "AWS_DEFAULT_REGION": "us-east-1",
+        }
+        os.environ.update(amazon)
+        boto3.client("s3").create_bucket(Bucket="jury")
+        os.environ["PREFECT_API_DATABASE_CONNECTION_URL"] = stack.enter_context(postgres())
+        server = stack.enter_context(own_server(place / "server", free_port()))
+        del os.environ["PREFECT_API_DATABASE_CONNECTION_URL"]
+        settings = {**environment(), **amazon, **client_settings(server.api), "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
+        here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_MIRROR": str(place / "here")}
+        start([prefect, "work-pool", "create", "jury", "--type", "process"], **here)
+        start([prefect, "--no-prompt", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"], **here)
+        start([JURY, "prepare"], **here)
+        doomed = stack.enter_context(worker("one", place, settings))
+        stack.enter_context(worker("two", place, settings))
+        root = dataset(place / "data")
+        run = [JURY, "run", "diagram", "--dataset", str(root), "--images", str(root / "model"), "--store", STORE]
+        run += ["--shards", str(SHARDS), "--chunk-size", str(CHUNK), "--judge.model", "m"]
+        with (place / "run.log").open("w+") as log:
+            parent = subprocess.Popen([*run, "--judge.base-url", judge.base_url], env=here, stdout=log, stderr=log)
+            wait_for(lambda: replies(place / "one" / "mirror") >= BEFORE_THE_KILL, 120)
+            for pid in descendants(doomed):
+                os.kill(pid, signal.SIGKILL)
+            code = parent.wait(400)
+            log.seek(0)
+            said = log.read()
+        there = {**settings, "PREFECT_HOME": str(place / "there" / "prefect"), "JURY_MIRROR": str(place / "there")}
+        start([JURY, "sync", "--store", STORE], **there)
+
+        def ask(sql: str) -> list[dict[str, Any]]:
+            return json.loads(start([JURY, "query", sql, "--json", "--store", STORE], **there))
+
+        calls = Counter(map(asked, judge.requests))
+        return {
+            "code": code,
+            "said": said,
+            "calls": len([one for one in calls if one[0] != "probe"]),
+            "again": sum(count - 1 for (name, *_), count in calls.items() if name != "probe"),
+            "leaderboard": ask("SELECT n, scored FROM leaderboard WHERE dimension = 'overall'"),
+            "evaluations": ask("SELECT samples, shards FROM evaluations"),
+            "runs": ask("SELECT status, count(*) AS n FROM runs GROUP BY ALL ORDER BY status"),
+            "judged": ask("SELECT count(DISTINCT sample_id) AS samples FROM outcomes"),
+        }
+
+
+if __name__ == "__main__":
+    print(json.dumps(watch(Path(sys.argv[1])), indent=1))
