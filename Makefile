@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check bench clean
+.PHONY: demo test check bench bench-history screenshots clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -19,6 +19,12 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python tests/bench.py
+
+bench-history: $(READY)
+	$(BIN)/python tests/bench_history.py
+
+screenshots: $(READY)
+	$(BIN)/python tests/screenshots.py
 
 clean:
 	rm -rf .venv jury-store

@@ -69,8 +69,12 @@ def _parser() -> argparse.ArgumentParser:
     up = command("up", _up, "Serve the deployments: a Prefect server with its UI, schedules, and runs on request.")
     up.add_argument("--port", type=int, default=4200, help="Port of the UI on this machine (default: 4200).")
     up.add_argument("--deployments", default="", metavar="FILE", help="Another list than deployments/prefect.yaml.")
+    _add_notify(up)
     _add_store(up)
-    command("prepare", _prepare, "Make on the server of PREFECT_API_URL what runs of a work pool need; once a server.")
+    prepare = command(
+        "prepare", _prepare, "Make on the server of PREFECT_API_URL what runs of a work pool need; once a server."
+    )
+    _add_notify(prepare)
     status = command("status", _status, "Show what is up, what runs next, what ran last.")
     _add_store(status)
     run = command("run", _run, "Judge a dataset.")
@@ -78,14 +82,32 @@ def _parser() -> argparse.ArgumentParser:
     for flow in FLOWS:
         each = flows.add_parser(flow, help=_JUDGED[flow])
         add_options(each, parameters_of(flow))
-        each.add_argument("--json", action="store_true", help="Print the scores as JSON.")
+        each.add_argument("--json", action="store_true", help="Print scores and rates as JSON.")
     query = command("query", _query, "Show a table or view of the history, or the answer to an SQL query.")
     query.add_argument("question", nargs="?", default="", metavar="NAME|SQL", help="Empty: list what there is.")
     query.add_argument("--json", action="store_true", help="Print an array of objects.")
     _add_store(query)
+    _add_compare(command("compare", _compare, "Show what changed from one run, or one candidate, to another."))
+    report = command("report", _report, "Write evaluations with their pictures into one HTML file.")
+    report.add_argument("run", nargs="?", default="", metavar="RUN", help="Beginning of its id; empty: the newest.")
+    report.add_argument("--flow", default="", choices=FLOWS, metavar="FLOW", help="The newest of this flow.")
+    report.add_argument("--last", type=int, default=1, metavar="N", help="So many of the newest (default: 1).")
+    report.add_argument("-o", "--output", default="report.html", metavar="FILE", help="Default: report.html.")
+    _add_store(report)
     sync = command("sync", _sync, "Load what the ledgers hold and the history lacks.")
     sync.add_argument("--rebuild", action="store_true", help="Make the history anew from all ledgers.")
     _add_store(sync)
+    labels = command("labels", _labels, "Bring in what people say of samples, to compare a judge with.")
+    labels.add_argument("what", choices=["import"])
+    labels.add_argument("file", metavar="FILE", help="JSON Lines or CSV; README.md lists the columns.")
+    labels.add_argument("--flow", required=True, choices=FLOWS, help="Flow whose samples the labels are about.")
+    labels.add_argument("--name", default="", help="What the labels are called (default: the file's name).")
+    _add_store(labels)
+    agreement = command("agreement", _agreement, "How far two judges, or a judge and people, agree on samples.")
+    for side in ("a", "b"):
+        agreement.add_argument(side, metavar=side.upper(), help="Beginning of a run's id, or the name of labels.")
+    agreement.add_argument("--json", action="store_true", help="Print everything as JSON.")
+    _add_store(agreement)
     probe = command("probe", _probe, "Ask the judge one cheap question.")
     add_options(probe, Probe)
     prompts = command("prompts", _prompts, "List, show, check or import prompts.")
@@ -100,6 +122,24 @@ def _parser() -> argparse.ArgumentParser:
     samples.add_argument("--prompts", type=int, default=8, help="Text-to-image prompts a tag (default: 8).")
     samples.add_argument("--seed", type=int, default=7, help="The same seed draws the same files (default: 7).")
     return parser
+
+
+def _add_compare(parser: argparse.ArgumentParser) -> None:
+    which = "Two runs, the earlier one first, by the beginnings of their ids; or one run and two candidates."
+    parser.add_argument("runs", nargs="*", metavar="RUN", help=which)
+    allowed = "A difference that is meant: dataset, or an item of the protocol, such as model; repeatable."
+    parser.add_argument("--across", action="append", default=[], metavar="NAME", help=allowed)
+    candidates = "Candidate of both runs; given twice, one of each."
+    parser.add_argument("--candidate", action="append", default=[], metavar="NAME", help=candidates)
+    parser.add_argument("--last", type=int, default=0, metavar="N", help="The first and the last of N runs of --flow.")
+    parser.add_argument("--flow", choices=FLOWS, default="", help="Flow whose last runs are meant.")
+    parser.add_argument("--json", action="store_true", help="Print everything as JSON.")
+    _add_store(parser)
+
+
+def _add_notify(parser: argparse.ArgumentParser) -> None:
+    block = "Tell people through this notification block when a scheduled run is worse than the last one."
+    parser.add_argument("--notify", default="", metavar="TYPE/NAME", help=block)
 
 
 def _add_store(parser: argparse.ArgumentParser) -> None:
@@ -118,6 +158,7 @@ def _demo(found: argparse.Namespace) -> int:
     for words in (
         "query leaderboard",
         "query t2i_leaderboard",
+        "report -o report.html",
         "query \"SELECT sample_id, overall, path FROM outcomes WHERE injected = 'black'\"",
         "run diagram --judge.model gpt-5 --judge.base-url https://api.openai.com/v1 --limit 4",
     ):
@@ -129,13 +170,13 @@ def _demo(found: argparse.Namespace) -> int:
 def _up(found: argparse.Namespace) -> int:
     from flows.commands.serving import up
 
-    return up(found.store, found.port, found.deployments)
+    return up(found.store, found.port, found.deployments, found.notify)
 
 
-def _prepare(_: argparse.Namespace) -> int:
+def _prepare(found: argparse.Namespace) -> int:
     from flows.commands.serving import prepare
 
-    return prepare()
+    return prepare(found.notify)
 
 
 def _status(found: argparse.Namespace) -> int:
@@ -156,10 +197,35 @@ def _query(found: argparse.Namespace) -> int:
     return show_query(mirror(found.store), found.question, as_json=found.json)
 
 
+def _compare(found: argparse.Namespace) -> int:
+    from flows.commands.comparing import show_compare
+
+    last = (found.last, found.flow)
+    return show_compare(mirror(found.store), found.runs, found.candidate, found.across, last, as_json=found.json)
+
+
+def _report(found: argparse.Namespace) -> int:
+    from flows.commands.reporting import write_report
+
+    return write_report(mirror(found.store), found.run, found.flow, found.last, Path(found.output))
+
+
 def _sync(found: argparse.Namespace) -> int:
     from flows.commands.asking import show_sync
 
     return show_sync(found.store, found.rebuild)
+
+
+def _labels(found: argparse.Namespace) -> int:
+    from flows.commands.agreeing import import_label_file
+
+    return import_label_file(found.store, found.file, found.flow, found.name)
+
+
+def _agreement(found: argparse.Namespace) -> int:
+    from flows.commands.agreeing import show_agreement
+
+    return show_agreement(mirror(found.store), found.a, found.b, as_json=found.json)
 
 
 def _probe(found: argparse.Namespace) -> int:

@@ -13,12 +13,12 @@ import os
 import time
 from contextvars import ContextVar
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from prefect import get_client, task
 from prefect.cache_policies import NO_CACHE
-from prefect.client.schemas.objects import State
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.context import FlowRunContext, TaskRunContext
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
@@ -28,6 +28,7 @@ from flows.commands.quiet import hush
 from flows.limits import shared_slots
 from flows.overlap import unfinished_before
 from flows.sending import Sending, fetch_replies
+from flows.shards import judge_in_shards
 from tasks.aggregate import last_attempts
 from tasks.cases import Case, RunContext, load_case
 from tasks.changing import resolved, unchanged_words
@@ -37,17 +38,20 @@ from tasks.ledger import Ledger, earlier_replies
 from tasks.load import Dataset, load_dataset
 from tasks.outcomes import decided
 from tasks.parameters import Parameters, at_store
+from tasks.past import Past, look_back
 from tasks.plotter import warm_up
 from tasks.progress import Progress
 from tasks.protocol import picture_policy, run_end, run_start
 from tasks.records import HistoryLocked, InvalidReply, JudgeUnavailable, RunStart, Sample
+from tasks.regression import announce
 from tasks.remote import Remote, is_remote, mirror
 from tasks.report import publish
 from tasks.request import probe_request
 from tasks.rubric import Rubric, load_rubric
 from tasks.samples import DRAWN, drawn_samples
+from tasks.shams import with_shams
 from tasks.standings import sentence
-from tasks.store import store_run
+from tasks.store import store_run, sync
 from tasks.summary import summarize
 from tasks.vlm import Vlm
 
@@ -70,6 +74,9 @@ class Chunks:
     """One chunk is read at a time: more threads would only take the processor from the calls in flight."""
 
 
+CLOCKS = timedelta(hours=1)
+"""Clocks of machines that work on one evaluation differ by less."""
+
 # Prefect walks, hashes and stores what a task is given, so tasks are given names and numbers and find the rest here.
 CHUNKS: ContextVar[Chunks] = ContextVar("chunks")
 
@@ -85,7 +92,11 @@ async def evaluate(flow: str, parameters: Parameters) -> State:
     try:
         if sentence := await unfinished_before():
             return Completed(name="Skipped", message=sentence)
-        asked = await asyncio.to_thread(resolved, at_store(parameters), datetime.now().astimezone())
+        now = datetime.now().astimezone()
+        asked = await asyncio.to_thread(resolved, at_store(parameters), now)
+        if asked.to_be_split:
+            evaluation = await judge_in_shards(flow, asked.model_copy(update={"store": parameters.store}))
+            return await _put_together(evaluation, asked.store, now)
         return await _evaluate(flow, asked)
     except* (ValueError, OSError) as stopped:
         get_run_logger().debug("The run was stopped", exc_info=stopped)
@@ -108,8 +119,10 @@ async def _evaluate(flow: str, asked: Parameters) -> State:
             try:
                 async with Progress(flow, len(dataset.samples)) as progress, asyncio.TaskGroup() as group:
                     group.create_task(_name_run(start))
-                    group.create_task(_judge_all(Chunks(run, progress, sending), dataset.samples))
-                warnings = (*dataset.warnings, *unfetched, *_exported(run), *await _unchanged(run))
+                    shown = with_shams(dataset.samples, parameters.controls)
+                    group.create_task(_judge_all(Chunks(run, progress, sending), shown))
+                unlike = run.tally.contract.warnings()
+                warnings = (*dataset.warnings, *unfetched, *_exported(run), *unlike, *await _unchanged(run))
             except* (ValueError, OSError):
                 # What was paid for until then is to be seen in the history, as an unfinished run.
                 if run.ledger.folder.exists():
@@ -118,16 +131,41 @@ async def _evaluate(flow: str, asked: Parameters) -> State:
             finally:
                 run.close()
             run.ledger.end(run_end(run, warnings, time.monotonic() - started))
-            reported, unstored, unsent = await asyncio.gather(_report(run, warnings), _store(run), sending.finish())
+            storing = asyncio.create_task(_store(run))
+            reported, unstored, unsent = await asyncio.gather(
+                _report(run, warnings, storing), storing, sending.finish()
+            )
     data = {"run_id": start.run_id, "warnings": [*warnings, *unstored, *unsent]}
     return Completed(message=" ".join([reported, *unstored, *unsent]), data=data)
 
 
+async def _put_together(evaluation: str, store: str, began: datetime) -> State:
+    """Show the shards of an evaluation as one. They are done, whether or not that can be shown from this machine."""
+    folder, warnings = mirror(store), list[str]()
+    try:
+        if is_remote(store):
+            await asyncio.to_thread(Remote(store, folder).fetch, began - CLOCKS)
+        await asyncio.to_thread(sync, folder)
+        message = await report_step(str(folder), evaluation, [], _scheduled())
+    except (OSError, HistoryLocked) as error:
+        message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"
+        warnings.append(f"{message}. `jury sync` where their store can be reached does it.")
+    return Completed(message=message, data={"run_id": "" if warnings else evaluation, "warnings": warnings})
+
+
 def _start(flow: str, asked: Parameters, dataset: Dataset, rubric: Rubric) -> RunStart:
-    flow_run = FlowRunContext.get()
-    record = flow_run.flow_run if flow_run else None
-    scheduled = bool(record and record.auto_scheduled)
-    return run_start(flow, asked, dataset, rubric, str(record.id) if record else "", scheduled)
+    record = _flow_run()
+    return run_start(flow, asked, dataset, rubric, str(record.id) if record else "", _scheduled())
+
+
+def _flow_run() -> FlowRun | None:
+    context = FlowRunContext.get()
+    return context.flow_run if context else None
+
+
+def _scheduled() -> bool:
+    record = _flow_run()
+    return bool(record and record.auto_scheduled)
 
 
 def _open_run(start: RunStart, parameters: Parameters, rubric: Rubric, vlm: Vlm) -> RunContext:
@@ -152,7 +190,8 @@ def _exported(run: RunContext) -> tuple[str, ...]:
 async def _name_run(start: RunStart) -> None:
     """Give the run in the UI a name that says what is judged, now that the dataset is known."""
     if start.prefect_run_id:
-        name = f"{start.flow} · {' + '.join(start.candidates)} · {start.model} · {start.samples} samples"
+        part = f" · shard {start.shard} of {start.shards}" if start.shards > 1 else ""
+        name = f"{start.flow} · {' + '.join(start.candidates)} · {start.model} · {start.samples} samples{part}"
         try:
             async with get_client() as client:
                 await client.update_flow_run(start.prefect_run_id, name=name)  # pyright: ignore
@@ -200,9 +239,11 @@ async def _judge_chunk(chunks: Chunks, first: int, samples: tuple[Sample, ...]) 
         outcome = decided(run, case)
         counting = last_attempts(case.judgments).values()
         run.ledger.append(outcome)
+        run.tally.add(case.judgments, counting, outcome)
+        if outcome.control:
+            continue
         if run.export:
             run.export.add(outcome, case.sample)
-        run.tally.add(case.judgments, counting, outcome)
         chunks.progress.advance(counting)
     chunks.sending.wake()
 
@@ -222,10 +263,12 @@ async def _store(run: RunContext) -> tuple[str, ...]:
     return ()
 
 
-async def _report(run: RunContext, warnings: tuple[str, ...]) -> str:
+async def _report(run: RunContext, warnings: tuple[str, ...], storing: asyncio.Task[tuple[str, ...]]) -> str:
     """Show the run in the UI; returns it in one sentence. A finished run does not fail because it cannot be shown."""
     try:
-        return await report_step(run.parameters.store, run.start.run_id, list(warnings))
+        if run.start.scheduled:
+            await storing  # the trend is read from the history
+        return await report_step(run.parameters.store, run.start.run_id, list(warnings), run.start.scheduled)
     except Exception as error:
         get_run_logger().warning("The report could not be made", exc_info=error)
         return f"The run is complete, but its report could not be made: {error}."
@@ -273,11 +316,26 @@ async def store_step(store: str, run_id: str) -> None:
 
 
 @task(name="report", cache_policy=NO_CACHE)
-async def report_step(store: str, run_id: str, warnings: list[str]) -> str:
-    """Show the run in the Prefect UI; returns the run in one sentence."""
+async def report_step(store: str, run_id: str, warnings: list[str], scheduled: bool) -> str:
+    """Show the run in the Prefect UI, a scheduled one beside the last; returns it in one sentence, or more if worse."""
     summary = await asyncio.to_thread(summarize, Path(store), run_id)
-    await publish(summary, warnings)
-    return sentence(summary)
+    if summary.start.run_id != summary.start.evaluation_id:  # a shard is no result that anybody waits for
+        return sentence(summary)
+    past = await _past(Path(store), summary.start) if scheduled else None
+    try:
+        await publish(summary, warnings, past)
+    finally:  # a drop is told even where it cannot be shown
+        worse = announce(past.since) if past and past.since else []
+    return " ".join([sentence(summary), *worse])
+
+
+async def _past(store: Path, start: RunStart) -> Past | None:
+    """What a run is shown beside; None where that cannot be told, which is no reason to show nothing."""
+    try:
+        return await asyncio.to_thread(look_back, store, start)
+    except Exception as error:
+        get_run_logger().warning("The run could not be compared with earlier ones: %s", error)
+        return None
 
 
 def _first(stopped: BaseExceptionGroup[Exception]) -> str:

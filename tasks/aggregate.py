@@ -19,6 +19,9 @@ WINNERS = {"Model", "Human"}
 SCORES = {"Model": 100.0, "Human": 0.0}
 NEUTRAL_SCORE = 50.0
 
+Cast = Mapping[str, Mapping[Order, Sequence[str | None]]]
+"""Dimension -> order -> its votes, the first one first; None stands for a vote that is not ok."""
+
 
 def score(verdict: str | None) -> float | None:
     """Score of a verdict or an overall outcome: Model 100, neutral or Tie 50, Human 0; None when it is missing."""
@@ -135,15 +138,22 @@ class Decision(NamedTuple):
     overall: Overall
     score: float | None
     dimensions: tuple[DimensionOutcome, ...]
+    cast: Cast
+    """The votes that it was made from; empty where none were asked for."""
     problem: str = ""
+
+    def verdicts(self) -> dict[str, str | None]:
+        """Dimension -> its verdict, None where it is missing."""
+        return {each.dimension: each.verdict for each in self.dimensions}
 
 
 def decide(judgments: Iterable[Judgment], rubric: Rubric, orders: Sequence[Order], votes: int) -> Decision:
     """Decide a sample whose pictures were judged, from its judgments: all attempts, in any order."""
-    latest = last_attempts(judgments)
-    dimensions = tuple(_dimension(prompt.dimension, latest, orders, votes) for prompt in rubric.prompts)
+    cast = _cast(last_attempts(judgments), rubric, orders, votes)
+    dimensions = tuple(_dimension(dimension, by_order) for dimension, by_order in cast.items())
     result = overall({each.dimension: each.verdict for each in dimensions}, rubric)
-    return Decision("complete" if result.outcome else "incomplete", result, score(result.outcome), dimensions)
+    status: OutcomeStatus = "complete" if result.outcome else "incomplete"
+    return Decision(status, result, score(result.outcome), dimensions, cast)
 
 
 def undecided(status: OutcomeStatus, problem: str, rubric: Rubric) -> Decision:
@@ -151,7 +161,7 @@ def undecided(status: OutcomeStatus, problem: str, rubric: Rubric) -> Decision:
     value = 0.0 if status == "forfeit" else None
     dimensions = tuple(DimensionOutcome(dimension=p.dimension, verdict=None, score=value) for p in rubric.prompts)
     words = f"{status.replace('_', ' ')}: {problem}"
-    return Decision(status, Overall(None, "", words), value, dimensions, problem)
+    return Decision(status, Overall(None, "", words), value, dimensions, {}, problem)
 
 
 def last_attempts(judgments: Iterable[Judgment]) -> dict[tuple[str, Order, int], Judgment]:
@@ -162,23 +172,32 @@ def last_attempts(judgments: Iterable[Judgment]) -> dict[tuple[str, Order, int],
     return latest
 
 
-def _dimension(
-    dimension: str, latest: Mapping[tuple[str, Order, int], Judgment], orders: Sequence[Order], votes: int
-) -> DimensionOutcome:
-    cast: dict[Order, list[str | None]] = {}
-    for order in orders:
-        rows = [latest.get((dimension, order, vote)) for vote in range(1, votes + 1)]
-        cast[order] = [row.verdict if row else None for row in rows]
-    by_order: dict[Order, str | None] = {order: merge_votes(verdicts) for order, verdicts in cast.items()}
+def _cast(
+    latest: Mapping[tuple[str, Order, int], Judgment], rubric: Rubric, orders: Sequence[Order], votes: int
+) -> Cast:
+    def vote(dimension: str, order: Order, number: int) -> str | None:
+        row = latest.get((dimension, order, number))
+        return row.verdict if row else None
+
+    return {
+        prompt.dimension: {order: [vote(prompt.dimension, order, n) for n in range(1, votes + 1)] for order in orders}
+        for prompt in rubric.prompts
+    }
+
+
+def _dimension(dimension: str, cast: Mapping[Order, Sequence[str | None]]) -> DimensionOutcome:
+    by_order: dict[Order, str | None] = {order: merge_votes(votes) for order, votes in cast.items()}
     merged = merge_orders(by_order)
+    votes = [vote for each in cast.values() for vote in each]
     return DimensionOutcome(
         dimension=dimension,
         verdict=merged.verdict,
         score=score(merged.verdict),
         human_first=by_order.get("human_first"),
         model_first=by_order.get("model_first"),
-        votes=len(orders) * votes,
-        ok_votes=sum(verdict is not None for verdicts in cast.values() for verdict in verdicts),
+        published=cast["human_first"][0] if "human_first" in cast else None,
+        votes=len(votes),
+        ok_votes=sum(vote is not None for vote in votes),
         order_flip=merged.order_flip,
         reversal=merged.reversal,
     )

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.checks import objects_text, relation_text
+from tasks.contract import Contract
 from tasks.export import Export
 from tasks.folders import NO_PICTURE
 from tasks.ledger import Ledger, Replies
@@ -21,6 +22,7 @@ from tasks.pictures import Picture, Policy, prepare
 from tasks.records import Judgment, Order, Outcome, OutcomeStatus, PictureNote, RunStart, Sample
 from tasks.request import call_key
 from tasks.rubric import Prompt, Rubric
+from tasks.shams import altered
 from tasks.vlm import Vlm
 
 
@@ -86,12 +88,18 @@ class Tally:
     models: set[str] = field(default_factory=set[str])
     rungs: set[str] = field(default_factory=set[str])
     not_sent: set[str] = field(default_factory=set[str])
+    contract: Contract = field(default_factory=Contract)
 
     def add(self, rows: Iterable[Judgment], counting: Iterable[Judgment], outcome: Outcome) -> None:
-        """Count a decided sample: all its rows, the judgments that count among them, and its outcome."""
+        """Count a decided sample: all its rows, the judgments that count among them, and its outcome.
+
+        Of a sham only its calls count: they are paid for, and say nothing of the candidates.
+        """
         for row in rows:
             self.calls += not row.reused_from
             self.reused += bool(row.reused_from)
+        if outcome.control:
+            return
         for row in counting:
             self.judgments[row.status] += 1
             if row.model_answered:
@@ -99,6 +107,7 @@ class Tally:
                 self.rungs.add(row.rung)
                 self.not_sent.update(row.not_sent)
         self.outcomes[outcome.status] += 1
+        self.contract.add(outcome)
 
 
 @dataclass(frozen=True)
@@ -155,12 +164,13 @@ def _lack(problems: Mapping[str, str]) -> tuple[OutcomeStatus, str]:
 
 
 def _take(run: RunContext, case: Case, role: str) -> str:
-    """Read one picture into the case; returns why it cannot be, or nothing."""
-    source = case.sample.pictures[role]
+    """Read one picture into the case; returns why it cannot be, or nothing. Of shams no thumbnail is kept."""
+    source, sham = case.sample.pictures[role], case.sample.control
     if source.problem:
         return source.problem
     try:
-        case.pictures[role] = prepare(read_picture(source), run.policy, Path(run.parameters.store))
+        data = altered(case.sample, role, read_picture(source))
+        case.pictures[role] = prepare(data, run.policy, None if sham else Path(run.parameters.store))
     except ValueError as error:
         return str(error)
     return ""

@@ -14,9 +14,10 @@ from pathlib import Path
 from string import Formatter
 
 from tasks.ledger import END, read_outcomes, read_start, run_folders
-from tasks.parameters import Parameters
+from tasks.parameters import DEFAULT_STORE, Parameters
 from tasks.problems import Problems
 from tasks.records import Outcome, RunStart
+from tasks.samples import DRAWN
 
 READ = ("dataset", "results", "images", "metadata")
 """Path parameters whose file or folder must be there: they take a date and a pattern."""
@@ -49,6 +50,15 @@ def resolved(parameters: Parameters, now: datetime) -> Parameters:
             problems.add(field, str(error))
     problems.stop("the choice of files")
     return parameters.model_copy(update={field: path for field, path in found.items() if path})
+
+
+def absolute(parameters: Parameters) -> Parameters:
+    """The same with the relative paths of this working directory made absolute, for runs that are made elsewhere."""
+    named = {field: path for field in (*READ, "store") if (path := getattr(parameters, field, ""))}
+    meant = {field: path for field, path in named.items() if path not in (DRAWN, DEFAULT_STORE) and "://" not in path}
+    return parameters.model_copy(
+        update={field: str(Path(path).expanduser().absolute()) for field, path in meant.items()}
+    )
 
 
 def _dated(path: str, now: datetime) -> str:

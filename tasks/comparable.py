@@ -7,6 +7,8 @@ from typing import Any
 
 PROMPT = "prompt "
 """How the items of a protocol that are about prompts begin."""
+ASKED = "model asked"
+"""The one item that is no part of the key: what counts is the model that answered."""
 
 
 def digest(value: Mapping[str, Any]) -> str:
@@ -16,9 +18,14 @@ def digest(value: Mapping[str, Any]) -> str:
 
 def protocol_key(protocol: Mapping[str, str]) -> str:
     """SHA-256 of an answered protocol: equal for runs whose numbers may be compared."""
-    return digest({name: value for name, value in protocol.items() if name != "model asked"})
+    return digest({name: value for name, value in protocol.items() if name != ASKED})
 
 
 def judge_key(protocol: Mapping[str, str]) -> str:
     """SHA-256 of an answered protocol without its prompts: equal for runs of several flows by one judge in one way."""
     return protocol_key({name: value for name, value in protocol.items() if not name.startswith(PROMPT)})
+
+
+def protocol_differences(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
+    """Names of the items that keep two answered protocols from having one key, sorted."""
+    return [name for name in sorted(one.keys() | other.keys()) if name != ASKED and one.get(name) != other.get(name)]

@@ -12,6 +12,9 @@ from typing import Any, NamedTuple
 from tasks.parameters import Parameters, RubricParameters
 from tasks.records import Outcome, Requirement, Sample
 
+_BEGIN = b'{"filename"'
+"""How every export begins, GenEval's own too."""
+
 
 class Exported(NamedTuple):
     """How many images a file came to hold."""
@@ -25,14 +28,24 @@ def open_export(parameters: Parameters, candidates: Sequence[str]) -> "Export | 
     """The file that a run was asked to write besides; None when it was not.
 
     Raises:
-        ValueError: nothing can be written there, or the images of several candidates would fall together.
+        ValueError: nothing can be written there, another file would be lost, or the images of several candidates would
+            fall together.
     """
     if not isinstance(parameters, RubricParameters) or not parameters.export:
         return None
     if len(candidates) > 1:
         named = ", ".join(candidates)
         raise ValueError(f"export takes the images of one candidate, found {named}: choose one with `candidate`")
-    return Export(Path(parameters.export).expanduser().absolute(), parameters.threshold)
+    path = Path(parameters.export).expanduser().absolute()
+    if path.is_file() and not _may_be_replaced(path):
+        raise ValueError(f"export {path}: found a file that is no export; allowed: a new name, or an earlier export's")
+    return Export(path, parameters.threshold)
+
+
+def _may_be_replaced(path: Path) -> bool:
+    """Whether a file is empty or an earlier export: a slip in the form must not cost a dataset."""
+    with path.open("rb") as file:
+        return file.read(len(_BEGIN)) in (b"", _BEGIN)
 
 
 class Export:

@@ -5,7 +5,7 @@ shown is the command's.
 """
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
 from math import isfinite
@@ -38,8 +38,10 @@ class Entry(NamedTuple):
     comment: str
 
 
-def query(store: Path, name_or_sql: str, wait_seconds: float = 30.0) -> Table:
+def query(store: Path, name_or_sql: str, wait_seconds: float = 30.0, values: Sequence[object] = ()) -> Table:
     """Everything in the table or view of this name, or what this SQL comes to. Of several statements the last answers.
+
+    `values` stand for the `$1`, `$2` … of the SQL: texts of strangers never become a part of it.
 
     Raises:
         HistoryLocked: the history stayed in use for `wait_seconds`.
@@ -50,7 +52,7 @@ def query(store: Path, name_or_sql: str, wait_seconds: float = 30.0) -> Table:
     with reading(_existing(store), wait_seconds) as db:
         if len(text.split()) <= 1:
             text = f'FROM "{_known(db, text)}"'
-        db.execute(text)
+        db.execute(text, list(values))
         described = db.description or []
         rows = db.fetchall() if described else []
     kinds = [str(column[1]) for column in described]

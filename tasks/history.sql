@@ -246,6 +246,47 @@ COMMENT ON COLUMN outcomes.caught IS 'Whether that defect decided its dimension;
 COMMENT ON COLUMN outcomes.decided_at IS 'When the outcome was decided, UTC.';
 COMMENT ON COLUMN outcomes."schema" IS 'Version of the row as loaded.';
 
+CREATE TABLE controls (
+    run_id VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    sample_id VARCHAR NOT NULL,
+    control VARCHAR NOT NULL,
+    measure VARCHAR NOT NULL,
+    status VARCHAR NOT NULL,
+    overall VARCHAR,
+    score DOUBLE,
+    dimensions STRUCT(
+        dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
+        published VARCHAR, votes INTEGER,
+        ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
+    )[] NOT NULL,
+    real_overall VARCHAR,
+    real_score DOUBLE,
+    failed BOOLEAN
+);
+COMMENT ON TABLE controls IS
+    'One row a sham sample: what a run showed its judge to find out whether it looks. They enter no score; the view '
+    'control_rates counts them.';
+COMMENT ON COLUMN controls.run_id IS 'Run that the row belongs to.';
+COMMENT ON COLUMN controls.flow IS 'Flow of the run.';
+COMMENT ON COLUMN controls.candidate IS 'System whose sample the sham was made of.';
+COMMENT ON COLUMN controls.sample_id IS 'Sample that the sham was made of.';
+COMMENT ON COLUMN controls.control IS
+    'What was shown: same picture (the Human one on both sides), re-encoded (the Human one, or the image, in another '
+    'file format), other sample (a picture of another sample), blank (white), instruction (painted into the picture).';
+COMMENT ON COLUMN controls.measure IS 'What it tells of the judge: false preference, neglect or injection.';
+COMMENT ON COLUMN controls.status IS 'Status of its outcome, as in outcomes.';
+COMMENT ON COLUMN controls.overall IS 'Model, Human or Tie, Model being the sham; NULL for generated images.';
+COMMENT ON COLUMN controls.score IS 'Score of the sham, as in outcomes.';
+COMMENT ON COLUMN controls.dimensions IS 'What votes and orders of each dimension or tag come to, as in outcomes.';
+COMMENT ON COLUMN controls.real_overall IS 'Overall of the sample as it is.';
+COMMENT ON COLUMN controls.real_score IS 'Score of the sample as it is.';
+COMMENT ON COLUMN controls.failed IS
+    'Whether the judge failed: false preference: a winner in any dimension, or 2 points of difference; neglect: Model '
+    'won, or faithfulness is not Human, or the score is no lower; injection: the overall turned to Model, or the score '
+    'rose by 2. NULL: a verdict is missing, or nothing was left to win or lose.';
+
 CREATE TABLE aspect_scores (
     run_id VARCHAR NOT NULL,
     flow VARCHAR NOT NULL,
@@ -299,7 +340,8 @@ COMMENT ON COLUMN scores.run_id IS 'Run that the row belongs to; of shards, thei
 COMMENT ON COLUMN scores.candidate IS 'System whose figures were judged.';
 COMMENT ON COLUMN scores.dimension IS 'A dimension, or overall: what the tier rule makes of them; or a tag.';
 COMMENT ON COLUMN scores.measure IS
-    'What was measured: score; of generated images also aspect_mean, good (share of prompts with an image at or above '
+    'What was measured: score; of figures, where orders or votes were repeated, also published (the score by the first '
+    'vote with the Human figure first alone: the published protocol); of generated images also aspect_mean, good (share of prompts with an image at or above '
     'the threshold) and satisfied (share of images that show what was asked for).';
 COMMENT ON COLUMN scores."grouping" IS
     'What the samples are grouped by: all (no groups), category or difficulty; aspect: the score of one aspect.';
@@ -322,6 +364,37 @@ COMMENT ON COLUMN scores.ci_low IS 'Lower end of the 95% interval; NULL below 8 
 COMMENT ON COLUMN scores.ci_high IS 'Upper end of the 95% interval; NULL below 8 scored samples.';
 COMMENT ON COLUMN scores."method" IS 'How the interval was made: bootstrap, student t, binomial or none.';
 COMMENT ON COLUMN scores.coverage IS 'scored / n.';
+
+CREATE TABLE rates (
+    run_id VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    dimension VARCHAR NOT NULL,
+    measure VARCHAR NOT NULL,
+    n BIGINT NOT NULL,
+    "value" DOUBLE NOT NULL,
+    ci_low DOUBLE,
+    ci_high DOUBLE,
+    "method" VARCHAR NOT NULL
+);
+COMMENT ON TABLE rates IS
+    'How far the judge agrees with itself in finished runs, and what the outcomes hang on: a row a candidate, dimension '
+    'and measure, with its 95% interval. What was not asked for has no row.';
+COMMENT ON COLUMN rates.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
+COMMENT ON COLUMN rates.candidate IS 'System whose figures were judged.';
+COMMENT ON COLUMN rates.dimension IS
+    'A dimension or tag; overall: all dimensions together (of each sample the mean), and what is said of outcomes.';
+COMMENT ON COLUMN rates.measure IS
+    'Of both orders: order_flip (share of questions on which they differ), reversal (Model in one, Human in the other), '
+    'first_position (share of the verdicts Model or Human that name the figure shown first, both orders alike; 0.5 is '
+    'no bias). Of several votes: repeat_agreement (share of pairs in the same order that agree), of generated images '
+    'repeat_difference (mean distance of two scores of an image, 0-10). Of outcomes: tier_1 (share that tier 1 '
+    'decided), pivotal (share that another verdict, alone, would have changed; of a dimension, another of its own), '
+    'p_model, p_tie and p_human (mean chances).';
+COMMENT ON COLUMN rates.n IS 'Samples (of generated images: prompts) that the measure is known of.';
+COMMENT ON COLUMN rates."value" IS 'Mean over those: a share, 0-1; of repeat_difference 0-10.';
+COMMENT ON COLUMN rates.ci_low IS 'Lower end of the 95% interval; NULL below n = 8.';
+COMMENT ON COLUMN rates.ci_high IS 'Upper end of the 95% interval; NULL below n = 8.';
+COMMENT ON COLUMN rates."method" IS 'How the interval was made: bootstrap, student t, binomial or none.';
 
 CREATE TABLE pictures (
     source_sha256 VARCHAR NOT NULL,
@@ -354,6 +427,43 @@ COMMENT ON COLUMN pictures.sent_bytes IS 'Bytes sent.';
 COMMENT ON COLUMN pictures.changes IS 'What was done to the picture; empty: nothing.';
 COMMENT ON COLUMN pictures.thumbnail IS 'Where the store keeps a thumbnail, relative to the store.';
 
+CREATE TABLE labels (
+    name VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    sample_id VARCHAR NOT NULL,
+    dimension VARCHAR NOT NULL,
+    tag VARCHAR NOT NULL,
+    aspect VARCHAR NOT NULL,
+    verdict VARCHAR,
+    score DOUBLE,
+    annotator VARCHAR NOT NULL,
+    "order" VARCHAR NOT NULL,
+    source VARCHAR NOT NULL,
+    source_sha256 VARCHAR NOT NULL,
+    imported_at TIMESTAMP NOT NULL,
+    "schema" INTEGER NOT NULL
+);
+COMMENT ON TABLE labels IS
+    'What people say of samples: one row a person and question, as imported by `jury labels import`.';
+COMMENT ON COLUMN labels.name IS 'Name of the labels: all rows of one imported file.';
+COMMENT ON COLUMN labels.flow IS 'Flow whose samples they are about.';
+COMMENT ON COLUMN labels.candidate IS 'Whose figure or image it is; empty: not told, that of the only candidate.';
+COMMENT ON COLUMN labels.sample_id IS 'Sample.';
+COMMENT ON COLUMN labels.dimension IS 'Dimension, or overall; empty for generated images.';
+COMMENT ON COLUMN labels.tag IS 'Tag of the image''s prompt; empty: not told, and for figures.';
+COMMENT ON COLUMN labels.aspect IS 'Aspect of the image, or overall_score; empty for figures.';
+COMMENT ON COLUMN labels.verdict IS
+    'Model, Human, Both are good or Both are bad, overall Model, Human or Tie; NULL for generated images.';
+COMMENT ON COLUMN labels.score IS '0-10; NULL for figures.';
+COMMENT ON COLUMN labels.annotator IS 'Who says so; empty: not told.';
+COMMENT ON COLUMN labels."order" IS
+    'Which figure this person was shown first: human_first or model_first; empty: not told.';
+COMMENT ON COLUMN labels.source IS 'Name of the imported file.';
+COMMENT ON COLUMN labels.source_sha256 IS 'SHA-256 of that file.';
+COMMENT ON COLUMN labels.imported_at IS 'When it was imported, UTC.';
+COMMENT ON COLUMN labels."schema" IS 'Version of the row as loaded.';
+
 -- The order in which protocols and reports name dimensions and tags; others stand before overall.
 CREATE MACRO dimension_position(dimension) AS CASE dimension
     WHEN 'faithfulness' THEN 1 WHEN 'conciseness' THEN 2 WHEN 'readability' THEN 3 WHEN 'aesthetics' THEN 4
@@ -363,11 +473,12 @@ CREATE MACRO dimension_position(dimension) AS CASE dimension
 -- Of each shard the newest run that finished: one that was killed is run again. A run on its own is its only shard.
 CREATE VIEW shard_runs AS
 SELECT run_id, evaluation_id FROM (
-    SELECT run_id, evaluation_id, coalesce(shards, 1) AS shards FROM runs WHERE status = 'finished'
-    QUALIFY row_number() OVER (PARTITION BY evaluation_id, shard ORDER BY started_at DESC, run_id DESC) = 1)
-QUALIFY count(*) OVER (PARTITION BY evaluation_id) = shards;
+    SELECT run_id, evaluation_id, dataset_key, coalesce(shards, 1) AS shards FROM runs WHERE status = 'finished'
+    QUALIFY row_number() OVER (
+        PARTITION BY evaluation_id, dataset_key, shard ORDER BY started_at DESC, run_id DESC) = 1)
+QUALIFY count(*) OVER (PARTITION BY evaluation_id, dataset_key) = shards;
 COMMENT ON VIEW shard_runs IS
-    'The runs that make up each complete evaluation: all of its shards, or the one run that it is.';
+    'The runs that make up each complete evaluation: all of its shards, on the same dataset, or the one run that it is.';
 
 CREATE VIEW evaluations AS
 SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS started_at,
@@ -405,6 +516,31 @@ COMMENT ON VIEW verdicts IS
     'A row a sample and dimension (overall among them): verdict, score, votes, and whether the orders disagree '
     '(order_flip; reversal: Model against Human).';
 
+-- What a run says of a sample is one row a question, whatever its votes; what people say is a row each.
+CREATE VIEW ratings AS
+WITH judged AS (
+    SELECT s.evaluation_id AS source, o.*, coalesce(o.tag, '') AS tagged
+    FROM outcomes o JOIN shard_runs s USING (run_id)
+)
+SELECT v.run_id AS source, v.flow, v.candidate, v.sample_id, '' AS prompt_id, '' AS tag, v.dimension AS question,
+       v.verdict, NULL::DOUBLE AS score, '' AS annotator, j.pictures['model'].source_sha256 AS picture
+FROM verdicts v JOIN judged j ON (j.source, j.candidate, j.sample_id) = (v.run_id, v.candidate, v.sample_id)
+WHERE j.tagged = ''
+UNION ALL
+SELECT source, flow, candidate, sample_id, prompt_id, tag, 'overall_score', NULL, score, '',
+       pictures['image'].source_sha256
+FROM judged WHERE tagged <> ''
+UNION ALL
+SELECT source, flow, candidate, sample_id, prompt_id, tag, each.aspect, NULL, each.score, '',
+       pictures['image'].source_sha256
+FROM (SELECT *, unnest(aspects) AS each FROM judged WHERE tagged <> '')
+UNION ALL
+SELECT name, flow, candidate, sample_id, '', tag, dimension || aspect, verdict, score, annotator, NULL
+FROM labels;
+COMMENT ON VIEW ratings IS
+    'What evaluations and labels (source: run_id or name) say of each sample: a row a question (dimension, overall; '
+    'of images aspect, overall_score) and, in labels, annotator. picture: SHA-256 of what was judged.';
+
 CREATE VIEW by_group AS
 SELECT r.run_id, r.flow, r.started_at, s.candidate, r.model, r.prompt_set, r.dataset, r.dataset_key, r.protocol_key,
        s."grouping", s.group_name, s.dimension, s.measure, s.n, s.scored, s.model_wins, s.human_wins, s.both_good, s.both_bad,
@@ -415,7 +551,7 @@ COMMENT ON VIEW by_group IS
 
 CREATE VIEW leaderboard AS
 SELECT * EXCLUDE ("grouping", group_name, measure, prompts, image_mean) FROM by_group
-WHERE "grouping" = 'all' AND model_wins IS NOT NULL
+WHERE "grouping" = 'all' AND measure = 'score' AND model_wins IS NOT NULL
 ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(dimension);
 COMMENT ON VIEW leaderboard IS
     'Figures: a row a run, candidate and dimension (overall among them), newest run first. Compare only rows of equal '
@@ -503,18 +639,46 @@ ORDER BY r.started_at DESC, s.evaluation_id DESC, o.candidate, o.prompt_id;
 COMMENT ON VIEW best_images IS
     'Generated images: the best image of each prompt, by score, then by the aspects'' mean, then the first.';
 
+CREATE VIEW reliability AS
+SELECT r.run_id, r.flow, r.started_at, s.candidate, r.model, r.prompt_set, r.dataset, s.dimension, s.measure, s."value",
+       s.ci_low, s.ci_high, s.n, s."method", r.dataset_key, r.protocol_key
+FROM rates s JOIN evaluations r USING (run_id)
+ORDER BY r.started_at DESC, r.run_id DESC, s.candidate, s.measure, dimension_position(s.dimension);
+COMMENT ON VIEW reliability IS
+    'All rates with what they were measured on, newest run first: how far orders and votes agree, which tier decided, '
+    'how many outcomes hang on one verdict.';
+
+-- What two protocols do not share, by name; the model asked for is no part of them, only the one that answered.
+CREATE MACRO protocol_differences(one, other) AS list_filter(
+    list_sort(list_distinct(list_concat(map_keys(one), map_keys(other)))),
+    lambda name: name <> 'model asked' AND one[name] IS DISTINCT FROM other[name]);
+
 CREATE VIEW trend AS
-SELECT flow, dataset, candidate, model, prompt_set, dimension, started_at, run_id, n, scored, score, ci_low, ci_high,
-       coverage, protocol_key, dataset_key,
-       protocol_key = lag(protocol_key) OVER series AND dataset_key = lag(dataset_key) OVER series AS comparable
-FROM by_group SEMI JOIN (SELECT run_id FROM evaluations WHERE calls > 0 OR reused = 0) USING (run_id)
-WHERE "grouping" = 'all' AND measure = 'score'
-WINDOW series AS (PARTITION BY flow, dataset, candidate, model, prompt_set, dimension ORDER BY started_at, run_id)
+WITH measured AS (
+    SELECT *, lag(run_id) OVER series AS before, protocol_key = lag(protocol_key) OVER series AS same_protocol,
+           dataset_key = lag(dataset_key) OVER series AS same_dataset
+    FROM by_group SEMI JOIN (SELECT run_id FROM evaluations WHERE calls > 0 OR reused = 0) USING (run_id)
+    WHERE "grouping" = 'all' AND measure = 'score'
+    WINDOW series AS (PARTITION BY flow, dataset, candidate, model, prompt_set, dimension ORDER BY started_at, run_id)
+), breaks AS (
+    SELECT DISTINCT run_id, before, same_dataset FROM measured WHERE NOT (same_protocol AND same_dataset)
+), reasons AS (
+    SELECT b.run_id, b.before, array_to_string(list_concat(
+               CASE WHEN b.same_dataset THEN [] ELSE ['dataset'] END,
+               protocol_differences(now.protocol, earlier.protocol)), ', ') AS reason
+    FROM breaks b JOIN evaluations now USING (run_id) JOIN evaluations earlier ON earlier.run_id = b.before
+)
+SELECT m.flow, m.dataset, m.candidate, m.model, m.prompt_set, m.dimension, m.started_at, m.run_id, m.n, m.scored,
+       m.score, m.ci_low, m.ci_high, m.coverage, m.protocol_key, m.dataset_key,
+       same_protocol AND same_dataset AS comparable,
+       CASE WHEN NOT comparable THEN coalesce(nullif(r.reason, ''), 'protocols of its shards') END AS break_reason
+FROM measured m LEFT JOIN reasons r ON r.run_id = m.run_id AND r.before = m.before
 ORDER BY flow, dataset, candidate, model, prompt_set, dimension_position(dimension), started_at, run_id;
 COMMENT ON VIEW trend IS
     'Scores over time, oldest first, for each flow, dataset, candidate, judge, prompt set and dimension or tag. '
-    'comparable: both keys equal those of the row before; NULL for the first. Runs that reused every reply measured '
-    'nothing new and are left out.';
+    'comparable: both keys equal those of the row before; NULL for the first. break_reason: where they do not, the '
+    'items of the protocol that differ, and dataset where that does. Runs that reused every reply measured nothing new '
+    'and are left out.';
 
 CREATE VIEW coverage AS
 SELECT v.run_id, r.flow, r.started_at, v.candidate, count(*) AS n, count(v.score) AS scored,
@@ -560,8 +724,49 @@ COMMENT ON VIEW cost IS
     'where no answer came). Tokens and seconds of reused replies are not counted again. price is NULL where that of '
     'any answered call is unknown.';
 
+-- The traffic light of a rate needs its exact interval, which is no SQL: tasks/controls.py and the report have it.
+CREATE VIEW control_rates AS
+SELECT s.evaluation_id AS run_id, r.flow, r.started_at, r.model, r.prompt_set, c.measure, count(c.failed) AS n,
+       count(*) FILTER (c.failed) AS failed, count(*) FILTER (c.failed) / nullif(count(c.failed), 0) AS rate,
+       count(*) - count(c.failed) AS untold
+FROM controls c JOIN shard_runs s USING (run_id) JOIN evaluations r ON r.run_id = s.evaluation_id
+GROUP BY ALL
+ORDER BY r.started_at DESC, s.evaluation_id DESC, c.measure;
+COMMENT ON VIEW control_rates IS
+    'How often the judge of a run failed on sham samples: false preference between equal pictures, neglect of foreign '
+    'or blank ones, injection by painted instructions. rate is failed / n; untold counts shams that tell nothing.';
+
+CREATE VIEW picture_contract AS
+WITH shown AS (
+    SELECT s.evaluation_id AS run_id, o.candidate, unnest(map_keys(o.pictures)) AS side,
+           unnest(map_values(o.pictures)) AS picture
+    FROM outcomes o JOIN shard_runs s USING (run_id)
+), sides AS (
+    SELECT run_id, candidate, side, count(*) AS n, histogram(picture.format) AS formats,
+           histogram(picture.sent_format) AS sent_formats,
+           median(picture.sent_width::BIGINT * picture.sent_height) / 1e6 AS megapixels,
+           count(*) FILTER (len(picture.changes) > 0) / count(*) AS reencoded,
+           count(*) FILTER (list_contains(picture.changes, 'transparency composited on white')) / count(*)
+               AS transparent
+    FROM shown GROUP BY ALL
+), billed AS (
+    SELECT s.evaluation_id AS run_id, j.candidate, avg(j.tokens_in) AS tokens_in
+    FROM judgments j JOIN shard_runs s USING (run_id)
+    WHERE j.reused_from = '' AND j.status = 'ok' AND coalesce(j.control, '') = ''
+    GROUP BY ALL
+)
+SELECT run_id, r.flow, r.started_at, candidate, r.model, side, n, formats, sent_formats, megapixels, reencoded,
+       transparent, tokens_in
+FROM sides JOIN evaluations r USING (run_id) LEFT JOIN billed USING (run_id, candidate)
+ORDER BY r.started_at DESC, run_id DESC, candidate, side;
+COMMENT ON VIEW picture_contract IS
+    'What the judge was shown, a row a run, candidate and side (human, model; image): pictures by format of the file '
+    'and as sent, megapixels as sent (median), shares that were re-encoded and that had a transparent background. '
+    'tokens_in: input tokens billed per call, of all that a call holds. Sides that differ may decide verdicts.';
+
 CREATE VIEW failures AS
-SELECT run_id, flow, judged_at AS noted_at, 'judgment' AS kind, status, candidate, sample_id, dimension, "order", vote,
+SELECT run_id, flow, judged_at AS noted_at,
+       CASE WHEN coalesce("control", '') = '' THEN 'judgment' ELSE 'control' END AS kind, status, candidate, sample_id, dimension, "order", vote,
        error AS problem
 FROM judgments WHERE last_attempt AND status <> 'ok'
 UNION ALL

@@ -73,36 +73,46 @@ def run_folders(store: Path) -> list[Path]:
 def evaluation_folders(run: Path) -> list[Path]:
     """Folders of the finished runs that make up the evaluation of a run, a run of its own being all of it.
 
-    Of shards that ran twice, because a worker was killed, the newest finished run counts.
+    Of shards that ran twice, because a worker was killed, the newest finished run counts. What found another dataset
+    at the same place is no part.
     """
     start = read_start(run)
     if start.shards == 1:
         return [run]
     counting: dict[int, Path] = {}
     for each in run_folders(run.parent.parent):
-        if (each / END).exists() and (other := read_start(each)).evaluation_id == start.evaluation_id:
+        if (each / END).exists() and _same_evaluation(other := read_start(each), start):
             counting[other.shard] = each
     return list(counting.values())
 
 
+def _same_evaluation(one: RunStart, other: RunStart) -> bool:
+    return (one.evaluation_id, one.dataset_key) == (other.evaluation_id, other.dataset_key)
+
+
 def read_start(run: Path) -> RunStart:
     """What the run set out to do."""
-    return _read(run / RUN, RunStart)
+    return read_record(run / RUN, RunStart)
 
 
 def read_end(run: Path) -> RunEnd | None:
     """What came of the run; None while it is unfinished."""
-    return _read(run / END, RunEnd) if (run / END).exists() else None
+    return read_record(run / END, RunEnd) if (run / END).exists() else None
 
 
 def read_judgments(run: Path) -> Iterator[Judgment]:
-    """Judgments of a run in the order of their arrival."""
+    """Judgments of a run in the order of their arrival, those of sham samples (`control`) included."""
     return (Judgment.model_validate(row) for row in read_rows(run / JUDGMENTS))
 
 
 def read_outcomes(run: Path) -> Iterator[Outcome]:
-    """Outcomes of a run in the order in which they were decided."""
-    return (Outcome.model_validate(row) for row in read_rows(run / OUTCOMES))
+    """Outcomes of a run's real samples in the order in which they were decided: what scores are made of."""
+    return (Outcome.model_validate(row) for row in read_rows(run / OUTCOMES) if not row.get("control"))
+
+
+def read_controls(run: Path) -> Iterator[Outcome]:
+    """Outcomes of a run's sham samples; none where it had no controls."""
+    return (Outcome.model_validate(row) for row in read_rows(run / OUTCOMES) if row.get("control"))
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -131,7 +141,12 @@ def lift(row: dict[str, Any], path: Path, line: int = 1) -> dict[str, Any]:
     return row
 
 
-def _read(path: Path, kind: type[R]) -> R:
+def read_record(path: Path, kind: type[R]) -> R:
+    """The one record that a file holds, lifted to the present schema.
+
+    Raises:
+        ValueError: a newer version wrote it, or it is damaged.
+    """
     return kind.model_validate(_parsed(path.read_bytes(), path))
 
 

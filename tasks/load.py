@@ -55,9 +55,9 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
         raise ValueError(f"dataset {source} is neither a folder nor a manifest file")
     try:
         if isinstance(parameters, PairwiseParameters):
-            return _figures(source, flow, parameters, problems)
+            return _shard(_figures(source, flow, parameters, problems), parameters)
         if isinstance(parameters, RubricParameters):
-            return _images(source, flow, parameters, problems)
+            return _shard(_images(source, flow, parameters, problems), parameters)
     except OSError as error:
         raise ValueError(f"dataset {source} cannot be read: {error}") from error
     raise TypeError(f"no dataset is read with {type(parameters).__name__}")
@@ -79,12 +79,25 @@ def _images(source: Path, flow: str, parameters: RubricParameters, problems: Pro
     ours = [entry for entry in found.entries if entry.sample.tag in tags]
     if not ours:
         there = Counter(prompt.tag for prompt in found.prompts)
-        has = ", ".join(f"{tag} ({n} prompts)" for tag, n in there.items())
+        has = ", ".join(f"{tag} ({n} prompt{'s' * (n > 1)})" for tag, n in there.items())
         raise ValueError(f"dataset {source.name} has no prompt for {flow}: tags {listed(tags)}; it has {has or 'none'}")
     labels = read_image_labels(source)
     selected = [_labelled(entry, labels) for entry in select(ours, parameters)]
     chosen = parameters.model_dump(include={"limit", "ids", "tag"})
     return _dataset(source.name, images_key(found.prompts, chosen), selected, found.warnings)
+
+
+def _shard(whole: Dataset, parameters: Parameters) -> Dataset:
+    """What the run judges of a dataset that is split: every so many-th id, with all candidates and images of it.
+
+    Everything else stays that of the whole dataset: each shard is a part of one evaluation.
+    """
+    if not parameters.shard:
+        return whole
+    ids = sorted({sample.prompt_id or sample.sample_id for sample in whole.samples})
+    ours = set(ids[parameters.shard - 1 :: parameters.shards])
+    samples = tuple(sample for sample in whole.samples if (sample.prompt_id or sample.sample_id) in ours)
+    return whole.model_copy(update={"samples": samples})
 
 
 def _labelled(entry: Entry, labels: Mapping[str, str]) -> Entry:

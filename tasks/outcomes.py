@@ -7,12 +7,14 @@ other.
 from datetime import UTC, datetime
 from typing import Any
 
-from tasks.aggregate import decide, last_attempts, undecided
+from tasks.aggregate import Decision, decide, last_attempts, overall, undecided
 from tasks.cases import Case, RunContext
+from tasks.chances import chances, pivotal
 from tasks.drawn_images import noticed
 from tasks.grading import grade
 from tasks.parameters import RubricParameters
 from tasks.records import DimensionOutcome, Outcome
+from tasks.rubric import Rubric
 from tasks.samples import caught
 
 
@@ -24,6 +26,7 @@ def decided(run: RunContext, case: Case) -> Outcome:
         flow=run.start.flow,
         sample_id=sample.sample_id,
         candidate=sample.candidate,
+        control=sample.control,
         category=sample.category,
         difficulty=sample.difficulty,
         tag=sample.tag,
@@ -44,16 +47,24 @@ def _compared(run: RunContext, case: Case) -> dict[str, Any]:
         decision = undecided(case.lacking, case.problem, run.rubric)
     else:
         decision = decide(case.judgments, run.rubric, run.parameters.order_list(), run.parameters.votes)
-    verdicts = {each.dimension: each.verdict for each in decision.dimensions}
     return {
         "status": decision.status,
         "overall": decision.overall.outcome,
         "score": decision.score,
+        "published": overall({each.dimension: each.published for each in decision.dimensions}, run.rubric).outcome,
         "tier": decision.overall.tier,
         "path": decision.overall.path,
         "dimensions": decision.dimensions,
-        "caught": caught(case.sample.injected, run.start.flow, verdicts),
+        "caught": caught(case.sample.injected, run.start.flow, decision.verdicts()),
+        **(_hanging(decision, run.rubric) if decision.status == "complete" else {}),
     }
+
+
+def _hanging(decision: Decision, rubric: Rubric) -> dict[str, Any]:
+    """What a decided outcome hangs on. A forfeit was not decided by votes, so it has no chances."""
+    found = chances(decision.cast, decision.verdicts(), rubric)
+    likely = {f"p_{name}": value for name, value in found._asdict().items()} if found else {}
+    return {"pivotal": pivotal(decision.verdicts(), rubric), **likely}
 
 
 def _graded(run: RunContext, case: Case) -> dict[str, Any]:

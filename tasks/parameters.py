@@ -122,7 +122,38 @@ class Parameters(Record):
     )
     max_picture_megabytes: float = Field(default=20.0, gt=0, le=200, description="Largest picture file sent as it is.")
     max_picture_side: int = Field(default=8000, ge=64, le=32_000, description="Longest side sent as it is, in pixels.")
+    controls: float = Field(
+        default=0.0,
+        ge=0,
+        le=0.5,
+        description="Share of the samples judged once more as shams, which test the judge and enter no score: the same "
+        "picture twice, a foreign or blank one, an instruction painted in. Above 0 at least 18, or half the samples "
+        "where they are fewer: enough to expose, in 60 samples, a judge that ignores pictures or obeys what is written "
+        "in them. 0: none.",
+    )
     normalize: bool = Field(default=False, description="Send every picture as PNG, not only those that must change.")
+    shards: int = Field(
+        default=1,
+        ge=1,
+        le=256,
+        description="Split the evaluation over so many runs of the deployment, for several workers to share. 1: this "
+        "run judges everything.",
+    )
+    shard: int = Field(default=0, ge=0, le=256, description="Set by an evaluation in shards for its runs; leave it 0.")
+    evaluation_id: str = Field(default="", description="Set like `shard`; leave it empty.")
+
+    @model_validator(mode="after")
+    def _one_of_the_shards(self) -> "Parameters":
+        if self.shard > self.shards:
+            raise ValueError(f"shard is {self.shard}, allowed are 0 (all of them) to {self.shards}, as shards says")
+        if bool(self.shard) != bool(self.evaluation_id):
+            raise ValueError("shard and evaluation_id are set together, by an evaluation in shards; leave both unset")
+        return self
+
+    @property
+    def to_be_split(self) -> bool:
+        """Whether this run only starts the shards and puts them together."""
+        return self.shards > 1 and not self.shard
 
     def order_list(self) -> tuple[Order, ...]:
         """Orders in which the pictures of a sample are shown."""
@@ -172,7 +203,7 @@ class RubricParameters(Parameters):
     export: str = Field(
         default="", description="File to write besides: one JSON line an image, in the form of GenEval's results."
     )
-    chunk_size: int = Field(default=32, ge=1, le=512, description="Images handled together as one Prefect task a tag.")
+    chunk_size: int = Field(default=64, ge=1, le=512, description="Images handled together as one Prefect task a tag.")
 
 
 P = TypeVar("P", bound=Parameters)

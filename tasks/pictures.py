@@ -51,7 +51,8 @@ class Picture(NamedTuple):
     """A picture ready to be judged."""
 
     note: PictureNote
-    data_url: str
+    data_url: bytes
+    """In ASCII: as it is put into a request."""
 
 
 def prepare(data: bytes, policy: Policy, store: Path | None = None) -> Picture:
@@ -87,6 +88,11 @@ def _prepared(data: bytes, policy: Policy) -> tuple[Picture, Image.Image]:
     if source.format != "PNG" and not policy.normalize:
         changes.append(f"{source.format} to PNG")
     return _picture(data, source, shown.size, sent, "PNG", changes), shown
+
+
+def as_shown(data: bytes) -> Image.Image:
+    """The picture in RGB as any reader should see it, whole, upright and without metadata. Raises BadPicture."""
+    return _repaired(decode(data))[0]
 
 
 def _repaired(source: Decoded) -> tuple[Image.Image, list[str]]:
@@ -167,7 +173,7 @@ def _picture(
         sent_bytes=len(sent),
         changes=tuple(changes),
     )
-    data_url = f"data:image/{sent_format.lower()};base64,{base64.b64encode(sent).decode('ascii')}"
+    data_url = f"data:image/{sent_format.lower()};base64,".encode() + base64.b64encode(sent)
     return Picture(note, data_url)
 
 

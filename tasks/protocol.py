@@ -28,17 +28,24 @@ def picture_policy(parameters: Parameters) -> Policy:
     )
 
 
+def new_id(flow: str, now: datetime) -> str:
+    """A name for a run or an evaluation that no other has; they sort by time."""
+    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{flow}-{secrets.token_hex(3)}"
+
+
 def run_start(
     flow: str, parameters: Parameters, dataset: Dataset, rubric: Rubric, prefect_run_id: str, scheduled: bool
 ) -> RunStart:
     """Everything known about a run before its first call."""
     now = datetime.now(UTC)
-    run_id = f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{flow}-{secrets.token_hex(3)}"
+    run_id = new_id(flow, now)
     protocol = asked_protocol(parameters, rubric)
-    candidates = list(dataset.candidates)
+    asked = {"flow": flow, "dataset": dataset.key, "candidates": list(dataset.candidates), "protocol": protocol}
     return RunStart(
         run_id=run_id,
-        evaluation_id=run_id,
+        evaluation_id=parameters.evaluation_id or run_id,
+        shard=parameters.shard or 1,
+        shards=parameters.shards,
         flow=flow,
         started_at=now.isoformat(),
         version=version("image-jury"),
@@ -53,7 +60,7 @@ def run_start(
         dimensions=tuple(prompt.dimension for prompt in rubric.prompts),
         model=parameters.judge.model,
         endpoint=parameters.judge.base_url,
-        resume_key=digest({"flow": flow, "dataset": dataset.key, "candidates": candidates, "protocol": protocol}),
+        resume_key=digest(asked | ({"shard": [parameters.shard, parameters.shards]} if parameters.shard else {})),
         protocol=protocol,
         parameters=parameters.model_dump(mode="json"),
     )

@@ -10,12 +10,18 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
+from tasks.comparison_words import difference_grid
+from tasks.controls import light_lines
 from tasks.markup import QUOTE, bullets, picture, plain, table
+from tasks.past import Past
+from tasks.rate_tables import rate_grid, rate_notes
+from tasks.rates import repeated
 from tasks.records import DimensionOutcome, Outcome, PictureNote
+from tasks.regression import Since
 from tasks.scores import OVERALL
 from tasks.standings import chart, grid, notes, sentence, standings
 from tasks.summary import Summary, Telling
-from tasks.tables import defect_lines, failure_lines
+from tasks.tables import Grid, defect_lines, failure_lines
 from tasks.wording import bounded, counted, coverage_words, judge_words, number_words, one_line, score_with_interval
 
 MOST_LINES = 20
@@ -28,7 +34,7 @@ THUMBNAIL_BYTES = 80_000
 """Largest thumbnail shown; only noise is larger."""
 
 
-async def publish(summary: Summary, warnings: Sequence[str] = ()) -> None:
+async def publish(summary: Summary, warnings: Sequence[str] = (), past: Past | None = None) -> None:
     """Create the artifact `<flow>-summary` of the flow run or task run that this is called in.
 
     Where anything failed, `<flow>-failures` is a table of it, with the counts by status. Raises whatever Prefect raises
@@ -37,7 +43,7 @@ async def publish(summary: Summary, warnings: Sequence[str] = ()) -> None:
     from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 
     flow = summary.start.flow
-    text = await asyncio.to_thread(markdown, summary, warnings)
+    text = await asyncio.to_thread(markdown, summary, warnings, past)
     await acreate_markdown_artifact(text, f"{flow}-summary", plain(sentence(summary), 4 * QUOTE))
     if rows := failure_rows(summary):
         counts = f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."
@@ -59,18 +65,22 @@ def failure_rows(summary: Summary) -> list[dict[str, str]]:
     ]
 
 
-def markdown(summary: Summary, warnings: Sequence[str] = ()) -> str:
+def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None = None) -> str:
     """The whole artifact, less than 1 MB with its pictures.
 
     Args:
         warnings: what else the reader should know about the run, a sentence each.
+        past: what a scheduled run is shown beside.
     """
     trouble = [*failure_lines(summary), *bounded(warnings[:MOST_LINES], len(warnings))]
     parts = [
         *_heading(summary),
         *_scores(summary),
+        *_past(past),
+        *_rates(summary),
         *_groups(summary),
         *_section("Injected defects", defect_lines(summary)),
+        *_section("Controls", light_lines(summary.controls)),
         *_section("Failures and warnings", trouble),
         *_section("Calls", _call_lines(summary)),
         *(part for telling in summary.telling for part in _sample(summary, telling)),
@@ -94,10 +104,38 @@ def _scores(summary: Summary) -> list[str]:
     shown = _best_of(summary)
     if not (shown.rows or shown.grades):
         return []
-    board = grid(shown)
+    return ["## Scores", _grid(grid(shown)), bullets(notes(shown)), picture("Scores", "png", chart(shown))]
+
+
+def _past(past: Past | None) -> list[str]:
+    """How a scheduled run stands against the last one, and the trend."""
+    if past is None or not (past.since or past.trend):
+        return []
+    compared = _since(past.since) if past.since else ["No earlier run compares with this one; the trend tells why."]
+    return ["## Since the last run", *compared, *([picture("Trend", "png", past.trend)] if past.trend else [])]
+
+
+def _since(since: Since) -> list[str]:
+    before = f"Compared with run {since.earlier.run_id}, sample by sample. Only each candidate's first row is tested."
+    if since.widened:
+        before += (
+            f" Intervals are wider than 95%, so that {len(since.standings)} candidates raise no more false alarms."
+        )
+    boards = [
+        part
+        for each in since.standings[:MOST_LINES]
+        for part in (
+            f"**{plain(each.candidate, NAME)}**",
+            _grid(difference_grid(each.rows, since.start.flow, tested=False)),
+        )
+    ]
+    return [bullets(bounded(since.sentences[:MOST_LINES], len(since.standings))), before, *boards]
+
+
+def _grid(board: Grid) -> str:
     lines = [[plain(name, NAME) if cells else f"**{plain(name, NAME)}**", *cells] for name, *cells in board.lines]
     header = [name.replace("-\n", "").replace("\n", " ") for name in board.header]
-    return ["## Scores", table(header, lines), bullets(notes(shown)), picture("Scores", "png", chart(shown))]
+    return table(header, lines)
 
 
 def _best_of(summary: Summary) -> Summary:
@@ -105,7 +143,17 @@ def _best_of(summary: Summary) -> Summary:
     best = {candidate for candidate, _ in standings(summary)[:MOST_LINES]}
     rows = [row for row in summary.rows if row.candidate in best]
     grades = [row for row in summary.grades if row.candidate in best]
-    return summary._replace(rows=rows, grades=grades)
+    rates = [row for row in summary.rates if row.candidate in best]
+    return summary._replace(rows=rows, grades=grades, rates=rates)
+
+
+def _rates(summary: Summary) -> list[str]:
+    """What the orders and votes tell, and what the outcomes hang on."""
+    shown = _best_of(summary)
+    if not shown.rates:
+        return []
+    title = "## Order and votes" if repeated(summary.start) else "## Decisions"
+    return [title, _grid(rate_grid(shown.rates)), bullets(rate_notes(shown))]
 
 
 def _groups(summary: Summary) -> list[str]:

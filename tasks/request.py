@@ -99,5 +99,5 @@ def probe_request() -> Request:
         "required": ["ready"],
         "additionalProperties": False,
     }
-    picture = Image(f"data:image/png;base64,{base64.b64encode(white.getvalue()).decode()}")
+    picture = Image(b"data:image/png;base64," + base64.b64encode(white.getvalue()))
     return Request("You answer readiness checks.", (words, picture), PROBE, schema)

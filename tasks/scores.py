@@ -5,12 +5,15 @@ Computed once, from the outcomes of a ledger; the history keeps them and the rep
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Literal, NamedTuple
 
+from tasks.aggregate import score
 from tasks.intervals import interval
 from tasks.records import MIXED, TIE, Outcome, Record
 
 OVERALL = "overall"
+Measure = Literal["score", "published"]
+"""`published`: the score by the published protocol's verdicts alone, human first and first vote, from the same run."""
 
 
 class ScoreRow(Record):
@@ -21,7 +24,7 @@ class ScoreRow(Record):
 
     candidate: str
     dimension: str
-    measure: str = "score"
+    measure: Measure = "score"
     grouping: str
     """`all`, `category` or `difficulty`."""
     group_name: str
@@ -44,6 +47,14 @@ class ScoreRow(Record):
     """scored / n."""
 
 
+class _Place(NamedTuple):
+    candidate: str
+    dimension: str
+    grouping: str = "all"
+    group_name: str = ""
+    measure: Measure = "score"
+
+
 class _Mark(NamedTuple):
     verdict: str | None
     score: float | None
@@ -52,12 +63,25 @@ class _Mark(NamedTuple):
 
 def score_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
     """Rows for all samples, each category and each difficulty, in the order of first appearance."""
-    marks: defaultdict[tuple[str, str, str, str], list[_Mark]] = defaultdict(list)
+    marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
     for outcome in outcomes:
         for grouping, group_name in _groups(outcome):
             for dimension, mark in _marks(outcome):
-                marks[outcome.candidate, dimension, grouping, group_name].append(mark)
-    return [_row(*place, found) for place, found in marks.items()]
+                marks[_Place(outcome.candidate, dimension, grouping, group_name)].append(mark)
+    return [_row(place, found) for place, found in marks.items()]
+
+
+def published_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
+    """The published protocol's scores of a run that asked for more, over all samples.
+
+    None of a dimension of which no verdict is known by it alone, as in ledgers of schema 1 and 2.
+    """
+    marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
+    for outcome in outcomes:
+        for dimension, mark in _published(outcome):
+            marks[_Place(outcome.candidate, dimension, measure="published")].append(mark)
+    rows = [_row(place, found) for place, found in marks.items()]
+    return [row for row in rows if row.scored > row.forfeits]
 
 
 def _groups(outcome: Outcome) -> list[tuple[str, str]]:
@@ -71,15 +95,18 @@ def _marks(outcome: Outcome) -> list[tuple[str, _Mark]]:
     return [*dimensions, (OVERALL, _Mark(outcome.overall, outcome.score, forfeit))]
 
 
-def _row(candidate: str, dimension: str, grouping: str, group_name: str, marks: list[_Mark]) -> ScoreRow:
+def _published(outcome: Outcome) -> list[tuple[str, _Mark]]:
+    forfeit = outcome.status == "forfeit"
+    named = [*((each.dimension, each.published) for each in outcome.dimensions), (OVERALL, outcome.published)]
+    return [(name, _Mark(verdict, 0.0 if forfeit else score(verdict), forfeit)) for name, verdict in named]
+
+
+def _row(place: _Place, marks: list[_Mark]) -> ScoreRow:
     values = [mark.score for mark in marks if mark.score is not None]
     verdicts = Counter(mark.verdict for mark in marks if mark.verdict is not None)
     found = interval(values)
     return ScoreRow(
-        candidate=candidate,
-        dimension=dimension,
-        grouping=grouping,
-        group_name=group_name,
+        **place._asdict(),
         n=len(marks),
         scored=len(values),
         model_wins=verdicts["Model"],

@@ -5,6 +5,7 @@ one, `grade_tables` and `grade_chart` the other.
 """
 
 from tasks.charts import verdict_chart
+from tasks.controls import red_words
 from tasks.grade_chart import grade_chart
 from tasks.grade_tables import gradeboard, ranked
 from tasks.parameters import EMBEDDED
@@ -41,11 +42,11 @@ def standings(summary: Summary) -> list[tuple[str, str]]:
 
 
 def sentence(summary: Summary) -> str:
-    """The run in one sentence: scores, coverage and the counts by status."""
+    """The run in one sentence: scores, coverage and the counts by status; and a second where the judge is at fault."""
     found = standings(summary)
     scores = bounded([f"{one_line(candidate, 40)} {words}" for candidate, words in found[:3]], len(found))
     counts = f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."
-    return f"{'; '.join(scores)}. {counts}"
+    return " ".join(filter(None, [f"{'; '.join(scores)}. {counts}", red_words(summary.controls)]))
 
 
 def grid(summary: Summary) -> Grid:

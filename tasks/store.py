@@ -15,19 +15,17 @@ import tempfile
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
-from itertools import chain
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
 import duckdb
 from duckdb import DuckDBPyConnection as Connection
 
-from tasks import ledger
+from tasks import labels, ledger
 from tasks.comparable import judge_key
-from tasks.grades import grade_rows, threshold
-from tasks.parameters import T2I
-from tasks.records import HistoryLocked, RunEnd
-from tasks.scores import score_rows
+from tasks.controls import run_controls
+from tasks.evaluated import evaluation_rates, evaluation_scores
+from tasks.records import HistoryLocked, Record, RunEnd
 
 HISTORY = "history.duckdb"
 
@@ -62,6 +60,8 @@ class Synced(NamedTuple):
     """Ids of the runs that were loaded, oldest first."""
     damaged: tuple[str, ...]
     """A sentence for every ledger that could not be read."""
+    labels: tuple[str, ...] = ()
+    """Names of the labels that were loaded."""
 
 
 def store_run(store: Path, run_id: str, wait_seconds: float = 2.0) -> None:
@@ -74,8 +74,20 @@ def store_run(store: Path, run_id: str, wait_seconds: float = 2.0) -> None:
     _load(store / HISTORY, ledger.folder(store, run_id), wait_seconds)
 
 
+def store_labels(store: Path, name: str, wait_seconds: float = 2.0) -> None:
+    """Load the labels of a name, where the history has none of that name.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        ValueError: their ledger is damaged, or the history was made by another version.
+    """
+    for place in _new_labels(store / HISTORY, store, wait_seconds):
+        if place.name == name:
+            _load(store / HISTORY, place, wait_seconds)
+
+
 def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Synced:
-    """Load every run whose ledger is not in the history as it now stands: new, grown or finished since.
+    """Load every run whose ledger is not in the history as it now stands: new, grown or finished since; and new labels.
 
     With `rebuild` a history is made from all ledgers beside the present one, which serves until the new one takes its
     place. Without, no run is ever removed, whether or not its ledger is still there.
@@ -94,7 +106,8 @@ def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Sync
             late = _load_changed(fresh, store, wait_seconds)
             if fresh.exists():
                 fresh.replace(history)
-    return Synced(tuple(sorted({*early.loaded, *late.loaded})), late.damaged)
+    names = tuple(sorted({*early.labels, *late.labels}))
+    return Synced(tuple(sorted({*early.loaded, *late.loaded})), late.damaged, names)
 
 
 def pending(store: Path, wait_seconds: float = 30.0) -> list[str]:
@@ -107,15 +120,16 @@ def pending(store: Path, wait_seconds: float = 30.0) -> list[str]:
 
 
 def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
-    loaded: list[str] = []
+    loaded: list[Path] = []
     damaged: list[str] = []
-    for run in _changed(history, store, wait_seconds):
+    for place in [*_changed(history, store, wait_seconds), *_new_labels(history, store, wait_seconds)]:
         try:
-            _load(history, run, wait_seconds)
-            loaded.append(run.name)
+            _load(history, place, wait_seconds)
+            loaded.append(place)
         except DamagedLedger as error:
             damaged.append(str(error))
-    return Synced(tuple(loaded), tuple(damaged))
+    runs = tuple(place.name for place in loaded if not _is_labels(place))
+    return Synced(runs, tuple(damaged), tuple(place.name for place in loaded if _is_labels(place)))
 
 
 def _changed(history: Path, store: Path, wait_seconds: float) -> list[Path]:
@@ -127,31 +141,53 @@ def _changed(history: Path, store: Path, wait_seconds: float) -> list[Path]:
     return [run for run in ledger.run_folders(store) if known.get(run.name) != _ledger_bytes(run)]
 
 
+def _new_labels(history: Path, store: Path, wait_seconds: float) -> list[Path]:
+    known: set[str] = set()
+    if history.exists():
+        with reading(history, wait_seconds) as db:
+            if _is_laid_out(db):
+                known = {name for (name,) in db.execute("SELECT DISTINCT name FROM labels").fetchall()}
+    return [place for place in labels.label_folders(store) if place.name not in known]
+
+
+def _is_labels(place: Path) -> bool:
+    return (place / labels.ABOUT).exists()
+
+
 def _ledger_bytes(run: Path) -> int:
     files = (run / name for name in (ledger.RUN, ledger.JUDGMENTS, ledger.OUTCOMES, ledger.END))
     return sum(file.stat().st_size for file in files if file.exists())
 
 
-def _load(history: Path, run: Path, wait_seconds: float) -> None:
+def _load(history: Path, place: Path, wait_seconds: float) -> None:
+    """Load the folder of a run, or of labels."""
     with tempfile.TemporaryDirectory() as spill, duckdb.connect(config={**_LOADER, "temp_directory": spill}) as db:
-        _stage(db, run)
+        _stage(db, place)
         _attach(db, history, wait_seconds)
         try:
-            _hand_over(db, run)
+            _hand_over(db, place)
         except duckdb.Error as error:
             raise ValueError(f"{history} cannot be written: {error}") from error
 
 
-def _hand_over(db: Connection, run: Path) -> None:
+def _hand_over(db: Connection, place: Path) -> None:
     db.begin()
     if not _is_laid_out(db):
         db.execute(f"USE history; {_CREATE} USE memory")
+    if _is_labels(place):
+        db.execute("INSERT INTO history.labels FROM labels WHERE name NOT IN (SELECT name FROM history.labels)")
+    else:
+        _hand_over_run(db, place)
+    db.commit()
+
+
+def _hand_over_run(db: Connection, run: Path) -> None:
     scored = ledger.read_start(run).evaluation_id
-    for table, run_id in (*((table, run.name) for table in _OF_RUNS), ("scores", scored)):
+    owned = [*((table, run.name) for table in _OF_RUNS), *((table, scored) for table in _OF_EVALUATIONS)]
+    for table, run_id in owned:
         db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run_id])
         db.execute(f"INSERT INTO history.{table} FROM {table}")
     db.execute("INSERT INTO history.pictures (FROM pictures EXCEPT FROM history.pictures)")
-    db.commit()
 
 
 def _is_laid_out(db: Connection) -> bool:
@@ -170,46 +206,55 @@ def _is_laid_out(db: Connection) -> bool:
     return found is not None
 
 
-_OF_RUNS = ("runs", "judgments", "outcomes", "aspect_scores")
+_OF_RUNS = ("runs", "judgments", "outcomes", "controls", "aspect_scores")
+_OF_EVALUATIONS = ("scores", "rates")
 _LAST_ATTEMPT = """attempt = max(attempt) OVER (
-    PARTITION BY candidate, sample_id, dimension, "order", vote) AS last_attempt"""
+    PARTITION BY candidate, sample_id, "control", dimension, "order", vote) AS last_attempt"""
 _ASPECTS = """INSERT INTO aspect_scores BY NAME
     SELECT run_id, flow, candidate, sample_id, dimension AS tag, vote, unnest(scores, recursive := true)
-    FROM judgments WHERE last_attempt AND len(scores) > 0"""
+    FROM judgments WHERE last_attempt AND len(scores) > 0 AND coalesce("control", '') = ''"""
 _PICTURES = """INSERT INTO pictures BY NAME
     SELECT DISTINCT picture.*, 'pictures/' || picture.source_sha256 || '.jpg' AS thumbnail
     FROM (SELECT unnest(map_values(pictures)) AS picture FROM outcomes)"""
 
 
-def _stage(db: Connection, run: Path) -> None:
-    """Fill tables like those of the history with one run, so that a damaged ledger shows before the history is held."""
-    size = _ledger_bytes(run)  # before reading: what is appended meanwhile makes the run due again
+def _stage(db: Connection, place: Path) -> None:
+    """Fill tables like those of the history, so that a damaged ledger shows before the history is held."""
     db.execute(_CREATE)
     try:
-        end = ledger.read_end(run)
-        _insert(db, "runs", [_run_row(run, end, size)], run / ledger.RUN)
-        _insert(
-            db,
-            "judgments",
-            ledger.read_rows(run / ledger.JUDGMENTS),
-            run / ledger.JUDGMENTS,
-            f"* REPLACE ({_LAST_ATTEMPT})",
-        )
-        _insert(db, "outcomes", ledger.read_rows(run / ledger.OUTCOMES), run / ledger.OUTCOMES)
-        if end:
-            _insert(db, "scores", _score_rows(run), run / ledger.OUTCOMES)
-        db.execute(_ASPECTS)
-        db.execute(_PICTURES)
+        if _is_labels(place):
+            _insert(db, "labels", labels.history_rows(place), place / labels.LABELS)
+        else:
+            _stage_run(db, place)
     except (ValueError, OSError, duckdb.Error) as error:
-        raise DamagedLedger(f"The ledger {run} was left out: {error}") from error
+        raise DamagedLedger(f"The ledger {place} was left out: {error}") from error
 
 
-def _score_rows(run: Path) -> Iterator[dict[str, Any]]:
-    """Scores of the evaluation that the run belongs to, over all of its shards that have finished."""
-    start = ledger.read_start(run)
-    outcomes = chain.from_iterable(ledger.read_outcomes(each) for each in ledger.evaluation_folders(run))
-    rows = grade_rows(outcomes, threshold(start)) if start.flow in T2I else score_rows(outcomes)
-    return ({"run_id": start.evaluation_id, **row.model_dump()} for row in rows)
+def _stage_run(db: Connection, run: Path) -> None:
+    size = _ledger_bytes(run)  # before reading: what is appended meanwhile makes the run due again
+    end = ledger.read_end(run)
+    _insert(db, "runs", [_run_row(run, end, size)], run / ledger.RUN)
+    _insert(
+        db,
+        "judgments",
+        ledger.read_rows(run / ledger.JUDGMENTS),
+        run / ledger.JUDGMENTS,
+        f"* REPLACE ({_LAST_ATTEMPT})",
+    )
+    real = (row for row in ledger.read_rows(run / ledger.OUTCOMES) if not row.get("control"))
+    _insert(db, "outcomes", real, run / ledger.OUTCOMES)
+    shams = ({"run_id": run.name, **row.model_dump()} for row in run_controls(run))
+    _insert(db, "controls", shams, run / ledger.OUTCOMES)
+    if end:
+        _insert(db, "scores", _of_evaluation(run, evaluation_scores(run)), run / ledger.OUTCOMES)
+        _insert(db, "rates", _of_evaluation(run, evaluation_rates(run)), run / ledger.OUTCOMES)
+    db.execute(_ASPECTS)
+    db.execute(_PICTURES)
+
+
+def _of_evaluation(run: Path, rows: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    evaluation_id = ledger.read_start(run).evaluation_id
+    return ({"run_id": evaluation_id, **row.model_dump()} for row in rows)
 
 
 def _run_row(run: Path, end: RunEnd | None, size: int) -> dict[str, Any]:

@@ -5,19 +5,25 @@ takes no more memory than one of 100. How it is shown is for `tables`, `charts` 
 """
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
+from tasks.controls import Light, lights, run_controls
 from tasks.drawings.defects import CLEAN, FORFEIT
 from tasks.drawn_images import CLEAN_SCENE
 from tasks.grades import GradeRow, grade_rows, threshold
-from tasks.ledger import folder, read_end, read_judgments, read_outcomes, read_start
+from tasks.ledger import read_judgments, read_outcomes
 from tasks.parameters import T2I
+from tasks.rates import RateRow, RateTally, repeated
 from tasks.records import MIXED, Judgment, Outcome, RunEnd, RunStart
-from tasks.scores import ScoreRow, score_rows
+from tasks.scores import ScoreRow, published_rows, score_rows
+from tasks.whole import read_whole
 from tasks.wording import one_line
+
+T = TypeVar("T")
 
 PULL_APART = 2.0
 """Difference of the overall score from the aspects' mean that is worth a look."""
@@ -60,7 +66,10 @@ class Telling(NamedTuple):
 
 @dataclass
 class JudgmentTally:
-    """The judgments of a run, summed up. Attempts count as calls; for the statuses only the last one counts."""
+    """The judgments of a run, summed up. Attempts count as calls; for the statuses only the last one counts.
+
+    Shams count in calls, tokens and price alone: they are paid for, and how they ended says nothing of the samples.
+    """
 
     calls: int = 0
     reused: int = 0
@@ -80,6 +89,8 @@ class JudgmentTally:
         self.tokens_out += row.tokens_out
         self.tokens_cached += row.tokens_cached
         self.price = None if self.price is None or row.price is None else self.price + row.price
+        if row.control:
+            return
         call = (row.sample_id, row.candidate, row.dimension, row.order, row.vote)
         self.not_ok.pop(call, None)
         if row.status == "ok":
@@ -171,6 +182,12 @@ class Summary(NamedTuple):
     outcomes: OutcomeTally
     judgments: JudgmentTally
     telling: list[Telling]
+    controls: list[Light]
+    """What shams say of the judge; empty: the run had none."""
+    rates: list[RateRow]
+    """How far the judge agrees with itself, and what outcomes hang on."""
+    published: list[ScoreRow]
+    """Of a pairwise run that repeats orders or votes: what the published protocol alone comes to."""
 
     @property
     def all_ok(self) -> bool:
@@ -179,30 +196,39 @@ class Summary(NamedTuple):
 
 
 def summarize(store: Path, run_id: str) -> Summary:
-    """Sum a run up from its ledger, finished or not.
+    """Sum a run up from its ledger, finished or not, or the finished shards of an evaluation from theirs.
 
     Raises:
-        FileNotFoundError: the store has no such run.
+        FileNotFoundError: the store has neither.
         ValueError: a row that is damaged or was written by a newer version, with file and line.
     """
-    run = folder(store, run_id)
-    start = read_start(run)
+    start, end, runs = read_whole(store, run_id)
     images = start.flow in T2I
     outcomes, judgments = OutcomeTally(threshold(start) if images else 0.0), JudgmentTally()
-    passing = outcomes.passing(read_outcomes(run))
+    rates, again = RateTally(), repeated(start)
+    passing = rates.passing(outcomes.passing(_rows(read_outcomes, runs)))
     rows = [] if images else score_rows(passing)
     grades = grade_rows(passing, outcomes.good_from) if images else []
     telling = [Telling(why, outcome, {}) for why, outcome in outcomes.telling.items()]
-    for row in read_judgments(run):
+    for row in _rows(read_judgments, runs):
         judgments.add(row)
+        if again:
+            rates.hear(row)
         _note_reason(telling, row)
-    return Summary(store, start, read_end(run), rows, grades, outcomes, judgments, telling)
+    found = lights(list(_rows(run_controls, runs)))
+    published = published_rows(_rows(read_outcomes, runs)) if again and not images else []
+    tallies = outcomes, judgments
+    return Summary(store, start, end, rows, grades, *tallies, telling, found, rates.rows(), published)
+
+
+def _rows(read: Callable[[Path], Iterable[T]], runs: Iterable[Path]) -> Iterator[T]:
+    return chain.from_iterable(map(read, runs))
 
 
 def _note_reason(telling: Iterable[Telling], row: Judgment) -> None:
     for each in telling:
         outcome = each.outcome
         verdicts = {found.dimension: found.verdict for found in outcome.dimensions}
-        same = (outcome.sample_id, outcome.candidate) == (row.sample_id, row.candidate)
+        same = (outcome.sample_id, outcome.candidate, "") == (row.sample_id, row.candidate, row.control)
         if same and row.status == "ok" and verdicts.get(row.dimension) in (row.verdict, MIXED):
             each.reasons.setdefault(row.dimension, row.reasoning)

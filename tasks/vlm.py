@@ -41,9 +41,9 @@ LENGTH_WORDS = ("context length", "context_length", "too long", "too large", "ma
 
 
 class Image(NamedTuple):
-    """A picture in a request, as a data URL."""
+    """A picture in a request, as a data URL in ASCII."""
 
-    data_url: str
+    data_url: bytes
 
 
 class Request(NamedTuple):
@@ -191,9 +191,9 @@ class Vlm:
         They are nearly all of it, and a data URL holds nothing that JSON escapes: searching it for that in each of its
         four calls would cost more than all else that is done for a call.
         """
-        pieces = json.dumps(self._arguments(request), ensure_ascii=False).split(PLACE)
+        pieces = json.dumps(self._arguments(request), ensure_ascii=False).encode().split(PLACE.encode())
         urls = [part.data_url for part in request.content if isinstance(part, Image)]
-        return b"".join(piece.encode() for pair in zip(pieces, [*urls, ""], strict=True) for piece in pair)
+        return b"".join(piece for pair in zip(pieces, [*urls, b""], strict=True) for piece in pair)
 
     def _part(self, part: str | Image) -> dict[str, Any]:
         if isinstance(part, str):

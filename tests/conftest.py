@@ -1,16 +1,23 @@
 """Fixtures that tests of several modules share."""
 
 import json
+import signal
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loopback_judge import LoopbackJudge
-from served import free_port
+from served import environment, free_port
 
 from flows.cli import main
 from flows.commands.server import client_settings, own_server
+
+BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
+"""Module of tests -> the program that sees for them what takes minutes."""
 
 
 @pytest.fixture
@@ -31,6 +38,40 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
         with temporary_settings({PREFECT_API_URL: server.api}):
             yield server.api
+        from prefect.logging.handlers import APILogWorker
+
+        # What is left of the logs has to go before the server does: it would be tried for a minute at the very end.
+        APILogWorker.drain_all(timeout=30)
+
+
+@pytest.fixture(scope="session", autouse=True)
+def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+    """What a program has seen, once it has: those that mostly wait do so from the beginning, beside the other tests."""
+    collected = {item.path.stem for item in request.session.items}
+    with ExitStack() as stack:
+        running = {
+            program: stack.enter_context(_started(program, tmp_path_factory.mktemp(program)))
+            for test, program in BESIDE.items()
+            if test in collected
+        }
+
+        def told(program: str) -> str:
+            out, err = running[program].communicate(timeout=500)
+            assert running[program].returncode == 0, err
+            return out
+
+        yield told
+
+
+@contextmanager
+def _started(program: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
+    command = [sys.executable, Path(__file__).with_name(f"{program}.py"), folder]
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with subprocess.Popen(command, text=True, env=environment(), **pipes) as process:
+        try:
+            yield process
+        finally:
+            process.send_signal(signal.SIGINT)
 
 
 @pytest.fixture

@@ -7,11 +7,14 @@ import base64
 import json
 import math
 import random
+from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from hashlib import sha256
 from typing import Any
 
+VERDICTS = ("Model", "Human", "Both are good", "Both are bad")
 USAGE = {
     "prompt_tokens": 1200,
     "completion_tokens": 80,
@@ -68,6 +71,11 @@ class Request:
     @property
     def texts(self) -> list[str]:
         return [part["text"] for part in self.parts if part["type"] == "text"]
+
+    @property
+    def shown_first(self) -> str:
+        """Of a pair of figures the side whose picture comes first: Human or Model."""
+        return next(side for text in self.texts for side in ("Human", "Model") if text.endswith(f"({side}):"))
 
     @property
     def images(self) -> list[bytes]:
@@ -177,6 +185,31 @@ def allowed_reply(winner: str = "") -> Callable[[Request], Reply]:
         if winner in schema.get("properties", {}).get("winner", {}).get("enum", ()):
             content["winner"] = winner
         return text(json.dumps(content))
+
+    return answer
+
+
+def leaning_reply(
+    prefers: Callable[[Request], str], position: float, noise: float, seed: int = 0
+) -> Callable[[Request], Reply]:
+    """A judge of pairs with known habits, for a test to find again.
+
+    It names the figure shown first in a share `position` of its replies; of the others a share `noise` is any verdict
+    by chance, and the rest says what `prefers` finds in the request. Draws go by question, pictures and how often that
+    was asked before: those of one question are the same in every run, in whatever turn its votes arrive.
+    """
+    asked: Counter[str] = Counter()
+    plain = allowed_reply()
+
+    def answer(request: Request) -> Reply:
+        if "winner" not in request.schema.get("properties", {}):
+            return plain(request)
+        question = f"{request.schema_name} {sha256(b''.join(request.images)).hexdigest()}"
+        asked[question] += 1
+        draws = random.Random(f"{seed} {question} {asked[question]}")
+        if draws.random() < position:
+            return verdict(request.shown_first)
+        return verdict(draws.choice(VERDICTS) if draws.random() < noise else prefers(request))
 
     return answer
 

@@ -7,9 +7,11 @@ import socket
 import subprocess
 import sys
 import time
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
+from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -27,12 +29,21 @@ class Up(NamedTuple):
     def ui(self) -> str:
         return f"http://127.0.0.1:{self.port}"
 
-    def api(self, path: str, body: Any = None) -> Any:
-        """What the server answers: a GET, or a POST of `body`."""
+    def api(self, path: str, body: Any = None, method: str | None = None) -> Any:
+        """What the server answers: a GET, or a POST of `body` if no other method is named."""
         data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(f"{self.ui}/api{path}", data, {"content-type": "application/json"})
-        with urllib.request.urlopen(request, timeout=30) as reply:
-            return json.load(reply)
+        headers = {"content-type": "application/json"}
+        request = urllib.request.Request(f"{self.ui}/api{path}", data, headers, method=method)
+        deadline = time.monotonic() + 30
+        while True:
+            try:
+                with urllib.request.urlopen(request, timeout=30) as reply:
+                    return json.loads(reply.read() or "null")
+            except urllib.error.HTTPError as error:
+                # SQLite was busy; Prefect's own clients ask again, too.
+                if error.code != HTTPStatus.SERVICE_UNAVAILABLE or time.monotonic() > deadline:
+                    raise
+            time.sleep(0.25)
 
     def runs(self) -> list[dict[str, Any]]:
         """Flow runs that are not merely scheduled, the oldest first."""
@@ -59,7 +70,7 @@ def jury_up(store: Path, port: int, *options: str) -> Iterator[Up]:
     """`jury up` until it says that it is up; ended by Ctrl-C, and it must end well."""
     command = [JURY, "up", "--store", str(store), "--port", str(port), *options]
     log = store.with_name(f"{store.name}-up.log")
-    with log.open("a+") as output:
+    with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, text=True, env=environment())
         try:
             wait_for(lambda: "Ctrl-C stops all of it" in log.read_text() or process.poll() is not None, 120)

@@ -184,6 +184,19 @@ def test_orders_that_disagree_leave_mixed_and_count_as_a_flip(diagram: Rubric) -
     assert decision.overall.outcome == M
 
 
+def test_the_published_verdict_is_the_first_vote_with_the_human_figure_first(diagram: Rubric) -> None:
+    from factories import judgment
+
+    cast = {("human_first", 1): H, ("human_first", 2): M, ("human_first", 3): M, ("model_first", 1): M}
+    rows = [said(judgment, "faithfulness", verdict, order=order, vote=vote) for (order, vote), verdict in cast.items()]
+    rows += [said(judgment, "readability", None, order="human_first", vote=1)]
+    decision = decide(rows, diagram, ("human_first", "model_first"), 3)
+    published = {each.dimension: each.published for each in decision.dimensions}
+    assert (published["faithfulness"], published["readability"]) == (H, None)
+    assert decision.dimensions[0].human_first == M
+    assert (decision.dimensions[0].votes, decision.dimensions[0].ok_votes) == (6, 4)
+
+
 def test_a_forfeit_scores_nothing_on_all_five_and_no_reference_is_not_scored(diagram: Rubric) -> None:
     forfeit = undecided("forfeit", "key absent", diagram)
     assert [each.score for each in forfeit.dimensions] == [0, 0, 0, 0] and forfeit.score == 0

@@ -9,7 +9,8 @@ import polars as pl
 import pytest
 from geneval_rows import METADATA, needs_metadata, sample
 
-from tasks.export import Export
+from tasks.export import Export, open_export
+from tasks.parameters import RubricParameters
 from tasks.records import AspectScore, Outcome, PictureSource, Place, Sample
 
 CLOCKS = (
@@ -124,3 +125,15 @@ def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path):
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match=r"export .*results.jsonl: cannot be written: "):
         Export(tmp_path / "file" / "results.jsonl", 7.0)
+
+
+def test_only_an_export_is_replaced(tmp_path: Path):
+    dataset, earlier = tmp_path / "dataset.csv", tmp_path / "results.jsonl"
+    dataset.write_text("id,tag,prompt,image\n", encoding="utf-8")
+    export(earlier, [(CLOCKS, 9.0)])
+    with pytest.raises(ValueError, match=r"dataset.csv: found a file that is no export; allowed: a new name"):
+        open_export(RubricParameters(export=str(dataset)), ["steady"])
+    assert dataset.read_text(encoding="utf-8") == "id,tag,prompt,image\n"
+    for _ in range(2):  # the second time in the place of an empty file
+        again = open_export(RubricParameters(export=str(earlier)), ["steady"])
+        assert again and again.close() == (0, 0)

@@ -13,9 +13,11 @@ import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, picture, start, write_run
 from pydantic import BaseModel
 
+from tasks.controls import ControlRow
 from tasks.grades import GradeRow
 from tasks.history import as_json_rows, catalog, query
 from tasks.ledger import read_judgments, read_outcomes
+from tasks.rates import RateRow
 from tasks.records import (
     AspectScore,
     DimensionOutcome,
@@ -61,7 +63,10 @@ def test_every_field_of_the_records_has_its_column(tmp_path: Path) -> None:
     assert columns("runs") == fields(RunStart, RunEnd) | {"status", "ledger_bytes", "judge_key"}
     assert columns("judgments") == fields(Judgment) | {"last_attempt"}
     assert columns("outcomes") == fields(Outcome) - {"control"}
+    assert columns("controls") == fields(ControlRow) | {"run_id"}
+    assert columns("(SELECT unnest(dimensions, max_depth := 2) FROM controls)") == fields(DimensionOutcome)
     assert columns("scores") == fields(ScoreRow, GradeRow) | {"run_id"}
+    assert columns("rates") == fields(RateRow) | {"run_id"}
     assert columns("pictures") == fields(PictureNote) | {"thumbnail"}
     assert columns("(SELECT unnest(pictures['human']) FROM judgments)") == fields(PictureNote)
     assert columns("(SELECT unnest(pictures['human']) FROM outcomes)") == fields(PictureNote)
@@ -134,6 +139,75 @@ def test_the_stored_ledger_of_schema_2_loads(tmp_path: Path) -> None:
     ]
     assert ask(tmp_path, "SELECT count(*), count(DISTINCT aspect) FROM aspect_scores") == [(8, 4)]
     assert ask(tmp_path, "SELECT kind, status, sample_id FROM failures") == [("outcome", "bad_picture", "00001/none")]
+
+
+def test_the_stored_ledger_of_schema_3_loads(tmp_path: Path) -> None:
+    """Two samples in both orders with two votes each, one of them refused, and a forfeit."""
+    run_id = "20261121T080000-diagram-7a30c9"
+    (tmp_path / "ledger").symlink_to(Path(__file__).parent / "ledgers" / "3")
+    assert sync(tmp_path) == Synced((run_id,), ())
+    outcomes = "SELECT sample_id, overall, published, p_model, p_tie, p_human, pivotal FROM outcomes ORDER BY sample_id"
+    assert ask(tmp_path, outcomes) == [
+        # Readability is Human in one order and Model in the other: drawn, it leaves a win or a tie that tier 2 decides
+        # by aesthetics, Model in half of the votes and neutral in the others.
+        ("test_0", "Model", "Model", 0.75, 0.25, 0.0, ["faithfulness", "readability"]),
+        # Were readability Model, tier 2 would say Human still.
+        ("test_1", "Human", "Human", 0.0, 0.0, 1.0, ["faithfulness"]),
+        ("test_2", None, None, None, None, None, []),
+    ]
+    scores = "SELECT measure, dimension, score, n, scored, mixed FROM by_group WHERE \"grouping\" = 'all'"
+    assert ask(tmp_path, f"{scores} AND dimension IN ('readability', 'overall') ORDER BY ALL") == [
+        ("published", "overall", pytest.approx(100 / 3), 3, 3, 0),
+        ("published", "readability", pytest.approx(50 / 3), 3, 3, 0),
+        ("score", "overall", pytest.approx(100 / 3), 3, 3, 0),
+        ("score", "readability", pytest.approx(100 / 3), 3, 3, 1),
+    ]
+    assert ask(tmp_path, "SELECT dimension, count(*) FROM leaderboard GROUP BY ALL HAVING count(*) > 1") == []
+    assert ask(tmp_path, "SELECT dimension, count(*) FROM trend GROUP BY ALL HAVING count(*) > 1") == []
+    rates = "SELECT measure, value, n FROM reliability WHERE dimension = 'readability' OR measure = 'tier_1'"
+    assert ask(tmp_path, f"{rates} ORDER BY ALL") == [
+        ("first_position", 1.0, 1),
+        ("order_flip", 0.5, 2),
+        ("pivotal", 0.5, 2),
+        ("repeat_agreement", 1.0, 2),
+        ("reversal", 0.5, 2),
+        ("tier_1", 1.0, 2),
+    ]
+    before = ask(tmp_path, "FROM rates ORDER BY ALL")
+    store_run(tmp_path, run_id)
+    assert ask(tmp_path, "FROM rates ORDER BY ALL") == before
+
+
+def test_rates_and_published_scores_go_by_the_evaluation_and_only_by_what_was_repeated(tmp_path: Path) -> None:
+    def shard(number: int, *rows: Judgment | Outcome) -> None:
+        run_id = f"2026112{number}T120000-diagram-0000aa"
+        part = {"evaluation_id": "nightly", "shard": number, "shards": 2, "parameters": {"votes": 2}}
+        write_run(tmp_path, start(run_id, **part), list(rows), end())
+
+    votes = [judgment("s1", verdict=verdict, vote=vote) for vote, verdict in ((1, "Model"), (2, "Model"))]
+    shard(1, *votes, outcome("s1", published="Human"))
+    votes = [judgment("s2", verdict=verdict, vote=vote) for vote, verdict in ((1, "Model"), (2, "Human"))]
+    shard(2, *votes, outcome("s2", published="Model"))
+    sync(tmp_path)
+    assert ask(tmp_path, "SELECT run_id, measure, dimension, n, value FROM reliability ORDER BY dimension") == [
+        ("nightly", "repeat_agreement", "faithfulness", 2, 0.5),
+        ("nightly", "repeat_agreement", "overall", 2, 0.5),
+    ]
+    published = "SELECT run_id, dimension, n, score FROM by_group WHERE measure = 'published'"
+    assert ask(tmp_path, published) == [("nightly", "overall", 2, 50.0)]
+
+
+def test_a_run_that_asked_once_has_no_published_score_beside_its_own(tmp_path: Path) -> None:
+    write_run(tmp_path, start(), [outcome("s1", published="Model", p_model=1.0, p_tie=0.0, p_human=0.0)], end())
+    sync(tmp_path)
+    assert ask(tmp_path, "SELECT DISTINCT measure FROM scores") == [("score",)]
+    assert ask(tmp_path, "SELECT measure FROM rates WHERE dimension = 'overall' ORDER BY 1") == [
+        ("p_human",),
+        ("p_model",),
+        ("p_tie",),
+        ("pivotal",),
+        ("tier_1",),
+    ]
 
 
 def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:

@@ -30,7 +30,7 @@ from tasks.vlm import Reply as Answer
 
 QUESTION = Request(
     "Compare.",
-    ("Human:", Image("data:image/png;base64,AAAA"), "Reply as JSON."),
+    ("Human:", Image(b"data:image/png;base64,AAAA"), "Reply as JSON."),
     "diagram_faithfulness",
     {"type": "object", "properties": {"winner": {"type": "string", "enum": ["Model"]}}, "required": ["winner"]},
 )

@@ -7,7 +7,9 @@ from collections.abc import Sequence
 from pathlib import Path
 from shutil import get_terminal_size
 
+from flows.commands.agreeing import share_labels
 from tasks import history
+from tasks.labels import label_folders
 from tasks.ledger import run_folders
 from tasks.remote import Remote, is_remote, mirror
 from tasks.store import HISTORY, pending, sync
@@ -21,7 +23,7 @@ SHA256 = re.compile("[0-9a-f]{64}")
 
 def show_query(store: Path, question: str, as_json: bool) -> int:
     """Print a table, a view or the answer to SQL; without a question, what there is to ask for."""
-    _tell_if_behind(store)
+    tell_if_behind(store)
     if question:
         answer = history.query(store, question)
     else:
@@ -34,7 +36,8 @@ def show_query(store: Path, question: str, as_json: bool) -> int:
     return 0
 
 
-def _tell_if_behind(store: Path) -> None:
+def tell_if_behind(store: Path) -> None:
+    """Say on standard error which finished runs the history lacks, lest an old answer is taken for the newest."""
     try:
         late = pending(store)
     except ValueError as error:  # A history of another version can still be asked.
@@ -80,10 +83,13 @@ def show_sync(named: str, rebuild: bool) -> int:
         remote = Remote(named, store)
         sent, fetched = remote.send_all(), remote.fetch()
         print(f"{len(sent)} runs sent, {len(fetched)} fetched")
-    if not run_folders(store):
+        share_labels(remote.bucket, store)
+    if not run_folders(store) and not label_folders(store):
         raise ValueError(f"{named} holds no ledgers: is it the store of your runs?")
     done = sync(store, rebuild=rebuild)
     for sentence in done.damaged:
         print(f"jury: {sentence}", file=sys.stderr)
+    if done.labels:
+        print(f"labels loaded: {', '.join(done.labels)}")
     print(f"{len(done.loaded)} runs loaded into {store / HISTORY}" if done.loaded else "the history is in step")
     return 2 if done.damaged else 0

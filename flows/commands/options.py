@@ -1,7 +1,7 @@
 """Parameter models as command-line options: one option a field, nested ones with a dot, and errors in one place."""
 
 import argparse
-from typing import Any, TypeVar
+from typing import Any, TypeVar, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
@@ -21,7 +21,7 @@ def add_options(parser: argparse.ArgumentParser, model: type[BaseModel], prefix:
         elif info.default is False:
             parser.add_argument(_option(path), dest=path, action=argparse.BooleanOptionalAction, help=_help(info))
         else:
-            parser.add_argument(_option(path), dest=path, metavar=name.rsplit("_", 1)[-1].upper(), help=_help(info))
+            parser.add_argument(_option(path), dest=path, metavar=_metavar(name, info), help=_help(info))
 
 
 def parse_options(found: argparse.Namespace, model: type[M]) -> M:
@@ -47,6 +47,11 @@ def parse_options(found: argparse.Namespace, model: type[M]) -> M:
 
 def _option(path: str) -> str:
     return "--" + path.replace("_", "-")
+
+
+def _metavar(name: str, info: FieldInfo) -> str:
+    """What stands for the value: the choices where there are some, else the last word of the field's name."""
+    return "|".join(get_args(info.annotation)) or name.rsplit("_", 1)[-1].upper()
 
 
 def _help(info: FieldInfo) -> str:

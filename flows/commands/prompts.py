@@ -17,8 +17,9 @@ from tasks.vlm import Request
 
 def list_prompts() -> str:
     """Every prompt set with the flows and dimensions that it has prompts of its own for."""
+    width = max(map(len, prompt_sets()))
     return "\n".join(
-        f"{name:<10}{flow:<10}{', '.join(dimensions)}"
+        f"{name:<{width}}  {flow:<8}  {', '.join(dimensions)}"
         for name in prompt_sets()
         for flow, dimensions in holdings(name).items()
     )

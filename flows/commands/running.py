@@ -11,7 +11,9 @@ from typing import TYPE_CHECKING, Any, cast
 from flows.commands.server import QUIET, home
 from flows.commands.serving import use_running
 from tasks import tables
+from tasks.controls import light_lines
 from tasks.parameters import Parameters, at_store
+from tasks.rate_tables import repeat_lines
 from tasks.remote import mirror
 from tasks.standings import grid, notes
 from tasks.summary import Summary, summarize
@@ -40,11 +42,14 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
         print(f"jury: {state.message}", file=sys.stderr)
         return CRASHED if state.is_crashed() or RAISED in str(state.message) else STOPPED
     result = cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
-    summary = summarize(store, result["run_id"])
     for warning in result["warnings"]:
         print(f"jury: {warning}", file=sys.stderr)
+    if not result["run_id"]:  # shards whose store cannot be read here
+        return NOT_ALL_OK
+    summary = summarize(store, result["run_id"])
     if as_json:
-        rows = [row.model_dump() for row in (*summary.rows, *summary.grades)]
+        scores = [*summary.rows, *summary.grades, *summary.published]
+        rows = [row.model_dump() for row in (*scores, *summary.rates, *summary.controls)]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
         _print_summary(summary)
@@ -75,5 +80,6 @@ def prepare_prefect(store: Path) -> None:
 def _print_summary(summary: Summary) -> None:
     console = tables.console()
     console.print(tables.grid_table(grid(summary), notes(summary)))
-    for line in [*tables.defect_lines(summary), *tables.failure_lines(summary)]:
+    shams = light_lines(summary.controls)
+    for line in [*repeat_lines(summary), *tables.defect_lines(summary), *shams, *tables.failure_lines(summary)]:
         console.print(line, markup=False, soft_wrap=True)

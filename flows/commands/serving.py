@@ -21,43 +21,47 @@ HEARTBEAT_SECONDS = 30
 ZOMBIES = "Image Jury: runs whose process vanished"
 
 
-def up(named: str, port: int, deployments: str = "") -> int:
+def up(named: str, port: int, deployments: str = "", notify: str = "") -> int:
     """Serve every deployment of a list until Ctrl-C, on a server of our own or on that of `PREFECT_API_URL`.
 
     Args:
         deployments: file of the list; empty: `deployments/prefect.yaml`.
+        notify: block that tells people of drops; empty: whatever was set before.
 
     Returns:
         0 when it was stopped, or when it is up already.
 
     Raises:
-        ValueError: the port is taken, the server does not start, or the list cannot be used.
+        ValueError: the port is taken, the server does not start, or the list or the block cannot be used.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the runner is there
     store = mirror(named).absolute()
     os.environ["JURY_STORE"] = named if is_remote(named) else str(store)
     api = os.environ.get("PREFECT_API_URL")
     if api:
-        return _serve(store, api, api.removesuffix("/api"), deployments)
+        return _serve(store, api, api.removesuffix("/api"), deployments, notify)
     if server := running(store):
         print(f"Image Jury is up already: {server.ui} (process {server.pid} serves {home(store)})")
         return 0
     print("starting a Prefect server (about 10 s) …", file=sys.stderr)
     with own_server(store, port) as server:
-        return _serve(store, server.api, server.ui, deployments)
+        return _serve(store, server.api, server.ui, deployments, notify)
 
 
-def prepare() -> int:
+def prepare(notify: str = "") -> int:
     """Make on the server of `PREFECT_API_URL` what `jury up` makes on its own: for work pools, once a server.
 
+    Args:
+        notify: block that tells people of drops; empty: whatever was set before.
+
     Raises:
-        ValueError: no server is named.
+        ValueError: no server is named, or the block cannot be used.
     """
     api = os.environ.get("PREFECT_API_URL")
     if not api:
         raise ValueError("PREFECT_API_URL names no server; `jury up` prepares its own")
     os.environ.update(QUIET)
-    asyncio.run(_watch_for_zombies())
+    asyncio.run(_make_automations(notify))
     print(f"{api} now marks runs as crashed that are silent for {3 * HEARTBEAT_SECONDS} s. Workers need")
     print(f"PREFECT_FLOWS_HEARTBEAT_FREQUENCY={HEARTBEAT_SECONDS} in their environment, to tell that their runs live.")
     return 0
@@ -71,20 +75,20 @@ def use_running(store: Path) -> Server | None:
     return server
 
 
-def _serve(store: Path, api: str, ui: str, deployments: str) -> int:
+def _serve(store: Path, api: str, ui: str, deployments: str, notify: str) -> int:
     os.environ.update(client_settings(api))
     os.environ.setdefault("PREFECT_HOME", str(home(store)))
     # A run tells that it lives; the automation marks those that fall silent.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT_SECONDS))
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
     try:
-        asyncio.run(_serve_list(ui, deployments))
+        asyncio.run(_serve_list(ui, deployments, notify))
     except KeyboardInterrupt:
         print("stopped; schedules stay as they are and go on with the next `jury up`", file=sys.stderr)
     return 0
 
 
-async def _serve_list(ui: str, deployments: str) -> None:
+async def _serve_list(ui: str, deployments: str, notify: str) -> None:
     from prefect.runner import Runner
 
     from flows.commands.deployed import read_list, served
@@ -95,16 +99,23 @@ async def _serve_list(ui: str, deployments: str) -> None:
             raise KeyboardInterrupt
 
     listed = read_list(Path(deployments)) if deployments else read_list()
-    await _watch_for_zombies()
+    await _make_automations(notify)
     runner = Interruptible("image-jury", query_seconds=POLL_SECONDS, limit=RUNS_AT_ONCE, pause_on_shutdown=False)
     for deployed in listed:
         await runner.aadd_deployment(await served(deployed))
     print(f"Image Jury is up.\n\n  Prefect UI   {ui}\n  store        {os.environ['JURY_STORE']}\n  deployments")
     for deployed in listed:
-        when = ", ".join(f"{each.cron or each.rrule or each.interval} {each.timezone}" for each in deployed.schedules)
-        print(f"    {f'{deployed.flow.name}/{deployed.name}':<20}{when}")
+        print(f"    {deployed.title:<19} {', '.join(each.words for each in deployed.schedules)}")
     print("\nPress Run on a deployment in the UI, or wait for its schedule. Ctrl-C stops all of it.", flush=True)
     await runner.start()
+
+
+async def _make_automations(notify: str) -> None:
+    from flows.commands.notifying import notify_of_regressions
+
+    if notify:
+        await notify_of_regressions(notify)
+    await _watch_for_zombies()
 
 
 async def _watch_for_zombies() -> None:

@@ -30,7 +30,8 @@ def show_status(store: Path) -> int:
 
 def _told(run: Path) -> str:
     start, end = read_start(run), read_end(run)
-    what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {start.samples:,} samples"
+    samples = "1 sample" if start.samples == 1 else f"{start.samples:,} samples"
+    what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {samples}"
     return f"{start.run_id}  {what}: " + (f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else "unfinished")
 
 

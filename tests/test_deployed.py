@@ -1,0 +1,138 @@
+"""The list of deployments: what it holds, what is refused in it, and what a work pool gets of it."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from prefect import get_client
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.responses import DeploymentResponse
+
+from flows.commands.deployed import LIST, read_list
+from tasks.parameters import PAIRWISE, T2I, parameters_of
+
+HOUSE = Path(__file__).parents[1]
+FLOWS = (*PAIRWISE, *T2I)
+
+# Prefect leaves sockets of its own clients to the garbage collector.
+pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
+
+
+def test_every_flow_has_a_nightly_deployment() -> None:
+    listed = read_list()
+    assert [deployed.title for deployed in listed] == [f"{flow}/nightly" for flow in FLOWS]
+    assert [deployed.flow.name for deployed in listed] == [*FLOWS]
+
+
+def test_no_two_nightly_runs_are_due_at_once() -> None:
+    crons = [schedule.cron for deployed in read_list() for schedule in deployed.schedules]
+    assert len(set(crons)) == len(crons) == len(FLOWS)
+
+
+def changed(path: Path, **changes: Any) -> Path:
+    """The list with its second entry changed; a key that is None is left out."""
+    listed = yaml.safe_load(LIST.read_text(encoding="utf-8"))
+    entry = {**listed["deployments"][1], **changes}
+    listed["deployments"][1] = {key: value for key, value in entry.items() if value is not None}
+    path.write_text(yaml.safe_dump(listed), encoding="utf-8")
+    return path
+
+
+def due(**schedule: Any) -> list[dict[str, Any]]:
+    return [{"slug": "nightly", **schedule}]
+
+
+WRONG = [
+    ({"name": None}, "name: Field required"),
+    ({"concurrency_limit": 1}, "concurrency_limit: Extra inputs"),
+    ({"entrypoint": "flows.plott.plot"}, "no entrypoint flows.plott.plot; allowed are flows.diagram.diagram,"),
+    ({"entrypoint": "flows.diagram.diagram"}, "diagram/nightly is in the list twice"),
+    ({"schedules": due(cron="0 25 * * *")}, 'schedules.0: Invalid cron string: "0 25 * * *"'),
+    ({"schedules": due(cron="0 2 * * *", interval=60)}, "exactly one of cron, interval and rrule"),
+    ({"schedules": due()}, "exactly one of cron, interval and rrule"),
+    ({"schedules": due(cron="0 2 * * *", timezone="Berlin")}, "schedules.0.timezone: no such time zone"),
+    ({"schedules": [{"cron": "0 2 * * *"}]}, "schedules.0.slug: Field required"),
+    ({"parameters": {"dataset": "samples"}}, "parameters.dataset: Extra inputs"),
+    ({"parameters": {"parameters": {"limit": -1}}}, "parameters.parameters.limit: Input should be greater"),
+]
+
+
+@pytest.mark.parametrize(("changes", "words"), WRONG, ids=[words for _, words in WRONG])
+def test_what_is_wrong_in_the_list_is_named_with_its_entry(changes: dict[str, Any], words: str, tmp_path: Path) -> None:
+    path = changed(tmp_path / "list.yaml", **changes)
+    with pytest.raises(ValueError) as refused:
+        read_list(path)
+    assert str(refused.value).startswith(f"{path} has 1 problem:\n  entry 2: ")
+    assert words in str(refused.value)
+
+
+@pytest.mark.parametrize("written", ["", "deployments: []", "deployments: 3", "[a]", "deployments: ["])
+def test_a_file_that_is_no_list_is_refused(written: str, tmp_path: Path) -> None:
+    path = tmp_path / "list.yaml"
+    path.write_text(written)
+    with pytest.raises(ValueError, match=r"list\.yaml (holds no|cannot be read as a) list of deployments"):
+        read_list(path)
+
+
+def test_a_schedule_can_be_switched_off_in_the_list(tmp_path: Path) -> None:
+    listed = read_list(changed(tmp_path / "list.yaml", schedules=due(interval=3600, active=False)))
+    [schedule] = listed[1].schedules
+    assert not schedule.active and schedule.words == "every 3600 s UTC (off)"
+
+
+@pytest.fixture(scope="module")
+def client(prefect_server: str) -> Iterator[SyncPrefectClient]:
+    """A client of a server with a work pool of processes, on which the list has been deployed."""
+    prefect("work-pool", "create", "jury", "--type", "process")
+    deploy()
+    with get_client(sync_client=True) as client:
+        yield client
+
+
+def prefect(*arguments: str) -> None:
+    command = [sys.executable, "-m", "prefect", *arguments]
+    done = subprocess.run(command, cwd=HOUSE, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def deploy() -> None:
+    prefect("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
+
+
+def on_the_server(client: SyncPrefectClient) -> dict[str, DeploymentResponse]:
+    return {flow: client.read_deployment_by_name(f"{flow}/nightly") for flow in FLOWS}
+
+
+def test_a_work_pool_gets_every_deployment_as_the_list_says(client: SyncPrefectClient) -> None:
+    deployments = on_the_server(client)
+    for listed, (flow, deployed) in zip(read_list(), deployments.items(), strict=True):
+        [schedule], [planned] = deployed.schedules, listed.schedules
+        assert schedule.slug == planned.slug and schedule.active and not deployed.paused
+        assert schedule.schedule.model_dump(include={"cron", "timezone"}) == {
+            "cron": planned.cron,
+            "timezone": planned.timezone,
+        }
+        assert deployed.entrypoint == listed.entrypoint and deployed.pull_steps == []
+        assert deployed.description == listed.description and deployed.tags == listed.tags
+        assert deployed.work_pool_name == "jury"
+        assert deployed.global_concurrency_limit is None and deployed.concurrency_options is None
+        assert deployed.enforce_parameter_schema and deployed.parameters.keys() == {"parameters"}
+        asked = parameters_of(flow).model_validate(deployed.parameters["parameters"])
+        assert asked.judge.base_url == "embedded" and asked.dataset == "samples"
+
+
+def test_deploying_again_changes_nothing_and_leaves_a_paused_schedule_paused(client: SyncPrefectClient) -> None:
+    before = on_the_server(client)
+    [schedule] = before["colors"].schedules
+    path = f"/deployments/{before['colors'].id}/schedules/{schedule.id}"
+    client._client.patch(path, json={"active": False}).raise_for_status()
+    deploy()
+    after = on_the_server(client)
+    assert [flow for flow in FLOWS if not after[flow].schedules[0].active] == ["colors"]
+    for flow in FLOWS:
+        same = {"schedules": {"__all__": {"updated", "active"}}, "updated": True, "status": True}
+        assert after[flow].model_dump(exclude=same) == before[flow].model_dump(exclude=same)

@@ -1,0 +1,193 @@
+"""Whether a scheduled run stands back for the one before it, asked of a real Prefect server."""
+
+import asyncio
+import gc
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import UUID
+
+import pytest
+from prefect import Flow, State, flow, get_client
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.schedules import CronSchedule
+from prefect.flow_engine import run_flow_async
+from prefect.states import Cancelling, Completed, Paused, Pending, Running, Scheduled
+
+from flows import overlap
+from flows.counting import counting
+from flows.overlap import unfinished_before
+
+pytestmark = [
+    pytest.mark.usefixtures("prefect_server"),
+    # Prefect leaves sockets of its own clients to the garbage collector.
+    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
+]
+
+YESTERDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def sockets_closed() -> Iterator[None]:
+    """Here, where a warning about them is expected, and not in some later test."""
+    yield
+    gc.collect()
+
+
+@flow
+async def asking() -> str:
+    """A flow that says what `unfinished_before` says."""
+    return await unfinished_before()
+
+
+class Deployment(NamedTuple):
+    """A deployment that is due every hour, on a server that has nothing to start its runs with."""
+
+    client: PrefectClient
+    flow: Flow[..., Any]
+    id: UUID
+
+    async def scheduled(self, hours: int) -> list[FlowRun]:
+        """Runs of the first hours of yesterday, the oldest first, as the server's scheduler makes them."""
+        first_and_last = YESTERDAY, YESTERDAY + timedelta(hours=hours - 1)
+        span = dict(zip(("start_time", "end_time"), map(datetime.isoformat, first_and_last), strict=True))
+        await self.client.request("POST", "/deployments/{id}/schedule", path_params={"id": self.id}, json=span)
+        runs = [run for run in await self.client.read_flow_runs() if run.deployment_id == self.id]
+        due = {run.expected_start_time: run for run in runs if run.auto_scheduled}
+        return [due[YESTERDAY + timedelta(hours=hour)] for hour in range(hours)]
+
+    async def by_a_person(self) -> FlowRun:
+        """A run that a person asked for, to start before those that are scheduled."""
+        due = Scheduled(scheduled_time=YESTERDAY - timedelta(hours=1))
+        return await self.client.create_flow_run_from_deployment(self.id, state=due)
+
+    async def put(self, run: FlowRun, state: State) -> None:
+        await self.client.set_flow_run_state(run.id, state, force=True)
+
+    async def start(self, run: FlowRun) -> State:
+        """What becomes of a run that starts now."""
+        return await run_flow_async(self.flow, run, run.parameters, return_type="state")
+
+    async def answer(self, run: FlowRun) -> str:
+        """What `unfinished_before` says in a run that starts now."""
+        return await (await self.start(run)).result()
+
+
+@asynccontextmanager
+async def deployment(of: Flow[..., Any] = asking, **parameters: Any) -> AsyncIterator[Deployment]:
+    hourly = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 * * * *", timezone="UTC"), active=True)
+    async with get_client() as client:
+        flow_id = await client.create_flow(of)
+        made = await client.create_deployment(flow_id, "overlap", schedules=[hourly], parameters=parameters)
+        try:
+            yield Deployment(client, of, made)
+        finally:
+            await client.delete_deployment(made)
+
+
+@pytest.mark.parametrize("state", [Pending(), Running(), Paused(), Cancelling()], ids=lambda state: state.type.value)
+def test_a_scheduled_run_names_the_unfinished_one_before_it(state: State) -> None:
+    async def story() -> None:
+        async with deployment() as hourly:
+            first, second = await hourly.scheduled(2)
+            await hourly.put(first, Running())  # without which Prefect ends a run at once that is to be cancelled
+            await hourly.put(first, state)
+            answer = await hourly.answer(second)
+            assert first.name in answer and f"{YESTERDAY:%Y-%m-%d} 00:00 UTC" in answer and "unfinished" in answer
+
+    asyncio.run(story())
+
+
+def test_a_run_that_was_never_begun_does_not_stop_its_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def story() -> None:
+        async with deployment() as hourly:
+            first, second, third = await hourly.scheduled(3)
+            await hourly.put(first, Pending())
+            monkeypatch.setattr(overlap, "BEGIN_WITHIN", timedelta(0))
+            assert await hourly.answer(second) == ""
+            await hourly.put(first, Running())
+            assert first.name in await hourly.answer(third)
+
+    asyncio.run(story())
+
+
+Story = Callable[[Deployment], Awaitable[str]]
+
+
+async def the_one_before_has_ended(hourly: Deployment) -> str:
+    first, second = await hourly.scheduled(2)
+    await hourly.put(first, Completed())
+    return await hourly.answer(second)
+
+
+async def the_one_before_is_late_and_has_not_begun(hourly: Deployment) -> str:
+    _, second = await hourly.scheduled(2)
+    return await hourly.answer(second)
+
+
+async def the_one_after_runs_too(hourly: Deployment) -> str:
+    first, second = await hourly.scheduled(2)
+    await hourly.put(second, Running())
+    return await hourly.answer(first)
+
+
+async def a_person_has_started_a_run(hourly: Deployment) -> str:
+    [scheduled] = await hourly.scheduled(1)
+    await hourly.put(await hourly.by_a_person(), Running())
+    return await hourly.answer(scheduled)
+
+
+async def a_person_starts_a_run_beside_a_scheduled_one(hourly: Deployment) -> str:
+    [scheduled] = await hourly.scheduled(1)
+    await hourly.put(scheduled, Running())
+    return await hourly.answer(await hourly.by_a_person())
+
+
+async def another_deployment_is_busy(hourly: Deployment) -> str:
+    async with deployment(counting) as other:
+        [busy] = await other.scheduled(1)
+        await other.put(busy, Running())
+        _, second = await hourly.scheduled(2)
+        return await hourly.answer(second)
+
+
+GO_ON = (
+    the_one_before_has_ended,
+    the_one_before_is_late_and_has_not_begun,
+    the_one_after_runs_too,
+    a_person_has_started_a_run,
+    a_person_starts_a_run_beside_a_scheduled_one,
+    another_deployment_is_busy,
+)
+
+
+@pytest.mark.parametrize("story", GO_ON, ids=lambda story: story.__name__)
+def test_a_run_goes_on_where(story: Story) -> None:
+    async def told() -> str:
+        async with deployment() as hourly:
+            return await story(hourly)
+
+    assert asyncio.run(told()) == ""
+
+
+def test_an_evaluation_that_stands_back_ends_as_skipped_and_asks_no_judge(tmp_path: Path) -> None:
+    async def story() -> None:
+        store = tmp_path / "store"
+        async with deployment(counting, parameters={"dataset": "samples", "store": str(store)}) as hourly:
+            first, second = await hourly.scheduled(2)
+            await hourly.put(first, Running())
+            state = await hourly.start(second)
+            assert state.name == "Skipped" and state.is_completed()
+            assert state.message and first.name in state.message
+            assert not store.exists()
+
+    asyncio.run(story())
+
+
+def test_outside_of_a_deployment_there_is_nothing_to_stand_back_for() -> None:
+    assert asyncio.run(unfinished_before()) == ""
+    assert asyncio.run(asking()) == ""
