@@ -265,14 +265,12 @@ def _prompts(found: argparse.Namespace) -> int:
 
 
 def _samples(found: argparse.Namespace) -> int:
-    from tasks.drawn_images import draw_images
-    from tasks.samples import GENERATED, draw_samples
+    from tasks.samples import GENERATED, draw_all
 
     folder = Path(found.folder)
+    draw_all(folder, found.count, found.prompts, found.seed)
     for flow in PAIRWISE:
-        draw_samples(folder, flow, found.count, found.seed)
         print(f"{found.count} {flow} samples drawn; judge them with: jury run {flow} --dataset {folder}")
-    draw_images(folder / GENERATED, found.prompts, seed=found.seed)
     print(
         f"images of {found.prompts} prompts a tag drawn; judge them with: jury run FLOW --dataset {folder / GENERATED}"
     )

@@ -9,7 +9,8 @@ from datetime import UTC, datetime, timedelta
 from prefect import get_client
 from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 from prefect.client.schemas.objects import FlowRun
-from prefect.context import FlowRunContext
+
+from flows.steps import own_run
 
 BEGIN_WITHIN = timedelta(minutes=15)
 """How long a run may be about to begin: time for a container's image to be fetched. What was to begin it has ended
@@ -19,8 +20,7 @@ _UNFINISHED = {"state": {"type": {"any_": ["PENDING", "RUNNING", "PAUSED", "CANC
 
 async def unfinished_before() -> str:
     """Why this run should end itself: an earlier scheduled run of its deployment is unfinished; else empty."""
-    context = FlowRunContext.get()
-    own = context.flow_run if context else None
+    own = own_run()
     if not own or not own.auto_scheduled or not own.deployment_id:
         return ""
     async with get_client() as client:

@@ -12,10 +12,10 @@ from uuid import UUID
 from prefect import get_client
 from prefect.client.base import ServerType
 from prefect.client.schemas.responses import DeploymentResponse
-from prefect.context import FlowRunContext
 from prefect.deployments import arun_deployment
 from prefect.exceptions import ObjectNotFound
 
+from flows.steps import own_run
 from tasks.changing import absolute
 from tasks.parameters import Parameters
 from tasks.protocol import new_id
@@ -71,8 +71,7 @@ async def _judged(deployment: UUID, shard: Parameters, name: str) -> None:
 
 async def _deployment(flow: str) -> DeploymentResponse:
     """The deployment that this run comes from, or the one that the list holds for the flow."""
-    context = FlowRunContext.get()
-    own = context.flow_run.deployment_id if context and context.flow_run else None
+    own = run.deployment_id if (run := own_run()) else None
     async with get_client() as client:
         if client.server_type == ServerType.EPHEMERAL:
             raise ValueError(

@@ -1,10 +1,10 @@
 """Which prompts have which images of each candidate: the samples of a text-to-image dataset, and what it lacks.
 
 Owns the order of the samples, the sample that stands for an absent image, and the warnings about coverage. Leaves the
-formats to `geneval` and `image_manifest`, and what a prompt asks for to `requirements`.
+formats to `geneval` and `image_manifest`, what a prompt asks for to `requirements`, and what is judged to `load`.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from hashlib import sha256
 from typing import NamedTuple
@@ -28,6 +28,8 @@ class Image(NamedTuple):
     picture: PictureSource
     record: Place
     """Row that holds the text of the prompt."""
+    note: str = ""
+    """What a person should know of it; empty: nothing."""
 
 
 class Prompted(NamedTuple):
@@ -46,7 +48,7 @@ class Generated(NamedTuple):
     prompts: list[Prompted]
     """All that must be there, in their own order."""
     warnings: list[str]
-    """What a person should know, a sentence each."""
+    """What a person should know of the whole, a sentence each."""
 
 
 Images = Mapping[str, Mapping[str, Sequence[Image]]]
@@ -54,11 +56,9 @@ Images = Mapping[str, Mapping[str, Sequence[Image]]]
 
 
 def covered(asked: Mapping[str, Asked], images: Images) -> Generated:
-    """Each candidate's images of the prompts (id -> what it asks for), and warnings about what is not as it should be.
+    """Each candidate's images of the prompts (id -> what it asks for); a warning names tags that no flow judges.
 
-    A prompt of which a candidate has no image gets one sample, `<prompt_id>/none`, whose picture says so. Warnings name
-    prompts without images, images out of reach, unequal numbers of images per prompt and between candidates, and tags
-    that no flow judges.
+    A prompt of which a candidate has no image gets one sample, `<prompt_id>/none`, whose picture says so.
     """
     entries = [
         _entry(image, prompt_id, prompt, candidate)
@@ -67,8 +67,19 @@ def covered(asked: Mapping[str, Asked], images: Images) -> Generated:
         for image in its.get(prompt_id) or [_absent(prompt_id, prompt, candidate)]
     ]
     prompts = [Prompted(prompt_id, prompt.tag, prompt.prompt) for prompt_id, prompt in asked.items()]
-    numbers = {candidate: {one: len(its.get(one, ())) for one in asked} for candidate, its in images.items()}
-    return Generated(entries, prompts, [*_coverage(asked, numbers), *_unreachable(images), *_unknown_tags(asked)])
+    return Generated(entries, prompts, list(_unknown_tags(asked)))
+
+
+def gaps(samples: Sequence[Sample]) -> list[str]:
+    """What is not as it should be with the images of these samples, a sentence each.
+
+    Names prompts without images, unequal numbers of images per prompt and between candidates, and images out of reach.
+    """
+    tags = {sample.prompt_id: sample.tag for sample in samples}
+    numbers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for sample in samples:
+        numbers[sample.candidate][sample.prompt_id] += not _is_absent(sample)
+    return [*_uneven(tags, numbers), *_unreachable(samples)]
 
 
 def _entry(image: Image, prompt_id: str, asked: Asked, candidate: str) -> Entry:
@@ -82,7 +93,7 @@ def _entry(image: Image, prompt_id: str, asked: Asked, candidate: str) -> Entry:
         pictures={"image": image.picture},
         required=asked.required,
         excluded=asked.excluded,
-        notes=asked.notes,
+        notes=(*asked.notes, *filter(None, [image.note])),
     )
     return Entry(sample, sha256(asked.prompt.encode()).hexdigest(), "")
 
@@ -92,42 +103,43 @@ def _absent(prompt_id: str, asked: Asked, candidate: str) -> Image:
     return Image(f"{prompt_id}/{NONE}", PictureSource(problem=problem), asked.place)
 
 
-def _coverage(asked: Mapping[str, Asked], numbers: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
-    """What is missing or unequal, from candidate -> prompt id -> number of its images."""
+def _is_absent(sample: Sample) -> bool:
+    """Whether the sample stands for an image that is not there; no other has such an id."""
+    return sample.sample_id == f"{sample.prompt_id}/{NONE}"
+
+
+def _uneven(tags: Mapping[str, str], numbers: Mapping[str, Mapping[str, int]]) -> Iterator[str]:
+    """What is missing or unequal, from prompt id -> tag, and candidate -> prompt id -> number of its images."""
     usual = {candidate: _usual(its) for candidate, its in numbers.items()}
     for candidate, its in numbers.items():
-        missing = [f"{one} ({asked[one].tag})" for one, number in its.items() if not number]
+        missing = [f"{one} ({tags[one]})" for one, number in its.items() if not number]
         if missing:
-            yield f"{_of(missing, its, 'have', 'has')} no image of {candidate}: {listed(missing)}"
+            has = "have" if len(missing) > 1 else "has"
+            yield f"{len(missing)} of {len(its)} prompts {has} no image of {candidate}: {listed(missing)}"
         unequal = [f"{one} ({number})" for one, number in its.items() if number not in (0, usual[candidate])]
         if unequal:
-            what = f"not the usual number of images of {candidate}, which is {usual[candidate]}"
-            yield f"{_of(unequal, its, 'have', 'has')} {what}: {listed(unequal)}"
-    if len(set(usual.values())) > 1:
-        found = listed(f"{candidate} ({number})" for candidate, number in usual.items())
+            images = f"{usual[candidate]} image{'s' * (usual[candidate] > 1)}"
+            yield f"{candidate} has {images} a prompt, except {listed(unequal)}"
+    some = {candidate: number for candidate, number in usual.items() if number}
+    if len(set(some.values())) > 1:
+        found = listed(f"{candidate} ({number})" for candidate, number in some.items())
         yield f"candidates have unequal numbers of images per prompt, and more images are more chances: {found}"
 
 
-def _unreachable(images: Images) -> Iterator[str]:
-    for candidate, its in images.items():
-        told = [
-            f"{image.sample_id} ({image.picture.problem.removeprefix(NO_PICTURE)})"
-            for of_prompt in its.values()
-            for image in of_prompt
-            if image.picture.problem
-        ]
-        if told:
-            yield f"{len(told)} image{'s' * (len(told) > 1)} of {candidate} out of reach: {listed(told, 5)}"
+def _unreachable(samples: Sequence[Sample]) -> Iterator[str]:
+    told: defaultdict[str, list[str]] = defaultdict(list)
+    for sample in samples:
+        problem = sample.pictures["image"].problem.removeprefix(NO_PICTURE)
+        if problem and not _is_absent(sample):
+            told[sample.candidate].append(f"{sample.sample_id} ({problem})")
+    for candidate, its in told.items():
+        yield f"{len(its)} image{'s' * (len(its) > 1)} of {candidate} out of reach: {listed(its, 5)}"
 
 
 def _usual(numbers: Mapping[str, int]) -> int:
     """The commonest number of images of a prompt that has any, the larger one of two as common; 0 when none has any."""
     counts = Counter(number for number in numbers.values() if number)
     return max(counts, key=lambda number: (counts[number], number), default=0)
-
-
-def _of(some: Sequence[str], every: Mapping[str, int], plural: str, singular: str) -> str:
-    return f"{len(some)} of {len(every)} prompts {plural if len(some) > 1 else singular}"
 
 
 def _unknown_tags(asked: Mapping[str, Asked]) -> Iterator[str]:

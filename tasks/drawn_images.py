@@ -20,11 +20,14 @@ from tasks.files import write_whole
 IMAGE_LABELS = "labels.json"
 METADATA = "evaluation_metadata.jsonl"
 CANDIDATES = ("steady", "careless")
+IMAGES_PER_PROMPT = 2
 _STEADY_FAULT = 5, 8
 """Of so many images in a row, the one of the steady candidate that has a defect, counted from 0."""
 
 
-def draw_images(root: Path, prompts_per_tag: int = 4, images_per_prompt: int = 2, seed: int = 7) -> None:
+def draw_images(
+    root: Path, prompts_per_tag: int = 4, images_per_prompt: int = IMAGES_PER_PROMPT, seed: int = 7
+) -> None:
     """Draw the images of two candidates, one of which makes few mistakes and one many, for all six tags.
 
     Writes `evaluation_metadata.jsonl`, `<candidate>/<prompt>/metadata.jsonl`, `<candidate>/<prompt>/samples/` and
@@ -34,11 +37,7 @@ def draw_images(root: Path, prompts_per_tag: int = 4, images_per_prompt: int = 2
     Raises:
         ValueError: a number of prompts or images that cannot be drawn.
     """
-    if not (1 <= prompts_per_tag <= MOST_PROMPTS and images_per_prompt >= 1):
-        raise ValueError(
-            f"{prompts_per_tag} prompts a tag with {images_per_prompt} images each cannot be drawn; "
-            f"allowed are 1 to {MOST_PROMPTS} prompts and at least 1 image"
-        )
+    check_prompts(prompts_per_tag, images_per_prompt)
     # Tags take turns, so that more prompts add lines and folders at the end.
     prompts = [image_prompt(tag, number, seed) for number in range(prompts_per_tag) for tag in TAGS]
     labels: dict[str, str] = {}
@@ -50,6 +49,15 @@ def draw_images(root: Path, prompts_per_tag: int = 4, images_per_prompt: int = 2
             labels |= {f"{candidate}/{folder.name}/{number:04d}": kind for number, kind in enumerate(kinds)}
     write_whole(root / IMAGE_LABELS, json.dumps(labels, indent=1).encode())
     write_whole(root / METADATA, b"".join(map(_json_line, prompts)))
+
+
+def check_prompts(prompts_per_tag: int, images_per_prompt: int = IMAGES_PER_PROMPT) -> None:
+    """Raise ValueError where so many cannot be drawn."""
+    if not (1 <= prompts_per_tag <= MOST_PROMPTS and images_per_prompt >= 1):
+        raise ValueError(
+            f"{prompts_per_tag} prompts a tag with {images_per_prompt} images each cannot be drawn; "
+            f"allowed are 1 to {MOST_PROMPTS} prompts and at least 1 image"
+        )
 
 
 def read_image_labels(root: Path) -> dict[str, str]:

@@ -35,7 +35,7 @@ def open_export(parameters: Parameters, candidates: Sequence[str]) -> "Export | 
         return None
     if len(candidates) > 1:
         named = ", ".join(candidates)
-        raise ValueError(f"export takes the images of one candidate, found {named}: choose one with `candidate`")
+        raise ValueError(f"export takes the images of one candidate, found {named}: set `candidate` to one of them")
     path = Path(parameters.export).expanduser().absolute()
     if path.is_file() and not _may_be_replaced(path):
         raise ValueError(f"export {path}: found a file that is no export; allowed: a new name, or an earlier export's")

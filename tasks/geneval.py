@@ -23,6 +23,7 @@ LIST = "evaluation_metadata.jsonl"
 OWN = "metadata.jsonl"
 """The row of a prompt in its own folder."""
 SAMPLES = "samples"
+NO_LIST = f"no {LIST} in the dataset or beside it: a prompt without any folder is not missed"
 
 
 class _PromptFolder(NamedTuple):
@@ -57,22 +58,27 @@ def read_geneval(source: Path, parameters: RubricParameters, problems: Problems)
     if asked and not any(any(of_prompts.values()) for of_prompts in images.values()):
         problems.add(source.name, f"holds no image: they are {SAMPLES}/0000.png, 0001.png (or .jpg …) in each folder")
     found = covered(asked, images)
-    return found._replace(warnings=[*_list_warnings(folders, path), *found.warnings])
+    return found if path else found._replace(warnings=[NO_LIST, *found.warnings])
 
 
 def _candidates(source: Path, name: str) -> dict[str, Path]:
     """Name -> folder of prompt folders, by name."""
     if _holds_prompts(source):
         return {name or source.name: source}
-    found = {path.name: path for path in sorted(source.iterdir()) if path.is_dir() and _holds_prompts(path)}
+    found = {path.name: path for path in _folders(source) if _holds_prompts(path)}
     if not found:
+        deeper = [str(path) for path in _folders(source) if any(map(_holds_prompts, _folders(path)))]
         raise ValueError(
             f"dataset {source} holds no GenEval images: neither it nor a folder in it has folders 00000, 00001, …, "
-            f"with {OWN} and {SAMPLES}/"
+            f"with {OWN} and {SAMPLES}/" + (f"; there are images in {listed(deeper)}" if deeper else "")
         )
     if name and len(found) > 1:
         raise ValueError(f"candidate_name {name!r} can name one candidate, {source} holds several: {listed(found)}")
     return {name: next(iter(found.values()))} if name else found
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if path.is_dir()]
 
 
 def _holds_prompts(folder: Path) -> bool:
@@ -153,8 +159,13 @@ def _all_images(
     """The images in each folder whose prompt is known."""
     for folder in folders:
         if prompt := asked.get(folder.prompt_id):
-            paths = _numbered_images(folder, problems)
-            yield folder, [Image(f"{folder.prompt_id}/{path.stem}", dataset.at(path), prompt.place) for path in paths]
+            yield folder, list(_images(folder, prompt.place, dataset, problems))
+
+
+def _images(folder: _PromptFolder, prompt: Place, dataset: Folder, problems: Problems) -> Iterator[Image]:
+    note = "" if (folder.path / OWN).is_file() else f"{folder.candidate} has no {OWN}: the list's prompt is taken"
+    for path in _numbered_images(folder, problems):
+        yield Image(f"{folder.prompt_id}/{path.stem}", dataset.at(path), prompt, note)
 
 
 def _numbered_images(folder: _PromptFolder, problems: Problems) -> list[Path]:
@@ -185,10 +196,3 @@ def _is_number(name: str) -> bool:
 def _prompt_id(number: int) -> str:
     """The number as GenEval names folders."""
     return f"{number:05}"
-
-
-def _list_warnings(folders: Iterable[_PromptFolder], path: Path | None) -> Iterator[str]:
-    if not path:
-        yield f"there is no {LIST}: prompts without a folder cannot be known, the folders' own rows are the prompts"
-    elif bare := [folder.where for folder in folders if not (folder.path / OWN).is_file()]:
-        yield f"no {OWN} says what these were made for, the list's prompt is taken for each: {listed(bare)}"

@@ -46,6 +46,11 @@ class GradeRow(Record):
     coverage: float
     """scored / n."""
 
+    @property
+    def inapplicable(self) -> bool:
+        """Whether this is an aspect that every judged image did without: only judged images have aspects."""
+        return self.grouping == "aspect" and not self.scored
+
 
 class Grades(NamedTuple):
     """One candidate on one tag, its rows by measure."""

@@ -45,8 +45,8 @@ def query(store: Path, name_or_sql: str, wait_seconds: float = 30.0, values: Seq
 
     Raises:
         HistoryLocked: the history stayed in use for `wait_seconds`.
-        ValueError: there is no history or no such name, or DuckDB refused the SQL (its message): a history opened here
-            cannot be written to, and SQL reaches no other files.
+        ValueError: there is no history or no such name, or DuckDB refused the SQL (why, and its message): a history
+            opened here cannot be written to, and SQL reaches no other files.
     """
     text = name_or_sql.strip().rstrip(";").strip()
     with reading(_existing(store), wait_seconds) as db:

@@ -11,12 +11,12 @@ from datetime import UTC, datetime
 
 from tasks import reply
 from tasks.cases import Call, Case, RunContext
+from tasks.completion import Reply
 from tasks.parameters import Judge
 from tasks.reading import Reading
 from tasks.records import InvalidReply, JudgeUnavailable, Judgment, JudgmentStatus
 from tasks.request import request
 from tasks.rubric import Prompt
-from tasks.vlm import Reply
 
 LONGEST_PAUSE = 900.0
 """Longest Retry-After, in seconds, that a chunk waits for before it leaves its calls unavailable."""

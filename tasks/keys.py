@@ -47,7 +47,9 @@ def _key_name(judge: Judge, host: str) -> str:
     if judge.base_url == EMBEDDED or not (name or listed):
         return ""
     if not name:
-        raise JudgeStopped(f"{host} has several keys listed: set api_key_env to one of {', '.join(sorted(listed))}")
+        raise JudgeStopped(
+            f"{host} has several keys listed: set judge.api_key_env to one of {', '.join(sorted(listed))}"
+        )
     if name not in listed and host not in LOOPBACK:
         allowed = f"listed for it: {', '.join(sorted(listed))}" if listed else "no key is listed for it"
         raise JudgeStopped(

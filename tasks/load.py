@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tasks.benchmark import dataset_root, read_benchmark
-from tasks.coverage import Prompted
+from tasks.coverage import Prompted, gaps
 from tasks.drawn_images import read_image_labels
 from tasks.entries import Entry, clean_text
 from tasks.folders import NO_PICTURE
@@ -83,8 +83,11 @@ def _images(source: Path, flow: str, parameters: RubricParameters, problems: Pro
         raise ValueError(f"dataset {source.name} has no prompt for {flow}: tags {listed(tags)}; it has {has or 'none'}")
     labels = read_image_labels(source)
     selected = [_labelled(entry, labels) for entry in select(ours, parameters)]
+    # All images of the prompts: `ids` may pick some of them, and the others are not missing then.
+    judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
+    uneven = gaps([sample for sample, *_ in ours if (sample.candidate, sample.prompt_id) in judged])
     chosen = parameters.model_dump(include={"limit", "ids", "tag"})
-    return _dataset(source.name, images_key(found.prompts, chosen), selected, found.warnings)
+    return _dataset(source.name, images_key(found.prompts, chosen), selected, [*found.warnings, *uneven])
 
 
 def _shard(whole: Dataset, parameters: Parameters) -> Dataset:
@@ -138,9 +141,10 @@ def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
     left = list(entries)
     for name, wanted, values_of in filters:
         there = dict.fromkeys(value for entry in entries for value in sorted(values_of(entry.sample)))
+        known = listed(filter(None, there))
         for value in wanted:
             if value not in there:
-                problems.add(name, f"{value!r} is not in the dataset, which has {listed(filter(None, there))}")
+                problems.add(name, f"{value!r} is not among what this flow judges of the dataset: {known}")
         left = [entry for entry in left if not wanted or values_of(entry.sample) & set(wanted)]
     problems.stop("the filter")
     if not left:

@@ -58,17 +58,19 @@ class Judge(Record):
         if self.base_url == EMBEDDED:
             if self.model != EMBEDDED_MODEL:
                 raise ValueError(
-                    f"model {self.model!r} needs an address: the embedded judge is {EMBEDDED_MODEL!r}. "
-                    "Set base_url, for example https://api.openai.com/v1"
+                    f"judge.model is {self.model!r} and needs an address, the embedded judge is {EMBEDDED_MODEL!r}: "
+                    "set judge.base_url, for example to https://api.openai.com/v1"
                 )
             return self
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(
-                f"base_url {self.base_url!r} is no address: allowed are `embedded`, http://… and https://…"
+                f"judge.base_url {self.base_url!r} is no address: allowed are `embedded`, http://… and https://…"
             )
         if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError("base_url must hold no user, password, query or fragment: a key is named in api_key_env")
+            raise ValueError(
+                "judge.base_url must hold no user, password, query or fragment: a key is named in judge.api_key_env"
+            )
         return self
 
 

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, cast
 from PIL import Image
 
 from tasks.drawings.defects import CLEAN, DEFECTS, FORFEIT, IN_HUMAN, NEW_FIGURE, Figure, spoilt
-from tasks.drawn_images import draw_images
+from tasks.drawn_images import check_prompts, draw_images
 from tasks.files import write_whole
 from tasks.parameters import T2I
 
@@ -62,8 +62,7 @@ def draw_samples(root: Path, flow: str, count: int = 24, seed: int = 7) -> None:
     """
     if flow not in NEW_FIGURE:
         raise ValueError(f"There are no drawn samples of flow {flow!r}; allowed are {', '.join(NEW_FIGURE)}")
-    if count < 1:
-        raise ValueError(f"{count} samples cannot be drawn; at least 1 is needed")
+    _check_count(count)
     images = root / flow / "images"
     images.mkdir(parents=True, exist_ok=True)
     (root / "results").mkdir(exist_ok=True)
@@ -75,6 +74,27 @@ def draw_samples(root: Path, flow: str, count: int = 24, seed: int = 7) -> None:
     results = [record | _result(flow, pair) for record, pair in zip(records, pairs, strict=True)]
     _write_json(root / "results" / f"{flow}.json", results)
     _write_json(root / flow / "test.json", records)
+
+
+def _check_count(count: int) -> None:
+    if count < 1:
+        raise ValueError(f"{count} samples cannot be drawn; at least 1 is needed")
+
+
+def draw_all(root: Path, count: int, prompts_per_tag: int, seed: int) -> None:
+    """Draw `count` figures of either kind and, in `generated`, images of so many prompts for each tag.
+
+    Raises:
+        ValueError: a number that cannot be drawn, before anything is, or a folder that cannot be written to.
+    """
+    _check_count(count)
+    check_prompts(prompts_per_tag)
+    try:
+        for flow in NEW_FIGURE:
+            draw_samples(root, flow, count, seed)
+        draw_images(root / GENERATED, prompts_per_tag, seed=seed)
+    except OSError as error:
+        raise ValueError(f"samples cannot be drawn into {root}: {error.strerror or error}") from error
 
 
 def drawn_samples(root: Path, flow: str) -> Path:

@@ -89,7 +89,8 @@ def read(text: str, prompt: RubricPrompt) -> Reading:
     """The scores in a reply, and what the judge sees where that was asked."""
     body, taken_off = unwrapped(text)
     found, how = _pairs(body)
-    named = {key: [value for name, value in found if _plain(name) == key] for key in (*prompt.aspects, OVERALL_SCORE)}
+    told = [(_plain(name), value) for name, value in found]
+    named = {key: [value for name, value in told if name == key] for key in (*prompt.aspects, OVERALL_SCORE)}
     notes, problems = list[str](), list[str]()
     scores = tuple(filter(None, (_score(key, values, prompt, notes, problems) for key, values in named.items())))
     seen = _seen(found) if "objects" in prompt.inputs else None

@@ -59,8 +59,9 @@ def notes(summary: Summary) -> list[str]:
     start = summary.start
     if not summary.grades:
         return score_notes(start.flow, summary.rows, start.endpoint)
-    good = f"Good: prompts with an image of {number_words(summary.outcomes.good_from, 1)} or more. Aspects: their mean."
-    return [SCALE_0_10, good, *[PIXELS] * (start.endpoint == EMBEDDED)]
+    means = "By image: the mean over images. Aspects: their mean."
+    good = f"Good: prompts with an image of {number_words(summary.outcomes.good_from, 1)} or more."
+    return [SCALE_0_10, f"{means} {good}", *[PIXELS] * (start.endpoint == EMBEDDED)]
 
 
 def chart(summary: Summary) -> bytes:

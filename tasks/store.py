@@ -288,13 +288,23 @@ def reading(history: Path, wait_seconds: float) -> Generator[Connection]:
 
     Raises:
         HistoryLocked: a writer held the history for `wait_seconds`.
-        ValueError: the file is no history, or DuckDB refused what was asked of it, in DuckDB's words.
+        ValueError: the file is no history, or DuckDB refused what was asked of it: why, and DuckDB's words.
     """
     with _when_free(history, lambda: duckdb.connect(history, read_only=True, config=_READER), wait_seconds) as db:
         try:
             yield db
         except duckdb.Error as error:
-            raise ValueError(str(error)) from error
+            raise ValueError(f"{_refusal(error)}: {error}") from error
+
+
+def _refusal(error: duckdb.Error) -> str:
+    if isinstance(error, (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)):
+        return "this SQL is not understood"
+    if "read-only" in str(error):
+        return "the history is only read"
+    if isinstance(error, duckdb.PermissionException) or "locked" in str(error):
+        return "SQL reaches the history alone, and no files or settings"
+    return "this SQL has no answer"
 
 
 @contextmanager

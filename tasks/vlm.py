@@ -11,12 +11,13 @@ import secrets
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, Literal, NamedTuple, Self
+from typing import Any, NamedTuple, Self
 
 import httpx2
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient
 from openai.types.chat import ChatCompletion
 
+from tasks.completion import Reply, read
 from tasks.keys import find_key
 from tasks.parameters import EMBEDDED, Judge
 from tasks.pixel_judge import app as pixel_judge
@@ -54,24 +55,6 @@ class Request(NamedTuple):
     name: str
     """Name of the reply schema."""
     schema: Mapping[str, Any]
-
-
-class Reply(NamedTuple):
-    """What came back. `ok` says that a text arrived, not that it is a verdict."""
-
-    status: Literal["ok", "refused", "truncated", "rejected", "unavailable"]
-    text: str = ""
-    error: str = ""
-    finish_reason: str = ""
-    rung: str = ""
-    model: str = ""
-    tokens_in: int = 0
-    tokens_out: int = 0
-    tokens_cached: int = 0
-    seconds: float = 0.0
-    http_retries: int = 0
-    not_sent: tuple[str, ...] = ()
-    """Parameters that the endpoint refuses and that were therefore left to its defaults."""
 
 
 class Vlm:
@@ -134,7 +117,7 @@ class Vlm:
             "/chat/completions", cast_to=ChatCompletion, content=self._body(request), options={"headers": RAW}
         )
         try:
-            reply = _read(await raw.parse())
+            reply = read(await raw.json())
         except (ValueError, TypeError, AttributeError, LookupError):
             # An error page or an error object with status 200: the client takes what it gets and does not check it.
             body = self._redacted(await raw.text())
@@ -252,30 +235,6 @@ def _client(judge: Judge, key: str) -> AsyncOpenAI:
         http = DefaultAsyncHttpxClient(limits=limits, follow_redirects=False)
     timeout = httpx2.Timeout(judge.timeout_seconds, connect=min(10.0, judge.timeout_seconds))
     return AsyncOpenAI(api_key=key or "none", base_url=base_url, timeout=timeout, http_client=http)
-
-
-def _read(completion: ChatCompletion) -> Reply:
-    choice, usage = completion.choices[0], completion.usage
-    details = usage.prompt_tokens_details if usage else None
-    content: Any = choice.message.content or ""
-    if isinstance(content, list):  # Some servers send the parts that only requests should have.
-        content = "".join(part.get("text", "") for part in content)  # pyright: ignore
-    reply = Reply(
-        "ok",
-        text=str(content),
-        finish_reason=choice.finish_reason or "",
-        model=completion.model or "",
-        tokens_in=usage.prompt_tokens or 0 if usage else 0,
-        tokens_out=usage.completion_tokens or 0 if usage else 0,
-        tokens_cached=details.cached_tokens or 0 if details else 0,
-    )
-    if choice.message.refusal or choice.finish_reason == "content_filter":
-        refusal = choice.message.refusal or ""
-        said = "\n".join(filter(None, (reply.text, refusal)))
-        return reply._replace(status="refused", text=said, error=refusal or "the endpoint filtered the content")
-    if choice.finish_reason == "length":
-        return reply._replace(status="truncated", error="the reply hit the token limit")
-    return reply
 
 
 def _words(error: APIStatusError) -> str:

@@ -248,6 +248,15 @@ def test_the_command_shows_what_fits_a_terminal(store: Path, jury: Jury) -> None
     assert "overall, A in rows and B in columns" in out
 
 
+def test_a_history_behind_the_ledgers_is_told_beside_the_answer(store: Path, jury: Jury) -> None:
+    judged(store, ONE, figures("MH"))
+    people(store, *said("MH"))
+    judged(store, TWO, figures("MH"))
+    code, out, err = jury("agreement", ONE, "people")
+    assert code == 0 and out
+    assert err == "jury: finished runs not yet in the history: 1; `jury sync` loads them\n"
+
+
 def test_what_cannot_be_compared_is_told(store: Path, jury: Jury) -> None:
     judged(store, ONE, figures("MH"))
     judged(store, TWO, [outcome("x1")])

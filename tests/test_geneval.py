@@ -8,24 +8,27 @@ import pytest
 from written_datasets import png
 from written_images import LIST, prompt_row, write_geneval, write_lines, write_prompt
 
-from tasks.coverage import Generated, Prompted
+from tasks.coverage import Generated, Prompted, gaps
 from tasks.folders import NO_PICTURE, REFUSED
 from tasks.geneval import read_geneval
-from tasks.load import read_picture
-from tasks.parameters import RubricParameters
+from tasks.load import load_dataset, read_picture
+from tasks.parameters import T2I, RubricParameters
 from tasks.places import read_row
 from tasks.problems import Problems
 from tasks.records import Requirement
 
 METADATA = Path(__file__).parents[2] / "shared" / "data" / "geneval" / LIST
-NO_LIST = f"there is no {LIST}: prompts without a folder cannot be known, the folders' own rows are the prompts"
+NO_LIST = f"no {LIST} in the dataset or beside it: a prompt without any folder is not missed"
 ROWS = [prompt_row("bench"), prompt_row("cow"), prompt_row("clock", "counting")]
+
+
+def given(source: Path, **parameters: object) -> RubricParameters:
+    return RubricParameters.model_validate({"dataset": str(source)} | parameters)
 
 
 def loaded(source: Path, **parameters: object) -> Generated:
     problems = Problems()
-    given = RubricParameters.model_validate({"dataset": str(source)} | parameters)
-    found = read_geneval(source, given, problems)
+    found = read_geneval(source, given(source, **parameters), problems)
     problems.stop(source.name)
     return found
 
@@ -34,6 +37,11 @@ def complaint(source: Path, **parameters: object) -> str:
     with pytest.raises(ValueError) as error:
         loaded(source, **parameters)
     return str(error.value)
+
+
+def told(found: Generated) -> list[str]:
+    """The warnings where everything is judged."""
+    return [*found.warnings, *gaps([entry.sample for entry in found.entries])]
 
 
 def ids(found: Generated) -> list[str]:
@@ -55,7 +63,16 @@ def test_the_published_list_is_covered_but_for_nine_folders(tmp_path: Path):
         remove(root / f"{number:05}")
     found = loaded(root, metadata=str(METADATA))
     named = ", ".join(f"{number:05} ({rows[number]['tag']})" for number in gone)
-    assert found.warnings == [f"9 of 553 prompts have no image of flux: {named}"]
+    assert told(found) == [f"9 of 553 prompts have no image of flux: {named}"]
+    assert [load_dataset(flow, given(root, metadata=str(METADATA))).warnings for flow in T2I] == [
+        ("3 of 179 prompts have no image of flux: 00003 (single_object), 00080 (two_object), 00081 (two_object)",),
+        ("1 of 80 prompts has no image of flux: 00200 (counting)",),
+        (
+            "4 of 194 prompts have no image of flux: "
+            "00300 (colors), 00301 (colors), 00500 (color_attr), 00552 (color_attr)",
+        ),
+        ("1 of 100 prompts has no image of flux: 00400 (position)",),
+    ]
     assert len(found.entries) == (553 - 9) * 4 + 9
     assert Counter(prompt.tag for prompt in found.prompts) == {
         **{"single_object": 80, "two_object": 99, "counting": 80},
@@ -82,7 +99,7 @@ def test_each_image_is_a_sample_with_its_prompt_and_what_it_asks_for(tmp_path: P
     )
     assert sample.excluded == (Requirement(name="dog", count=3),)
     assert found.prompts[1] == Prompted("00001", "position", "a photo of a bench")
-    assert found.warnings == []
+    assert told(found) == []
 
 
 def test_a_folder_of_prompts_is_one_candidate_and_a_folder_of_such_folders_several(tmp_path: Path):
@@ -140,7 +157,7 @@ def test_a_folder_number_counts_and_not_its_zeros(tmp_path: Path):
     write_prompt(root / "a" / "1", ROWS[1], ["0000.png"])
     write_lines(root / LIST, ROWS[:2])
     found = loaded(root)
-    assert (ids(found), found.warnings) == (["00000/0000", "00001/0000"], [])
+    assert (ids(found), told(found)) == (["00000/0000", "00001/0000"], [])
 
 
 def test_a_prompt_without_an_image_is_a_sample_that_says_so(tmp_path: Path):
@@ -148,7 +165,7 @@ def test_a_prompt_without_an_image_is_a_sample_that_says_so(tmp_path: Path):
     remove(root / "b" / "00001")
     (root / "b" / "00002" / "samples" / "0000.png").unlink()
     found = loaded(root)
-    assert found.warnings == ["2 of 3 prompts have no image of b: 00001 (single_object), 00002 (counting)"]
+    assert told(found) == ["2 of 3 prompts have no image of b: 00001 (single_object), 00002 (counting)"]
     sample = found.entries[4].sample
     assert (sample.sample_id, sample.prompt_id, sample.candidate) == ("00001/none", "00001", "b")
     assert sample.pictures["image"].problem == f"{NO_PICTURE}b has no image of prompt 00001"
@@ -158,15 +175,35 @@ def test_a_prompt_without_an_image_is_a_sample_that_says_so(tmp_path: Path):
 def test_unequal_numbers_of_images_are_named(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS, 2, ("a", "b"))
     (root / "b" / "00001" / "samples" / "0000.png").unlink()
-    assert loaded(root).warnings == ["1 of 3 prompts has not the usual number of images of b, which is 2: 00001 (1)"]
+    assert told(loaded(root)) == ["b has 2 images a prompt, except 00001 (1)"]
 
 
 def test_candidates_with_unequal_numbers_of_images_are_named(tmp_path: Path):
     root = write_geneval(tmp_path / "set", ROWS, 4, ("a",))
     write_geneval(root, ROWS, 2, ("b",))
-    assert loaded(root).warnings == [
+    assert told(loaded(root)) == [
         "candidates have unequal numbers of images per prompt, and more images are more chances: a (4), b (2)"
     ]
+
+
+def test_a_flow_warns_of_what_it_judges_alone(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", [*ROWS, prompt_row("sign", "text")], 2, ("a", "b"))
+    remove(root / "a" / "00002")
+    (root / "b" / "00000" / "samples" / "0001.png").unlink()
+    (root / "b" / "00001" / "metadata.jsonl").unlink()
+    strange = "tags not judged by any flow: text (1 prompt)"
+    missing = "1 of 1 prompts has no image of a: 00002 (counting)"
+    few = "b has 2 images a prompt, except 00000 (1)"
+    bare = "b has no metadata.jsonl: the list's prompt is taken in 2 samples: 00001/0000, 00001/0001"
+
+    def warned(flow: str, **chosen: object) -> tuple[str, ...]:
+        return load_dataset(flow, given(root, **chosen)).warnings
+
+    assert warned("counting") == (strange, missing)
+    assert warned("counting", candidate=["b"]) == (strange,)
+    assert warned("object") == (strange, few, bare)
+    assert warned("object", ids=["00000/0000", "00001"], candidate=["a"]) == (strange,)
+    assert warned("object", limit=1, candidate=["b"]) == (strange,)
 
 
 def test_tags_of_no_flow_are_counted(tmp_path: Path):
@@ -181,7 +218,7 @@ def test_without_a_list_the_folders_own_rows_are_the_prompts(tmp_path: Path):
     remove(root / "a" / "00001")
     found = loaded(root)
     assert [prompt.prompt_id for prompt in found.prompts] == ["00000", "00001", "00002"]
-    assert found.warnings == [NO_LIST, "1 of 3 prompts has no image of a: 00001 (single_object)"]
+    assert told(found) == [NO_LIST, "1 of 3 prompts has no image of a: 00001 (single_object)"]
     assert read_row(found.entries[5].sample.record, ["prompt"]) == {"prompt": "a photo of a clock"}
 
 
@@ -191,9 +228,8 @@ def test_a_folder_without_its_row_takes_that_of_the_list(tmp_path: Path):
         (root / "a" / f"0000{number}" / "metadata.jsonl").unlink()
     found = loaded(root)
     assert [entry.sample.tag for entry in found.entries] == ["single_object", "single_object", "counting"]
-    assert found.warnings == [
-        "no metadata.jsonl says what these were made for, the list's prompt is taken for each: a/00000, a/00002"
-    ]
+    note = "a has no metadata.jsonl: the list's prompt is taken"
+    assert [entry.sample.notes for entry in found.entries] == [(note,), (), (note,)]
     (root / LIST).unlink()
     assert f"a/00002: has no metadata.jsonl, and there is no {LIST} to say what its prompt is" in complaint(root)
 
@@ -329,4 +365,11 @@ def test_a_broken_row_is_one_problem_though_its_images_belong_to_no_prompt(tmp_p
 def test_a_dataset_without_any_image_or_prompt_folder_is_refused(tmp_path: Path):
     assert "set: holds no image: they are samples/0000.png" in complaint(write_geneval(tmp_path / "set", ROWS, 0))
     (tmp_path / "bare" / "00000").mkdir(parents=True)
-    assert f"dataset {tmp_path / 'bare'} holds no GenEval images" in complaint(tmp_path / "bare")
+    refused = complaint(tmp_path / "bare")
+    assert f"dataset {tmp_path / 'bare'} holds no GenEval images" in refused and "there are images" not in refused
+
+
+def test_a_dataset_one_folder_too_high_is_refused_with_the_folder_that_is_meant(tmp_path: Path):
+    write_geneval(tmp_path / "drawn" / "generated", ROWS, 1)
+    (tmp_path / "drawn" / "diagram" / "images").mkdir(parents=True)
+    assert complaint(tmp_path / "drawn").endswith(f"; there are images in {tmp_path / 'drawn' / 'generated'}")

@@ -30,7 +30,7 @@ def test_each_tag_has_its_aspects_beneath_it_and_the_best_candidate_comes_first(
     line = dict(zip(grid.header, grid.lines[1], strict=True))
     assert (line["score"], line["by\nimage"], line["good"], line["scored"]) == ("9.00", "9.00", "100%", "10/10")
     never = dict(zip(grid.header, grid.lines[4], strict=True))
-    assert (never["score"], never["scored"]) == ("–", "0/10")
+    assert (never["score"], never["95% interval"], never["scored"]) == ("n/a", "", "")
     unscored = dict(zip(grid.header, grid.lines[-1], strict=True))
     assert (unscored["score"], unscored["good"], unscored["scored"]) == ("–", "–", "0/10")
 

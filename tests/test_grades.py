@@ -55,8 +55,10 @@ def test_images_without_a_score_show_in_the_coverage_and_nowhere_else() -> None:
 def test_aspects_have_rows_of_their_own_over_the_images_they_apply_to() -> None:
     rows = grade_rows([image("0/0", aspects=scored(a=4, b=None)), image("1/0", aspects=scored(a=6, b=9))], 7)
     assert (row(rows, aspect="a").score, row(rows, aspect="b").score, row(rows, aspect="b").scored) == (5.0, 9.0, 1)
-    never = grade_rows([image("0/0", aspects=scored(a=4, b=None))], 7)
-    assert (row(never, aspect="b").score, row(never, aspect="b").scored, row(never, aspect="b").n) == (None, 0, 1)
+    never = grade_rows([image("0/0", aspects=scored(a=4, b=None)), image("1/0", None)], 7)
+    assert (row(never, aspect="b").score, row(never, aspect="b").scored, row(never, aspect="b").n) == (None, 0, 2)
+    assert row(never, aspect="b").inapplicable and not row(never, aspect="a").inapplicable
+    assert not row(grade_rows([image("0/0", None)], 7)).inapplicable
     [grades] = by_tag(rows)
     assert [each.group_name for each in grades.aspects] == ["a", "b"]
 

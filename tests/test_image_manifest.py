@@ -7,7 +7,7 @@ import pytest
 from written_datasets import inline, png
 from written_images import image_row, write_manifest
 
-from tasks.coverage import Generated, Prompted
+from tasks.coverage import Generated, Prompted, gaps
 from tasks.folders import NO_PICTURE, REFUSED
 from tasks.image_manifest import read_image_manifest
 from tasks.load import read_picture
@@ -105,8 +105,8 @@ def test_what_one_candidate_has_and_another_lacks_is_named(tmp_path: Path):
         image_row(0, candidate="b"),
     ]
     found = loaded(write_manifest(tmp_path / "m.jsonl", rows))
-    assert found.warnings == [
-        "1 of 2 prompts has not the usual number of images of a, which is 2: i2 (1)",
+    assert gaps([entry.sample for entry in found.entries]) == [
+        "a has 2 images a prompt, except i2 (1)",
         "1 of 2 prompts has no image of b: i2 (counting)",
         "candidates have unequal numbers of images per prompt, and more images are more chances: a (2), b (1)",
     ]
@@ -145,7 +145,8 @@ def test_an_image_out_of_reach_is_the_problem_of_its_sample_alone(tmp_path: Path
     first, second = (entry.sample.pictures["image"].problem for entry in found.entries)
     assert first.startswith(problem)
     assert second == ""
-    assert found.warnings == [f"1 image of m out of reach: i1 ({first.removeprefix(NO_PICTURE)})"]
+    told = f"1 image of m out of reach: i1 ({first.removeprefix(NO_PICTURE)})"
+    assert gaps([entry.sample for entry in found.entries]) == [told]
 
 
 @pytest.mark.parametrize(

@@ -54,7 +54,7 @@ def test_a_key_is_found_for_a_host_it_is_listed_for(
         ("https://evil.example/v1", "OPENAI_API_KEY", "", "may not go to evil.example"),
         ("https://api.openai.com/v1", "AWS_SECRET_ACCESS_KEY", "", "may not go to api.openai.com: listed for it"),
         ("https://api.openai.com.evil.example/v1", "OPENAI_API_KEY", "", "may not go to"),
-        ("https://judge.example/v1", "", "judge.example=A,judge.example=B", "set api_key_env to one of A, B"),
+        ("https://judge.example/v1", "", "judge.example=A,judge.example=B", "set judge.api_key_env to one of A, B"),
         ("https://judge.example/v1", "", "judge.example", "must read host=KEY_NAME"),
     ],
 )

@@ -113,10 +113,13 @@ def test_the_limit_gives_every_candidate_the_same_samples(bench: Path):
     [
         (
             {"ids": ["test_1", "test_9"]},
-            "ids: 'test_9' is not in the dataset, which has test_0, test_1, test_2, test_3",
+            "ids: 'test_9' is not among what this flow judges of the dataset: test_0, test_1, test_2, test_3",
         ),
-        ({"category": ["visoin"]}, "category: 'visoin' is not in the dataset, which has agent, vision"),
-        ({"candidate": ["gpt"]}, "candidate: 'gpt' is not in the dataset, which has diagram"),
+        (
+            {"category": ["visoin"]},
+            "category: 'visoin' is not among what this flow judges of the dataset: agent, vision",
+        ),
+        ({"candidate": ["gpt"]}, "candidate: 'gpt' is not among what this flow judges of the dataset: diagram"),
         ({"ids": ["x"], "difficulty": ["y"]}, "the filter has 2 problems"),
         ({"ids": ["test_0"], "category": ["vision"]}, "no sample is left"),
     ],

@@ -1,8 +1,7 @@
 """Whether a scheduled run stands back for the one before it, asked of a real Prefect server."""
 
 import asyncio
-import gc
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -29,13 +28,6 @@ pytestmark = [
 ]
 
 YESTERDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
-
-
-@pytest.fixture(scope="module", autouse=True)
-def sockets_closed() -> Iterator[None]:
-    """Here, where a warning about them is expected, and not in some later test."""
-    yield
-    gc.collect()
 
 
 @flow

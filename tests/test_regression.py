@@ -14,7 +14,7 @@ from served import wait_for
 
 from flows.cli import main
 from flows.commands.notifying import NAME, notify_of_regressions
-from flows.pipeline import report_step
+from flows.steps import report_step
 from tasks.records import Outcome
 from tasks.regression import EVENT, Since, since_last
 from tasks.store import sync

@@ -14,6 +14,8 @@ from loopback_replies import Request as Asked
 from written_images import LIST, prompt_row, write_geneval
 
 from flows.cli import main
+from tasks.load import load_dataset
+from tasks.parameters import RubricParameters
 from tasks.samples import drawn_samples
 
 SHARED = Path(__file__).parents[2] / "shared"
@@ -54,6 +56,7 @@ def test_the_four_flows_fill_one_leaderboard(drawn: Path, jury: Any, ask: Any) -
         code, out, err = jury("run", flow, "--dataset", drawn)
         assert code == 0, err
         assert "steady" in out and "careless" in out and "injected defects" in out
+        assert "By image: the mean over images." in out
     rows = ask("t2i_leaderboard")
     assert [row["tag"] for row in rows] == [tag for tag in (*TAGS, "overall") for _ in range(2)]
     for better, worse in zip(rows[::2], rows[1::2], strict=True):
@@ -92,8 +95,11 @@ def test_missing_folders_of_the_whole_benchmark_are_named_before_the_first_call(
         (root / "a" / name / "samples" / "0000.png").unlink()
     code, _, err = jury("run", "counting", "--dataset", root, *judged_by(loopback))
     assert code == 3  # a counting prompt is among them, and not scored
-    [sentence] = [line for line in err.splitlines() if "9 of 553 prompts" in line]
-    assert all(name in sentence for name in gone)
+    told: dict[str, str] = {}
+    for flow in FLOWS:
+        [told[flow]] = load_dataset(flow, RubricParameters(dataset=str(root))).warnings  # pyright: ignore
+    assert f"jury: {told['counting']}" in err.splitlines()
+    assert [sum(name in told[flow] for flow in FLOWS) for name in gone] == [1] * 9
     [row] = [row for row in ask("t2i_leaderboard") if row["tag"] == "counting"]
     counted = Counter(rows[int(name)]["tag"] for name in gone)["counting"]
     assert (row["n"], row["scored"], row["prompts"]) == (80, 80 - counted, 80 - counted)
@@ -257,7 +263,7 @@ def test_an_export_of_several_candidates_is_refused_before_any_call(
     target = tmp_path / "results.jsonl"
     code, _, err = jury("run", "counting", "--dataset", drawn, "--export", target, *judged_by(loopback))
     assert code == 2 and loopback.count == 0
-    assert "export takes the images of one candidate, found careless, steady" in err
+    assert "export takes the images of one candidate, found careless, steady: set `candidate` to one of them" in err
     assert not list(tmp_path.glob("*results*"))
 
 

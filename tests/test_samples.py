@@ -13,7 +13,7 @@ from PIL import Image, ImageChops
 from tasks.drawings.defects import CLEAN, DEFECTS, FORFEIT, IN_HUMAN
 from tasks.load import load_dataset
 from tasks.parameters import PairwiseParameters
-from tasks.samples import caught, draw_samples, drawn_samples, read_labels
+from tasks.samples import caught, draw_all, draw_samples, drawn_samples, read_labels
 
 FLOWS = ("diagram", "plot")
 KEY = "target_{}_critic_desc2_base64_jpg"
@@ -157,6 +157,21 @@ def test_what_cannot_be_drawn_is_refused_before_a_file_is_written(
     with pytest.raises(ValueError, match=words):
         draw_samples(tmp_path, flow, count)
     assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize(("count", "prompts", "words"), [(0, 1, "at least 1"), (1, 0, "allowed are 1 to 12 prompts")])
+def test_both_numbers_are_checked_before_anything_is_drawn(
+    tmp_path: Path, count: int, prompts: int, words: str
+) -> None:
+    with pytest.raises(ValueError, match=words):
+        draw_all(tmp_path, count, prompts, 7)
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=f"^samples cannot be drawn into {tmp_path}/file: Not a directory$"):
+        draw_all(tmp_path / "file", 1, 1, 7)
 
 
 @pytest.mark.parametrize("place", ["diagram/labels.json", "labels.json"])

@@ -1,6 +1,6 @@
 """An evaluation in shards: what belongs to each, and how they become one again."""
 
-from collections.abc import Callable
+import asyncio
 from pathlib import Path
 from typing import Any
 
@@ -9,6 +9,7 @@ from factories import NOON, end, judgment, outcome, start
 from written_datasets import png, record, write_benchmark
 from written_images import prompt_row, write_geneval
 
+from flows.shards import judge_in_shards
 from tasks.changing import absolute
 from tasks.history import query
 from tasks.ledger import Ledger
@@ -92,13 +93,11 @@ def test_paths_are_those_of_the_place_where_the_evaluation_was_started(
     assert absolute(untouched) == untouched
 
 
-def test_shards_need_a_deployment(
-    prefect_server: str, figures: PairwiseParameters, jury: Callable[..., tuple[int, str, str]]
-) -> None:
-    given = ["run", "diagram", "--dataset", figures.dataset, "--images", figures.images, "--shards", "2"]
-    code, _, said = jury(*given)
-    assert code == 2
-    assert "diagram/nightly" in said and prefect_server in said and "jury up" in said
+def test_shards_need_a_deployment(prefect_server: str, figures: PairwiseParameters) -> None:
+    asked = figures.model_copy(update={"shards": 2})
+    with pytest.raises(ValueError, match=r"sketch/nightly, which .* does not have: `jury up` serves it") as refused:
+        asyncio.run(judge_in_shards("sketch", asked))
+    assert prefect_server in str(refused.value)
 
 
 def write_shard(store: Path, shard: int, sample: str, verdict: str, run: str, **changes: Any) -> None:

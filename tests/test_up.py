@@ -124,6 +124,14 @@ def test_a_taken_port_is_refused_with_who_has_it(up: Up, tmp_path: Path) -> None
     assert f"port {up.port} is taken by process" in refused.stderr and "prefect server start" in refused.stderr
 
 
+def test_a_list_that_cannot_be_used_is_refused_before_a_server_is_started(tmp_path: Path) -> None:
+    (tmp_path / "list.yaml").write_text("deployments: [{name: nightly, entrypoint: flows.plott.plot}]")
+    given = ("--store", str(tmp_path / "store"), "--port", str(free_port()))
+    refused = command("up", "--deployments", str(tmp_path / "list.yaml"), *given)
+    assert refused.returncode == 2 and "entry 1: description: Field required" in refused.stderr
+    assert "starting" not in refused.stderr and not (tmp_path / "store" / "prefect" / "server.log").exists()
+
+
 def test_a_server_of_somebody_else_is_not_taken_for_ours(up: Up, tmp_path: Path) -> None:
     (tmp_path / "prefect").mkdir()
     note = json.loads((up.store / "prefect" / "server.json").read_text())

@@ -23,10 +23,10 @@ from loopback_replies import (
 )
 
 from tasks import request as asking
+from tasks.completion import Reply as Answer
 from tasks.parameters import Judge
 from tasks.records import JudgeStopped
 from tasks.vlm import Image, Request, Vlm
-from tasks.vlm import Reply as Answer
 
 QUESTION = Request(
     "Compare.",

@@ -1,10 +1,11 @@
 """Phrases: strangers' texts on one line, counts, scores with their intervals, and judges without their secrets."""
 
 import pytest
-from factories import outcome
+from factories import image, outcome, scored
 
+from tasks.grades import grade_rows
 from tasks.scores import OVERALL, ScoreRow, score_rows
-from tasks.wording import bounded, counted, judge_words, one_line, score_notes, score_with_interval
+from tasks.wording import bounded, counted, coverage_words, judge_words, one_line, score_notes, score_with_interval
 
 
 def overall(*scores: str) -> ScoreRow:
@@ -41,6 +42,13 @@ def test_a_score_is_told_with_its_interval_or_the_reason_why_there_is_none() -> 
     assert score_with_interval(overall("")) == "nothing scored"
     row = overall(*["Model"] * 20, *["Human"] * 20)
     assert score_with_interval(row) == f"50.0 [{row.ci_low:.1f}, {row.ci_high:.1f}]"
+
+
+def test_an_aspect_that_applies_to_no_image_is_not_told_like_one_that_is_missing() -> None:
+    *_, aspect = grade_rows([image("0/0", aspects=scored(material_consistency=None))], 7)
+    unjudged, *_ = grade_rows([image("0/0", None)], 7)
+    assert (score_with_interval(aspect), coverage_words(aspect)) == ("n/a", "")
+    assert (score_with_interval(unjudged), coverage_words(unjudged)) == ("nothing scored", "0/1")
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 import sys
 from pathlib import Path
 
+from flows.commands.behind import tell_if_behind
 from tasks import tables
 from tasks.agreement import Agreed, Agreement, agreement
 from tasks.bucket import Bucket
@@ -56,6 +57,7 @@ def share_labels(bucket: Bucket, store: Path) -> None:
 
 def show_agreement(store: Path, a: str, b: str, as_json: bool) -> int:
     """Print how far two raters agree: who they are, a table, what could not be compared, and who said what overall."""
+    tell_if_behind(store)
     found = agreement(store, a, b)
     if as_json:
         print(found.model_dump_json(indent=1))

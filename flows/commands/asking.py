@@ -8,11 +8,12 @@ from pathlib import Path
 from shutil import get_terminal_size
 
 from flows.commands.agreeing import share_labels
+from flows.commands.behind import tell_if_behind
 from tasks import history
 from tasks.labels import label_folders
 from tasks.ledger import run_folders
 from tasks.remote import Remote, is_remote, mirror
-from tasks.store import HISTORY, pending, sync
+from tasks.store import HISTORY, sync
 from tasks.wording import one_line
 
 WIDEST = 240
@@ -34,17 +35,6 @@ def show_query(store: Path, question: str, as_json: bool) -> int:
     else:
         _print_rows(answer.columns, rows)
     return 0
-
-
-def tell_if_behind(store: Path) -> None:
-    """Say on standard error which finished runs the history lacks, lest an old answer is taken for the newest."""
-    try:
-        late = pending(store)
-    except ValueError as error:  # A history of another version can still be asked.
-        print(f"jury: {error}", file=sys.stderr)
-    else:
-        if late:
-            print(f"jury: finished runs not yet in the history: {len(late)}; `jury sync` loads them", file=sys.stderr)
 
 
 def _print_rows(columns: Sequence[str], rows: Sequence[dict[str, object]]) -> None:

@@ -4,6 +4,7 @@ import json
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from flows.commands.behind import tell_if_behind
 from tasks.compare import Comparison, compare
 from tasks.comparison_words import changed_lines, difference_grid, headline, notes, side_words
 from tasks.evaluations import last_runs
@@ -31,6 +32,7 @@ def show_compare(
         ValueError: it is not clear what is to be compared, or it does not compare.
     """
     names = _both(candidates)
+    tell_if_behind(store)
     before, after = _meant(store, runs, names, last)
     found = compare(store, before, after, names, across)
     if as_json:

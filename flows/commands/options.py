@@ -68,7 +68,7 @@ def _items(values: list[str]) -> list[str]:
 
 
 def _sentence(error: Any) -> str:
-    place = _option(".".join(map(str, error["loc"]))) if error["loc"] else "options"
     words = error["msg"].removeprefix("Value error, ")
-    found = "" if isinstance(error["input"], dict) else f", found {error['input']!r}"
-    return f"{place}: {words}{found}"
+    if isinstance(error["input"], dict):  # Several fields do not go together; the words name them.
+        return words
+    return f"{_option('.'.join(map(str, error['loc'])))}: {words}, found {error['input']!r}"

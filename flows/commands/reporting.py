@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from flows.commands.asking import tell_if_behind
+from flows.commands.behind import tell_if_behind
 from tasks.page.gather import choose, gather
 from tasks.page.render import write_page
 

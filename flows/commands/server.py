@@ -43,7 +43,12 @@ class Server(NamedTuple):
     @property
     def api(self) -> str:
         """What `PREFECT_API_URL` is for its clients."""
-        return f"{self.ui}/api"
+        return api_at(self.port)
+
+
+def api_at(port: int) -> str:
+    """Address of the API of a server of ours, running or not."""
+    return f"http://{HOST}:{port}/api"
 
 
 def home(store: Path) -> Path:

@@ -4,15 +4,22 @@ Everything lives in this process and its children, and ends with it. Which serve
 is deployed for `deployed`.
 """
 
+from __future__ import annotations
+
 import asyncio
 import os
 import signal
 import sys
+from collections.abc import Sequence
 from datetime import timedelta
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from flows.commands.server import QUIET, Server, client_settings, home, own_server, running
+from flows.commands.server import QUIET, Server, api_at, client_settings, home, own_server, running
 from tasks.remote import is_remote, mirror
+
+if TYPE_CHECKING:
+    from flows.commands.deployed import Deployed
 
 RUNS_AT_ONCE = 16
 POLL_SECONDS = 3.0
@@ -39,13 +46,14 @@ def up(named: str, port: int, deployments: str = "", notify: str = "") -> int:
     os.environ["JURY_STORE"] = named if is_remote(named) else str(store)
     api = os.environ.get("PREFECT_API_URL")
     if api:
-        return _serve(store, api, api.removesuffix("/api"), deployments, notify)
+        return _serve(_listed(store, api, deployments), api.removesuffix("/api"), notify)
     if server := running(store):
         print(f"Image Jury is up already: {server.ui} (process {server.pid} serves {home(store)})")
         return 0
+    listed = _listed(store, api_at(port), deployments)
     print("starting a Prefect server (about 10 s) …", file=sys.stderr)
     with own_server(store, port) as server:
-        return _serve(store, server.api, server.ui, deployments, notify)
+        return _serve(listed, server.ui, notify)
 
 
 def prepare(notify: str = "") -> int:
@@ -75,30 +83,36 @@ def use_running(store: Path) -> Server | None:
     return server
 
 
-def _serve(store: Path, api: str, ui: str, deployments: str, notify: str) -> int:
+def _listed(store: Path, api: str, deployments: str) -> list[Deployed]:
+    """The list. Prefect, which checks it, takes its settings from the environment while it is imported here."""
     os.environ.update(client_settings(api))
     os.environ.setdefault("PREFECT_HOME", str(home(store)))
     # A run tells that it lives; the automation marks those that fall silent.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT_SECONDS))
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
+    from flows.commands.deployed import read_list
+
+    return read_list(Path(deployments)) if deployments else read_list()
+
+
+def _serve(listed: Sequence[Deployed], ui: str, notify: str) -> int:
     try:
-        asyncio.run(_serve_list(ui, deployments, notify))
+        asyncio.run(_serve_list(listed, ui, notify))
     except KeyboardInterrupt:
         print("stopped; schedules stay as they are and go on with the next `jury up`", file=sys.stderr)
     return 0
 
 
-async def _serve_list(ui: str, deployments: str, notify: str) -> None:
+async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str) -> None:
     from prefect.runner import Runner
 
-    from flows.commands.deployed import read_list, served
+    from flows.commands.deployed import served
 
     class Interruptible(Runner):
         def handle_sigterm(self, *_: object, **__: object) -> None:
             """End as Ctrl-C does: the runner's own way leaves its runs to themselves."""
             raise KeyboardInterrupt
 
-    listed = read_list(Path(deployments)) if deployments else read_list()
     await _make_automations(notify)
     runner = Interruptible("image-jury", query_seconds=POLL_SECONDS, limit=RUNS_AT_ONCE, pause_on_shutdown=False)
     for deployed in listed:
