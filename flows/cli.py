@@ -16,7 +16,7 @@ from flows.commands.options import add_options, parse_options
 from flows.commands.quiet import hush
 from tasks.parameters import PAIRWISE, T2I, Probe, default_store, parameters_of
 from tasks.records import HistoryLocked
-from tasks.remote import mirror
+from tasks.remotes.remote import mirror
 
 FLOWS = (*PAIRWISE, *T2I)
 _JUDGED = {
@@ -231,8 +231,8 @@ def _agreement(found: argparse.Namespace) -> int:
 def _probe(found: argparse.Namespace) -> int:
     from flows.commands.running import find_prefect
     from tasks.request import probe_request
+    from tasks.showing.wording import one_line
     from tasks.vlm import Vlm
-    from tasks.wording import one_line
 
     judge = parse_options(found, Probe).judge
     find_prefect(mirror(default_store()))  # a key may be kept there, as a Secret block

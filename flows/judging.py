@@ -14,9 +14,9 @@ from tasks.aggregate import last_attempts
 from tasks.cases import load_case
 from tasks.judge import take_over
 from tasks.outcomes import decided
-from tasks.plotter import warm_up
 from tasks.records import Sample
 from tasks.request import probe_request
+from tasks.showing.plotter import warm_up
 
 
 async def judge_all(chunks: Chunks, samples: tuple[Sample, ...]) -> None:

@@ -26,16 +26,16 @@ from flows.shards import judge_in_shards
 from flows.steps import Chunks, load_step, own_run, report_step, store_step
 from tasks.cases import RunContext
 from tasks.changing import resolved, unchanged_words
+from tasks.controls.shams import with_shams
 from tasks.export import open_export
 from tasks.ledger import Ledger, earlier_replies
 from tasks.load import Dataset
 from tasks.parameters import Parameters, at_store
-from tasks.progress import Progress
 from tasks.protocol import picture_policy, run_end, run_start
 from tasks.records import HistoryLocked, RunStart
-from tasks.remote import Remote, is_remote, mirror
+from tasks.remotes.remote import Remote, is_remote, mirror
 from tasks.rubric import Rubric, load_rubric
-from tasks.shams import with_shams
+from tasks.showing.progress import Progress
 from tasks.store import sync
 from tasks.vlm import Vlm
 

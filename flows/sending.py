@@ -12,7 +12,7 @@ from typing import Self
 
 from prefect.logging import get_logger
 
-from tasks.remote import Remote, RemoteUnavailable
+from tasks.remotes.remote import Remote, RemoteUnavailable
 
 EVERY_SECONDS = 10.0
 PATIENCE_SECONDS = 120.0

@@ -17,16 +17,16 @@ from prefect.logging import get_run_logger
 
 from flows.sending import Sending
 from tasks.cases import Case, RunContext
+from tasks.comparing.past import Past, look_back
+from tasks.comparing.regression import announce
 from tasks.judge import judge
 from tasks.load import Dataset, load_dataset
 from tasks.parameters import Parameters
-from tasks.past import Past, look_back
-from tasks.progress import Progress
 from tasks.records import HistoryLocked, InvalidReply, JudgeUnavailable, RunStart
-from tasks.regression import announce
 from tasks.report import publish
 from tasks.samples import DRAWN, drawn_samples
-from tasks.standings import sentence
+from tasks.showing.progress import Progress
+from tasks.showing.standings import sentence
 from tasks.store import store_run
 from tasks.summary import summarize
 

@@ -12,9 +12,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.checks import objects_text, relation_text
-from tasks.contract import Contract
+from tasks.controls.contract import Contract
+from tasks.controls.shams import altered
+from tasks.datasets.folders import NO_PICTURE
 from tasks.export import Export
-from tasks.folders import NO_PICTURE
 from tasks.ledger import Ledger, Replies
 from tasks.load import read_picture, read_texts
 from tasks.parameters import Parameters
@@ -22,7 +23,6 @@ from tasks.pictures import Picture, Policy, prepare
 from tasks.records import Judgment, Order, Outcome, OutcomeStatus, PictureNote, RunStart, Sample
 from tasks.request import call_key
 from tasks.rubric import Prompt, Rubric
-from tasks.shams import altered
 from tasks.vlm import Vlm
 
 

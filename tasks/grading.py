@@ -9,7 +9,7 @@ from statistics import fmean
 from typing import NamedTuple
 
 from tasks.checks import satisfied
-from tasks.front_matter import OVERALL_SCORE
+from tasks.prompting.front_matter import OVERALL_SCORE
 from tasks.records import AspectScore, Judgment, Sample
 
 

@@ -9,12 +9,12 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from tasks import reply
 from tasks.cases import Call, Case, RunContext
-from tasks.completion import Reply
 from tasks.parameters import Judge
-from tasks.reading import Reading
 from tasks.records import InvalidReply, JudgeUnavailable, Judgment, JudgmentStatus
+from tasks.replies import reply
+from tasks.replies.completion import Reply
+from tasks.replies.reading import Reading
 from tasks.request import request
 from tasks.rubric import Prompt
 

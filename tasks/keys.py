@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from tasks.parameters import EMBEDDED, Judge
 from tasks.records import JudgeStopped
-from tasks.wording import one_line
+from tasks.showing.wording import one_line
 
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 LISTED = {"api.openai.com": {"OPENAI_API_KEY"}}

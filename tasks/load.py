@@ -12,20 +12,20 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from tasks.benchmark import dataset_root, read_benchmark
-from tasks.coverage import Prompted, gaps
+from tasks.datasets.benchmark import dataset_root, read_benchmark
+from tasks.datasets.coverage import Prompted, gaps
+from tasks.datasets.entries import Entry, clean_text
+from tasks.datasets.folders import NO_PICTURE
+from tasks.datasets.geneval import read_geneval
+from tasks.datasets.image_manifest import read_image_manifest
+from tasks.datasets.manifest import read_manifest
+from tasks.datasets.places import read_row
 from tasks.drawn_images import read_image_labels
-from tasks.entries import Entry, clean_text
-from tasks.folders import NO_PICTURE
-from tasks.geneval import read_geneval
-from tasks.image_manifest import read_image_manifest
-from tasks.manifest import read_manifest
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
-from tasks.places import read_row
 from tasks.problems import Problems, listed
 from tasks.records import PictureSource, Record, Sample
 from tasks.rubric import holdings
-from tasks.wording import well_formed
+from tasks.showing.wording import well_formed
 
 
 class Dataset(Record):

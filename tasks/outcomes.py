@@ -9,9 +9,9 @@ from typing import Any
 
 from tasks.aggregate import Decision, decide, last_attempts, overall, undecided
 from tasks.cases import Case, RunContext
-from tasks.chances import chances, pivotal
 from tasks.drawn_images import noticed
 from tasks.grading import grade
+from tasks.numbers.chances import chances, pivotal
 from tasks.parameters import RubricParameters
 from tasks.records import DimensionOutcome, Outcome
 from tasks.rubric import Rubric

@@ -15,14 +15,14 @@ from http import HTTPStatus
 from threading import Lock
 from typing import Any, TypeAlias
 
-from tasks.blobs import Survey, survey
-from tasks.chat import BadRequest, ChatRequest, completion, failure, read_request
 from tasks.decoding import BadPicture
-from tasks.front_matter import OVERALL_SCORE, SEEN
-from tasks.measures import Measures, measure, read_picture
 from tasks.parameters import EMBEDDED_MODEL, T2I
-from tasks.pixel_rules import QUESTIONS, compare
-from tasks.pixel_scores import ASPECTS, look, score
+from tasks.pixels.blobs import Survey, survey
+from tasks.pixels.chat import BadRequest, ChatRequest, completion, failure, read_request
+from tasks.pixels.measures import Measures, measure, read_picture
+from tasks.pixels.pixel_rules import QUESTIONS, compare
+from tasks.pixels.pixel_scores import ASPECTS, look, score
+from tasks.prompting.front_matter import OVERALL_SCORE, SEEN
 
 ANSWERED_MODEL = f"{EMBEDDED_MODEL}-2"
 """The model named in every answer. The number goes up whenever a measure or a limit changes."""

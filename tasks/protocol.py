@@ -8,14 +8,15 @@ from collections.abc import Iterable, Mapping
 from datetime import UTC, datetime
 from importlib.metadata import version
 
-from tasks import reply, request
+from tasks import request
 from tasks.aggregate import AGGREGATION
 from tasks.cases import RunContext
-from tasks.comparable import PROMPT, digest, protocol_key
+from tasks.comparing.comparable import PROMPT, digest, protocol_key
 from tasks.load import Dataset
 from tasks.parameters import Parameters
 from tasks.pictures import Policy
 from tasks.records import RunEnd, RunStart
+from tasks.replies import reply
 from tasks.rubric import Prompt, Rubric
 
 

@@ -10,19 +10,27 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from tasks.comparison_words import difference_grid
-from tasks.controls import light_lines
-from tasks.markup import QUOTE, bullets, picture, plain, table
-from tasks.past import Past
-from tasks.rate_tables import rate_grid, rate_notes
-from tasks.rates import repeated
+from tasks.comparing.past import Past
+from tasks.comparing.regression import Since
+from tasks.controls.lights import light_lines
+from tasks.numbers.rates import repeated
+from tasks.numbers.scores import OVERALL
 from tasks.records import DimensionOutcome, Outcome, PictureNote
-from tasks.regression import Since
-from tasks.scores import OVERALL
-from tasks.standings import chart, grid, notes, sentence, standings
+from tasks.showing.comparison_words import difference_grid
+from tasks.showing.markup import QUOTE, bullets, picture, plain, table
+from tasks.showing.rate_tables import rate_grid, rate_notes
+from tasks.showing.standings import chart, grid, notes, sentence, standings
+from tasks.showing.tables import Grid, defect_lines, failure_lines
+from tasks.showing.wording import (
+    bounded,
+    counted,
+    coverage_words,
+    judge_words,
+    number_words,
+    one_line,
+    score_with_interval,
+)
 from tasks.summary import Summary, Telling
-from tasks.tables import Grid, defect_lines, failure_lines
-from tasks.wording import bounded, counted, coverage_words, judge_words, number_words, one_line, score_with_interval
 
 MOST_LINES = 20
 """Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""

@@ -13,11 +13,11 @@ from io import BytesIO
 
 from PIL import Image as PillowImage
 
-from tasks import reply
 from tasks.parameters import EMBEDDED, Judge
 from tasks.pictures import Picture
 from tasks.pixel_judge import ANSWERED_MODEL, PROBE
 from tasks.records import Order
+from tasks.replies import reply
 from tasks.rubric import PairwisePrompt, Prompt, RubricPrompt
 from tasks.vlm import Image, Request
 

@@ -15,9 +15,9 @@ from typing import Any, NamedTuple
 from pydantic import ValidationError
 from pydantic_core import ErrorDetails
 
-from tasks.front_matter import Aspect, PairwiseFrontMatter, RubricFrontMatter
 from tasks.parameters import PAIRWISE
 from tasks.problems import listed
+from tasks.prompting.front_matter import Aspect, PairwiseFrontMatter, RubricFrontMatter
 from tasks.records import Record, Sample
 
 DEFAULT_SET = "default"

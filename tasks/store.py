@@ -21,10 +21,11 @@ from typing import Any, NamedTuple, TypeVar
 import duckdb
 from duckdb import DuckDBPyConnection as Connection
 
-from tasks import labels, ledger
-from tasks.comparable import judge_key
-from tasks.controls import run_controls
-from tasks.evaluated import evaluation_rates, evaluation_scores
+from tasks import ledger
+from tasks.comparing.comparable import judge_key
+from tasks.controls.lights import run_controls
+from tasks.numbers.evaluated import evaluation_rates, evaluation_scores
+from tasks.people import labels
 from tasks.records import HistoryLocked, Record, RunEnd
 
 HISTORY = "history.duckdb"

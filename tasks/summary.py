@@ -11,17 +11,17 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from tasks.controls import Light, lights, run_controls
+from tasks.controls.lights import Light, lights, run_controls
 from tasks.drawings.defects import CLEAN, FORFEIT
 from tasks.drawn_images import CLEAN_SCENE
-from tasks.grades import GradeRow, grade_rows, threshold
 from tasks.ledger import read_judgments, read_outcomes
+from tasks.numbers.grades import GradeRow, grade_rows, threshold
+from tasks.numbers.rates import RateRow, RateTally, repeated
+from tasks.numbers.scores import ScoreRow, published_rows, score_rows
 from tasks.parameters import T2I
-from tasks.rates import RateRow, RateTally, repeated
 from tasks.records import MIXED, Judgment, Outcome, RunEnd, RunStart
-from tasks.scores import ScoreRow, published_rows, score_rows
+from tasks.showing.wording import one_line
 from tasks.whole import read_whole
-from tasks.wording import one_line
 
 T = TypeVar("T")
 

@@ -17,12 +17,12 @@ import httpx2
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient
 from openai.types.chat import ChatCompletion
 
-from tasks.completion import Reply, read
 from tasks.keys import find_key
 from tasks.parameters import EMBEDDED, Judge
 from tasks.pixel_judge import app as pixel_judge
 from tasks.records import JudgeStopped
-from tasks.wording import well_formed
+from tasks.replies.completion import Reply, read
+from tasks.showing.wording import well_formed
 
 RUNGS = ("json_schema", "json_object", "plain")
 """Reply formats, the strictest first. A refusal moves one down for the rest of the run."""

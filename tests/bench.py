@@ -151,7 +151,7 @@ async def bare(samples: Iterable[Callable[[], list[Call]]], in_hand: int, base_u
 
 
 def bare_pairs(root: Path) -> Iterator[Callable[[], list[Call]]]:
-    from tasks.reply import schema
+    from tasks.replies.reply import schema
     from tasks.rubric import load_rubric
 
     prompts = load_rubric("diagram").prompts
@@ -166,7 +166,7 @@ def bare_pairs(root: Path) -> Iterator[Callable[[], list[Call]]]:
 
 
 def bare_images(root: Path) -> Iterator[Callable[[], list[Call]]]:
-    from tasks.reply import schema
+    from tasks.replies.reply import schema
     from tasks.rubric import load_rubric
 
     prompt = load_rubric("counting").prompt("counting")

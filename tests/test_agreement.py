@@ -9,8 +9,8 @@ import pytest
 from factories import DIMENSIONS, end, image, outcome, picture, scored, start, write_run
 from scipy.stats import kendalltau
 
-from tasks.agreement import Agreed, Agreement, agreement
-from tasks.labels import import_labels
+from tasks.people.agreement import Agreed, Agreement, agreement
+from tasks.people.labels import import_labels
 from tasks.records import Outcome
 from tasks.store import sync
 

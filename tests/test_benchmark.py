@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from written_datasets import inline, png, record, result, write_benchmark, write_json
 
-from tasks.benchmark import read_benchmark
-from tasks.entries import Loaded
-from tasks.folders import NO_PICTURE, REFUSED
+from tasks.datasets.benchmark import read_benchmark
+from tasks.datasets.entries import Loaded
+from tasks.datasets.folders import NO_PICTURE, REFUSED
 from tasks.load import read_picture
 from tasks.parameters import PairwiseParameters
 from tasks.problems import Problems

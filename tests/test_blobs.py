@@ -8,11 +8,11 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from tasks.blobs import MOST_BLOBS, Survey, survey
 from tasks.drawings.scenes import PAINTS, random_scene
 from tasks.drawings.shapes import SHAPES
-from tasks.hues import difference, name_numbers
-from tasks.prompt_words import COLORS
+from tasks.pixels.blobs import MOST_BLOBS, Survey, survey
+from tasks.pixels.hues import difference, name_numbers
+from tasks.pixels.prompt_words import COLORS
 from tasks.records import Requirement
 
 

@@ -4,7 +4,7 @@ from itertools import product
 
 import pytest
 
-from tasks.chances import Chances, chances, pivotal
+from tasks.numbers.chances import Chances, chances, pivotal
 from tasks.records import VERDICTS, Order
 from tasks.rubric import Rubric, load_rubric
 

@@ -6,9 +6,9 @@ import pytest
 from factories import outcome
 from PIL import Image, ImageColor
 
-from tasks.charts import PARTS, verdict_chart
+from tasks.numbers.scores import score_rows
 from tasks.records import Outcome
-from tasks.scores import score_rows
+from tasks.showing.charts import PARTS, verdict_chart
 
 COLOURS = {part.name: part.colour for part in PARTS}
 

@@ -9,9 +9,9 @@ import pytest
 from factories import end, image, outcome, start, write_run
 from written_datasets import record, result, write_benchmark, write_json
 
-from tasks.compare import Comparison, compare
-from tasks.evaluations import last_runs
-from tasks.pairing import Change
+from tasks.comparing.compare import Comparison, compare
+from tasks.comparing.evaluations import last_runs
+from tasks.comparing.pairing import Change
 from tasks.records import Outcome
 from tasks.rubric import PROMPTS
 from tasks.store import sync

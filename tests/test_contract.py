@@ -7,7 +7,7 @@ import factories
 import pytest
 from PIL import Image
 
-from tasks.contract import Contract
+from tasks.controls.contract import Contract
 from tasks.history import query
 from tasks.pictures import Policy, prepare
 from tasks.records import PictureNote

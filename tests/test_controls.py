@@ -8,13 +8,13 @@ import factories
 import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 
-from tasks.controls import control_rows, light, light_lines, lights, red_words
+from tasks.controls.lights import control_rows, light, light_lines, lights, red_words
+from tasks.controls.sham_rules import FALSE_PREFERENCE, INJECTION, NEGLECT
+from tasks.controls.shams import BLANK, INSTRUCTION, OTHER, REENCODED, SAME
 from tasks.history import query
 from tasks.records import Judgment, Outcome
 from tasks.report import markdown
-from tasks.sham_rules import FALSE_PREFERENCE, INJECTION, NEGLECT
-from tasks.shams import BLANK, INSTRUCTION, OTHER, REENCODED, SAME
-from tasks.standings import sentence
+from tasks.showing.standings import sentence
 from tasks.store import store_run
 from tasks.summary import Summary, summarize
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 from written_datasets import png
 
-from tasks.entries import Entry, Layout, clean_text, read_entry
-from tasks.folders import NO_PICTURE, Folder
-from tasks.places import Row
+from tasks.datasets.entries import Entry, Layout, clean_text, read_entry
+from tasks.datasets.folders import NO_PICTURE, Folder
+from tasks.datasets.places import Row
 from tasks.problems import Problems
 from tasks.records import Place
 

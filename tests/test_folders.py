@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.folders import NO_PICTURE, REFUSED, Folder
+from tasks.datasets.folders import NO_PICTURE, REFUSED, Folder
 
 
 def folder(root: Path, *names: str) -> Folder:

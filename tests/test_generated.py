@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from written_datasets import inline, png, record, result, write_json
 
-from tasks.folders import NO_PICTURE, REFUSED
-from tasks.generated import Pictures, read_images, read_results, stage_key
+from tasks.datasets.folders import NO_PICTURE, REFUSED
+from tasks.datasets.generated import Pictures, read_images, read_results, stage_key
 from tasks.load import read_picture
 from tasks.problems import Problems
 

@@ -8,12 +8,12 @@ import pytest
 from written_datasets import png
 from written_images import LIST, prompt_row, write_geneval, write_lines, write_prompt
 
-from tasks.coverage import Generated, Prompted, gaps
-from tasks.folders import NO_PICTURE, REFUSED
-from tasks.geneval import read_geneval
+from tasks.datasets.coverage import Generated, Prompted, gaps
+from tasks.datasets.folders import NO_PICTURE, REFUSED
+from tasks.datasets.geneval import read_geneval
+from tasks.datasets.places import read_row
 from tasks.load import load_dataset, read_picture
 from tasks.parameters import T2I, RubricParameters
-from tasks.places import read_row
 from tasks.problems import Problems
 from tasks.records import Requirement
 

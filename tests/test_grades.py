@@ -6,8 +6,8 @@ from pathlib import Path
 import pytest
 from factories import RUN, end, image, scored, start, write_run
 
-from tasks.grades import GradeRow, by_tag, grade_rows
 from tasks.history import as_json_rows, query
+from tasks.numbers.grades import GradeRow, by_tag, grade_rows
 from tasks.records import Outcome, RunStart
 from tasks.store import sync
 from tasks.summary import summarize

@@ -7,12 +7,12 @@ import pytest
 from written_datasets import inline, png
 from written_images import image_row, write_manifest
 
-from tasks.coverage import Generated, Prompted, gaps
-from tasks.folders import NO_PICTURE, REFUSED
-from tasks.image_manifest import read_image_manifest
+from tasks.datasets.coverage import Generated, Prompted, gaps
+from tasks.datasets.folders import NO_PICTURE, REFUSED
+from tasks.datasets.image_manifest import read_image_manifest
+from tasks.datasets.places import read_row
 from tasks.load import read_picture
 from tasks.parameters import RubricParameters
-from tasks.places import read_row
 from tasks.problems import Problems
 from tasks.records import Requirement, Sample
 

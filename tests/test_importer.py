@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.importer import import_prompts, imported_words
+from tasks.prompting.importer import import_prompts, imported_words
 from tasks.rubric import RubricPrompt, load_rubric
 
 SEEDS = Path(__file__).parents[2] / "shared" / "seeds"

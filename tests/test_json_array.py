@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tasks import json_array
-from tasks.json_array import array_spans
+from tasks.datasets import json_array
+from tasks.datasets.json_array import array_spans
 
 RECORDS = [
     {"a": 'quote " bracket ] brace } \\', "b": ["[", {"c": "\\\\"}]},

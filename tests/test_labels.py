@@ -9,8 +9,8 @@ from typing import Any
 import pytest
 
 from flows.cli import main
-from tasks.label_rows import LabelRow, read_label_rows
-from tasks.labels import ABOUT, LABELS, LabelSet, folder, import_labels
+from tasks.people.label_rows import LabelRow, read_label_rows
+from tasks.people.labels import ABOUT, LABELS, LabelSet, folder, import_labels
 from tasks.store import sync
 
 Jury = Callable[..., tuple[int, str, str]]

@@ -10,7 +10,7 @@ import pytest
 from PIL import Image
 from written_datasets import inline, png, record, result, write_benchmark, write_json
 
-from tasks.folders import NO_PICTURE
+from tasks.datasets.folders import NO_PICTURE
 from tasks.load import Dataset, load_dataset, read_picture, read_texts
 from tasks.parameters import PairwiseParameters
 from tasks.records import PictureSource, Place

@@ -7,10 +7,10 @@ import polars as pl
 import pytest
 from written_datasets import inline, png
 
-from tasks.entries import Loaded
-from tasks.folders import NO_PICTURE, REFUSED
+from tasks.datasets.entries import Loaded
+from tasks.datasets.folders import NO_PICTURE, REFUSED
+from tasks.datasets.manifest import read_manifest
 from tasks.load import read_picture, read_texts
-from tasks.manifest import read_manifest
 from tasks.parameters import PairwiseParameters
 from tasks.problems import Problems
 

@@ -12,7 +12,7 @@ from PIL import Image, ImageDraw, ImageOps
 from tasks.decoding import BadPicture
 from tasks.drawings.diagrams import random_diagram
 from tasks.drawings.plots import random_plot
-from tasks.measures import Measures, agreement, measure, read_picture
+from tasks.pixels.measures import Measures, agreement, measure, read_picture
 
 FIGURE = random_diagram(Random(1)).draw()
 

@@ -13,14 +13,15 @@ from openai import APIStatusError, AsyncOpenAI, BadRequestError, DefaultAsyncHtt
 from openai.types.chat import ChatCompletion
 from PIL import Image, ImageOps
 
-from tasks import pixel_judge, reply, request
+from tasks import pixel_judge, request
 from tasks.drawings.diagrams import random_diagram
 from tasks.drawings.scenes import random_scene
-from tasks.measures import Measures, measure
 from tasks.parameters import T2I, Judge
 from tasks.pictures import Policy, prepare
 from tasks.pixel_judge import ANSWERED_MODEL, Gauge, app
+from tasks.pixels.measures import Measures, measure
 from tasks.records import VERDICTS, Requirement
+from tasks.replies import reply
 from tasks.rubric import holdings, load_rubric
 from tasks.vlm import Reply, Vlm
 

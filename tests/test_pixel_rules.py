@@ -12,8 +12,8 @@ import pytest
 
 from tasks.drawings.defects import DEFECTS, FORFEIT, spoilt
 from tasks.drawings.diagrams import random_diagram
-from tasks.measures import Measures, measure, read_picture
-from tasks.pixel_rules import MANY_STROKES, QUESTIONS, VETOES, Veto, compare
+from tasks.pixels.measures import Measures, measure, read_picture
+from tasks.pixels.pixel_rules import MANY_STROKES, QUESTIONS, VETOES, Veto, compare
 from tasks.samples import caught, draw_samples, read_labels
 
 MINI = Path(__file__).parents[2] / "shared" / "data" / "paperbananabench-mini"

@@ -8,13 +8,13 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from tasks.blobs import Survey, survey
 from tasks.drawings.scene_defects import CLEAN_SCENE, KINDS, spoilt_scene
 from tasks.drawings.scenes import random_scene
 from tasks.drawn_images import draw_images, noticed, read_image_labels
 from tasks.parameters import T2I
-from tasks.pixel_scores import ASPECTS, look, score
-from tasks.prompt_words import prompt_text
+from tasks.pixels.blobs import Survey, survey
+from tasks.pixels.pixel_scores import ASPECTS, look, score
+from tasks.pixels.prompt_words import prompt_text
 from tasks.records import Requirement
 from tasks.rubric import holdings, load_rubric
 

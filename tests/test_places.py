@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tasks.places import Row, find_rows, read_row
+from tasks.datasets.places import Row, find_rows, read_row
 from tasks.problems import Problems
 from tasks.records import Place
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.prompt_words import prompt_text, read_prompt
+from tasks.pixels.prompt_words import prompt_text, read_prompt
 from tasks.records import Requirement
 
 GENEVAL = Path(__file__).parents[2] / "shared" / "data" / "geneval" / "evaluation_metadata.jsonl"

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, start, write_run
 
-from tasks.rate_tables import rate_grid, rate_words, repeat_lines
-from tasks.rates import RateRow
+from tasks.numbers.rates import RateRow
 from tasks.records import Judgment, Order, Outcome
 from tasks.report import markdown
+from tasks.showing.rate_tables import rate_grid, rate_words, repeat_lines
 from tasks.summary import Summary, summarize
 
 REPEATED = {"orders": "both", "votes": 2}

@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, image, judgment, outcome, scored
 
-from tasks.intervals import interval
-from tasks.rates import RateRow, rate_rows
+from tasks.numbers.intervals import interval
+from tasks.numbers.rates import RateRow, rate_rows
+from tasks.numbers.repeats import Asked, agreement, difference, first_position
 from tasks.records import Judgment, Order, Outcome
-from tasks.repeats import Asked, agreement, difference, first_position
 
 M, H, G, B = "Model", "Human", "Both are good", "Both are bad"
 BOTH: tuple[Order, Order] = ("human_first", "model_first")

@@ -15,8 +15,8 @@ from served import wait_for
 from flows.cli import main
 from flows.commands.notifying import NAME, notify_of_regressions
 from flows.steps import report_step
+from tasks.comparing.regression import EVENT, Since, since_last
 from tasks.records import Outcome
-from tasks.regression import EVENT, Since, since_last
 from tasks.store import sync
 
 WON, LOST = ("MMMM", "Model"), ("HHHH", "Human")

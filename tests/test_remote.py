@@ -22,10 +22,10 @@ from moto.server import DomainDispatcherApplication, create_backend_app
 from s3fs import S3FileSystem
 from werkzeug.serving import make_server
 
-from tasks import parts, remote
 from tasks.history import query
 from tasks.ledger import END, JUDGMENTS, OUTCOMES, RUN, Ledger, folder, read_judgments
-from tasks.remote import Remote, RemoteUnavailable, is_remote, mirror
+from tasks.remotes import parts, remote
+from tasks.remotes.remote import Remote, RemoteUnavailable, is_remote, mirror
 from tasks.store import sync
 
 Begun = Callable[[Path], Ledger]
@@ -273,7 +273,7 @@ def test_a_process_killed_between_upload_and_note_leaves_parts_that_fit(
     url: str, server: S3Server, tmp_path: Path
 ) -> None:
     whole_run(tmp_path, "r1", ended=False)
-    code = "import sys, pathlib, tasks.remote as r; r.Remote(sys.argv[1], pathlib.Path(sys.argv[2])).send('r1')"
+    code = "import sys, pathlib, tasks.remotes.remote as r; r.Remote(sys.argv[1], pathlib.Path(sys.argv[2])).send('r1')"
     sender = subprocess.Popen([sys.executable, "-c", code, url, str(tmp_path)], cwd=Path(__file__).parents[1])
 
     def kills(request: str) -> bool:
@@ -529,7 +529,7 @@ def test_without_the_extra_only_a_remote_store_says_what_to_install(tmp_path: Pa
         import sys
         from pathlib import Path
         sys.modules["s3fs"] = None
-        from tasks.remote import Remote, is_remote, mirror
+        from tasks.remotes.remote import Remote, is_remote, mirror
         print(is_remote("s3://b/x"), mirror("store"), mirror("s3://b/x").name[:4], "fsspec" in sys.modules)
         try:
             Remote("s3://b/x", Path("."))

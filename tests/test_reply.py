@@ -2,7 +2,7 @@
 
 import pytest
 
-from tasks.reply import format_words, read, schema
+from tasks.replies.reply import format_words, read, schema
 from tasks.rubric import load_rubric
 
 ALL, RESTRICTED = load_rubric("diagram").prompt("faithfulness"), load_rubric("plot").prompt("faithfulness")

@@ -17,9 +17,9 @@ from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 from PIL import Image
 from strangers import HOSTILE, tokens
 
-from tasks.progress import Progress
 from tasks.records import Judgment, Outcome
 from tasks.report import THUMBNAIL_BYTES, markdown, publish
+from tasks.showing.progress import Progress
 from tasks.summary import Summary, summarize
 
 DATA_URI = re.compile(r"!\[([^]]*)\]\(data:image/(png|jpeg);base64,([A-Za-z0-9+/=]+)\)")
@@ -193,7 +193,7 @@ def test_a_thumbnail_too_large_for_the_artifact_is_said_to_be_so(tmp_path: Path)
 
 def test_what_shows_a_run_is_loaded_only_when_it_is_shown() -> None:
     slow = {"altair", "vl_convert", "rich", "prefect", "duckdb", "openai"}
-    code = f"import sys, tasks.report, tasks.progress; print(sorted({slow} & set(sys.modules)))"
+    code = f"import sys, tasks.report, tasks.showing.progress; print(sorted({slow} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from tasks.records import Seen
-from tasks.reply import format_words, read, schema
+from tasks.replies.reply import format_words, read, schema
 from tasks.rubric import RubricPrompt, load_rubric
 
 COUNTING = load_rubric("counting").prompt("counting")

@@ -9,8 +9,8 @@ import pytest
 from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
+from tasks.controls.shams import BLANK, FEWEST, INSTRUCTION, OTHER, REENCODED, SAME, altered, with_shams
 from tasks.records import PictureSource, Place, Sample
-from tasks.shams import BLANK, FEWEST, INSTRUCTION, OTHER, REENCODED, SAME, altered, with_shams
 
 
 def picture(name: str) -> PictureSource:

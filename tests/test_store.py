@@ -13,11 +13,12 @@ import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, picture, start, write_run
 from pydantic import BaseModel
 
-from tasks.controls import ControlRow
-from tasks.grades import GradeRow
+from tasks.controls.lights import ControlRow
 from tasks.history import as_json_rows, catalog, query
 from tasks.ledger import read_judgments, read_outcomes
-from tasks.rates import RateRow
+from tasks.numbers.grades import GradeRow
+from tasks.numbers.rates import RateRow
+from tasks.numbers.scores import ScoreRow
 from tasks.records import (
     AspectScore,
     DimensionOutcome,
@@ -30,7 +31,6 @@ from tasks.records import (
     Seen,
     SeenObject,
 )
-from tasks.scores import ScoreRow
 from tasks.store import HISTORY, Synced, pending, store_run, sync
 
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"

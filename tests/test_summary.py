@@ -7,7 +7,7 @@ import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 
 from tasks.records import Judgment, Outcome
-from tasks.standings import sentence
+from tasks.showing.standings import sentence
 from tasks.summary import Catch, Summary, summarize
 
 

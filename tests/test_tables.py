@@ -8,11 +8,11 @@ import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 from rich.console import Console
 
+from tasks.numbers.scores import ScoreRow, score_rows
 from tasks.records import Judgment, Outcome
-from tasks.scores import ScoreRow, score_rows
+from tasks.showing.tables import console, defect_lines, failure_lines, grid_table, leaderboard
+from tasks.showing.wording import score_notes
 from tasks.summary import summarize
-from tasks.tables import console, defect_lines, failure_lines, grid_table, leaderboard
-from tasks.wording import score_notes
 
 EVERY_KIND = [
     outcome("s1", "MHGB", "Model"),

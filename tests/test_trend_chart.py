@@ -11,8 +11,8 @@ from PIL import Image, ImageColor
 
 from tasks.history import query
 from tasks.records import RunStart
+from tasks.showing.trend_chart import BREAK, INK, Point, trend_chart, trend_points
 from tasks.store import sync
-from tasks.trend_chart import BREAK, INK, Point, trend_chart, trend_points
 
 NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # as the history gives it
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a", "model asked": "x", "model answered": "x-1"}

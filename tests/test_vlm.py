@@ -23,9 +23,9 @@ from loopback_replies import (
 )
 
 from tasks import request as asking
-from tasks.completion import Reply as Answer
 from tasks.parameters import Judge
 from tasks.records import JudgeStopped
+from tasks.replies.completion import Reply as Answer
 from tasks.vlm import Image, Request, Vlm
 
 QUESTION = Request(

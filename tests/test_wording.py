@@ -3,9 +3,17 @@
 import pytest
 from factories import image, outcome, scored
 
-from tasks.grades import grade_rows
-from tasks.scores import OVERALL, ScoreRow, score_rows
-from tasks.wording import bounded, counted, coverage_words, judge_words, one_line, score_notes, score_with_interval
+from tasks.numbers.grades import grade_rows
+from tasks.numbers.scores import OVERALL, ScoreRow, score_rows
+from tasks.showing.wording import (
+    bounded,
+    counted,
+    coverage_words,
+    judge_words,
+    one_line,
+    score_notes,
+    score_with_interval,
+)
 
 
 def overall(*scores: str) -> ScoreRow:

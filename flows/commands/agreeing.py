@@ -4,20 +4,20 @@ import sys
 from pathlib import Path
 
 from flows.commands.behind import tell_if_behind
-from tasks import tables
-from tasks.agreement import Agreed, Agreement, agreement
-from tasks.bucket import Bucket
-from tasks.concordance import Statistic
-from tasks.front_matter import OVERALL_SCORE
-from tasks.label_exchange import exchange_labels
-from tasks.labels import import_labels, people_words
+from tasks.numbers.concordance import Statistic
+from tasks.numbers.scores import OVERALL
 from tasks.parameters import PAIRWISE
+from tasks.people.agreement import Agreed, Agreement, agreement
+from tasks.people.label_exchange import exchange_labels
+from tasks.people.labels import import_labels, people_words
+from tasks.prompting.front_matter import OVERALL_SCORE
 from tasks.records import HistoryLocked
-from tasks.remote import Remote, RemoteUnavailable, is_remote, mirror
-from tasks.scores import OVERALL
+from tasks.remotes.bucket import Bucket
+from tasks.remotes.remote import Remote, RemoteUnavailable, is_remote, mirror
+from tasks.showing import tables
+from tasks.showing.tables import Grid, grid_table
+from tasks.showing.wording import number_words, one_line
 from tasks.store import store_labels
-from tasks.tables import Grid, grid_table
-from tasks.wording import number_words, one_line
 
 _OF_VERDICTS = (
     "equal: the same answer; kappa: Cohen's; both keep Both are good and bad apart",

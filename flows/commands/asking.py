@@ -10,11 +10,11 @@ from shutil import get_terminal_size
 from flows.commands.agreeing import share_labels
 from flows.commands.behind import tell_if_behind
 from tasks import history
-from tasks.labels import label_folders
 from tasks.ledger import run_folders
-from tasks.remote import Remote, is_remote, mirror
+from tasks.people.labels import label_folders
+from tasks.remotes.remote import Remote, is_remote, mirror
+from tasks.showing.wording import one_line
 from tasks.store import HISTORY, sync
-from tasks.wording import one_line
 
 WIDEST = 240
 """Most characters of one value in a table on the terminal; `--json` shows all."""

@@ -5,10 +5,10 @@ from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from flows.commands.behind import tell_if_behind
-from tasks.compare import Comparison, compare
-from tasks.comparison_words import changed_lines, difference_grid, headline, notes, side_words
-from tasks.evaluations import last_runs
-from tasks.tables import console, grid_table
+from tasks.comparing.compare import Comparison, compare
+from tasks.comparing.evaluations import last_runs
+from tasks.showing.comparison_words import changed_lines, difference_grid, headline, notes, side_words
+from tasks.showing.tables import console, grid_table
 
 TWO = 2
 

@@ -6,7 +6,7 @@ Owns what is sent and when. What a drop is, and what its event holds, is for `ta
 from datetime import timedelta
 from uuid import UUID
 
-from tasks.regression import EVENT
+from tasks.comparing.regression import EVENT
 
 NAME = "jury: regression"
 SUBJECT = "Image Jury: {{ event.payload['flow'] }} on {{ event.payload['dataset'] }} is worse than the last run"

@@ -4,10 +4,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tasks.cases import sample_texts
-from tasks.importer import import_prompts, imported_words
 from tasks.load import load_dataset, read_picture
 from tasks.parameters import parameters_of
 from tasks.pictures import prepare
+from tasks.prompting.importer import import_prompts, imported_words
 from tasks.protocol import picture_policy
 from tasks.request import request
 from tasks.rubric import PairwisePrompt, Prompt, holdings, load_rubric, prompt_sets

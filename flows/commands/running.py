@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any, cast
 
 from flows.commands.server import QUIET, home
 from flows.commands.serving import use_running
-from tasks import tables
-from tasks.controls import light_lines
+from tasks.controls.lights import light_lines
 from tasks.parameters import Parameters, at_store
-from tasks.rate_tables import repeat_lines
-from tasks.remote import mirror
-from tasks.standings import grid, notes
+from tasks.remotes.remote import mirror
+from tasks.showing import tables
+from tasks.showing.rate_tables import repeat_lines
+from tasks.showing.standings import grid, notes
 from tasks.summary import Summary, summarize
 
 if TYPE_CHECKING:

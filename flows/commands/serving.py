@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.commands.server import QUIET, Server, api_at, client_settings, home, own_server, running
-from tasks.remote import is_remote, mirror
+from tasks.remotes.remote import is_remote, mirror
 
 if TYPE_CHECKING:
     from flows.commands.deployed import Deployed

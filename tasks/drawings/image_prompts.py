@@ -5,7 +5,7 @@ from random import Random
 from typing import NamedTuple
 
 from tasks.drawings.shapes import SHAPES
-from tasks.prompt_words import COLORS, RELATIONS, prompt_text
+from tasks.pixels.prompt_words import COLORS, RELATIONS, prompt_text
 from tasks.records import Requirement
 
 TAGS = ("single_object", "two_object", "counting", "colors", "position", "color_attr")

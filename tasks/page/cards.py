@@ -5,11 +5,11 @@ from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
+from tasks.numbers.scores import OVERALL
 from tasks.page.budget import fair_share
 from tasks.page.card import Aspect, Card, Question, Reason
 from tasks.page.reasons import cut, split
-from tasks.scores import OVERALL
-from tasks.wording import number_words
+from tasks.showing.wording import number_words
 
 LONGEST_TEXT = 2_000
 """Bytes of a caption, prompt or note."""

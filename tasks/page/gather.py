@@ -10,18 +10,18 @@ from pathlib import Path
 from typing import Any, cast
 
 from tasks import history
-from tasks.compare import Comparison, compare
-from tasks.controls import Light, light
-from tasks.evaluations import find
-from tasks.grades import GradeRow
+from tasks.comparing.compare import Comparison, compare
+from tasks.comparing.evaluations import find
+from tasks.controls.lights import Light, light
+from tasks.numbers.grades import GradeRow
+from tasks.numbers.rates import RateRow
+from tasks.numbers.scores import ScoreRow, ranking
 from tasks.page.budget import REASONS
 from tasks.page.card import Card
 from tasks.page.cards import Context, cards, spoken
 from tasks.page.queries import Answer, ask
 from tasks.parameters import EMBEDDED, T2I
-from tasks.rates import RateRow
-from tasks.scores import ScoreRow, ranking
-from tasks.wording import PIXELS, SCALE_0_10, Scored, judge_words, score_notes
+from tasks.showing.wording import PIXELS, SCALE_0_10, Scored, judge_words, score_notes
 
 MOST = 20
 """Evaluations that one page may hold."""

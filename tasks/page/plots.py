@@ -9,10 +9,10 @@ from datetime import datetime
 from itertools import groupby, pairwise
 from typing import Any, NamedTuple
 
-from tasks.charts import NARROWEST_LABELLED, PARTS
-from tasks.grades import HIGHEST
-from tasks.scores import ScoreRow
-from tasks.wording import number_words
+from tasks.numbers.grades import HIGHEST
+from tasks.numbers.scores import ScoreRow
+from tasks.showing.charts import NARROWEST_LABELLED, PARTS
+from tasks.showing.wording import number_words
 
 UNSCORED = "an evaluation between them, of which nothing was scored"
 

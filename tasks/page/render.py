@@ -14,14 +14,14 @@ from typing import cast
 import jinja2
 from markupsafe import Markup
 
-from tasks import comparison_words, wording
-from tasks.charts import PARTS
-from tasks.controls import light_lines
+from tasks.controls.lights import light_lines
 from tasks.files import write_whole
 from tasks.page import plots
 from tasks.page.gather import MOST_CHANGES, Evaluation
 from tasks.page.thumbnails import thumbnails
-from tasks.rate_tables import EXPLAINED, rate_grid
+from tasks.showing import comparison_words, wording
+from tasks.showing.charts import PARTS
+from tasks.showing.rate_tables import EXPLAINED, rate_grid
 
 _HERE = Path(__file__).parent
 

@@ -1,0 +1,1 @@
+"""Runs beside runs: which compare, what changed, whether it got worse."""

@@ -1,0 +1,159 @@
+"""Two evaluations compared: paired over the samples both have, where they were measured alike.
+
+Owns whether two evaluations may be compared, and which candidates are meant. Which runs are meant stands in
+`evaluations`, what is paired in `pairing`, the statistics in `paired`, the words in `comparison_words`.
+"""
+
+from collections.abc import Collection, Mapping
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+from tasks.comparing.comparable import PROMPT, protocol_differences
+from tasks.comparing.evaluations import Evaluation, find
+from tasks.comparing.pairing import Change, Row, Series, judged, most_changed, not_paired, rows, series
+from tasks.history import query
+from tasks.records import DimensionOutcome, Outcome, Record
+from tasks.showing.wording import one_line
+
+MOST_CHANGED = 10
+"""Samples listed among those that changed."""
+DATASET = "dataset"
+LONGEST_VALUE = 60
+
+
+class Side(Record):
+    """One of the two that are compared."""
+
+    run_id: str
+    """Id of the evaluation."""
+    candidate: str
+    flow: str
+    started_at: datetime
+    """UTC."""
+    dataset: str
+    model: str
+    prompt_set: str
+
+
+class Comparison(Record):
+    """The second candidate against the first, on the same samples."""
+
+    before: Side
+    after: Side
+    across: tuple[str, ...]
+    """What differs between the two besides the candidate, by name: all of it was allowed."""
+    rows: tuple[Row, ...]
+    """The headline, then every dimension or measure."""
+    not_paired: dict[str, int]
+    """Why samples (prompts) are in no pair -> how many."""
+    changed: tuple[Change, ...]
+    """The samples (prompts) that changed most."""
+
+
+def compare(
+    store: Path, before: str, after: str, candidates: tuple[str, str] = ("", ""), across: Collection[str] = ()
+) -> Comparison:
+    """What changed from one evaluation to another, or from one candidate of an evaluation to another.
+
+    Args:
+        before: run_id of the view `evaluations`, or the beginning of one that is unique.
+        after: likewise; it may be the same one.
+        candidates: the first's and the second's; empty: the only one there is, or the only one that both have.
+        across: names of differences that are meant: `dataset`, or items of the protocol (`temperature`,
+            `prompt aesthetics`), or their first words (`prompt`, `model`).
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        ValueError: a run or candidate cannot be found or is not the only one, or the two were not measured alike; then
+            all that differs is listed.
+    """
+    first, second = find(store, before), find(store, after)
+    differing = _differing(first, second, across)
+    names = _candidates(first, second, candidates)
+    one, other = (_series(store, run, name) for run, name in zip((first, second), names, strict=True))
+    found = rows(one, other)
+    if not found:
+        raise ValueError(f"{first.run_id} and {second.run_id} have no tag in common")
+    return Comparison(
+        before=_side(first, names[0]),
+        after=_side(second, names[1]),
+        across=tuple(differing),
+        rows=tuple(found),
+        not_paired=dict(not_paired(one, other)),
+        changed=tuple(most_changed(one, other, MOST_CHANGED)),
+    )
+
+
+def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -> list[str]:
+    """Names of what differs, all of it allowed."""
+    if first.flow != second.flow:
+        raise ValueError(f"{first.run_id} is a {first.flow} run and {second.run_id} a {second.flow} run")
+    names = [DATASET] * (first.dataset_key != second.dataset_key)
+    if first.protocol_key != second.protocol_key:
+        names += protocol_differences(first.protocol, second.protocol) or ["protocols of their shards"]
+    refused = [name for name in names if not any(name == given or name.startswith(f"{given} ") for given in across)]
+    if refused:
+        lines = [f"  {name}: {_otherwise(name, first, second)}" for name in refused]
+        allow = " ".join(f'--across "{name}"' if " " in name else f"--across {name}" for name in refused)
+        raise ValueError(
+            f"{first.run_id} and {second.run_id} were not measured alike, so their scores do not compare:\n"
+            + "\n".join(lines)
+            + f"\nIf that is what you want to compare, say so: {allow}"
+        )
+    return names
+
+
+def _otherwise(name: str, first: Evaluation, second: Evaluation) -> str:
+    if name == DATASET:
+        return f"other samples, texts or reference pictures ({first.dataset}, {second.dataset})"
+    if name.startswith(PROMPT):
+        return "its text or front matter was changed"
+    before, after = (one_line(run.protocol.get(name) or "none", LONGEST_VALUE) for run in (first, second))
+    return f"{before} → {after}"
+
+
+def _candidates(first: Evaluation, second: Evaluation, asked: tuple[str, str]) -> tuple[str, str]:
+    """The candidates that are meant: those asked for, and what is left open as far as there is one choice only."""
+    runs = (first, second)
+    unknown = [
+        f"{name!r} is none of {run.run_id}: {', '.join(run.candidates)}"
+        for name, run in zip(asked, runs, strict=True)
+        if name and name not in run.candidates
+    ]
+    if unknown:
+        raise ValueError("\n".join(f"candidate {words}" for words in unknown))
+    shared = [name for name in first.candidates if name in second.candidates]
+    one, other = (name or _only(run.candidates) or _only(shared) for name, run in zip(asked, runs, strict=True))
+    if not (one and other):
+        raise ValueError(
+            f"several candidates: {first.run_id} has {', '.join(first.candidates)}; {second.run_id} has "
+            f"{', '.join(second.candidates)}; name one with --candidate, or two, the first run's first"
+        )
+    if (first.run_id, one) == (second.run_id, other):
+        raise ValueError(f"{one} of {first.run_id} would be compared with itself; name two runs or two candidates")
+    return one, other
+
+
+def _only(names: list[str]) -> str:
+    return names[0] if len(names) == 1 else ""
+
+
+_OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions
+    FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $1 AND candidate = $2"""
+
+
+def _series(store: Path, run: Evaluation, candidate: str) -> Series:
+    table = query(store, _OUTCOMES, values=(run.run_id, candidate))
+    return series(judged(_outcome(dict(zip(table.columns, row, strict=True)))) for row in table.rows)
+
+
+def _outcome(row: Mapping[str, Any]) -> Outcome:
+    """As much of an outcome as is compared."""
+    dimensions = tuple(DimensionOutcome.model_construct(**each) for each in row["dimensions"])
+    return Outcome.model_construct(None, **{**row, "dimensions": dimensions})
+
+
+def _side(run: Evaluation, candidate: str) -> Side:
+    shared = {name: value for name, value in run._asdict().items() if name in Side.model_fields}
+    return Side(candidate=candidate, **shared)

@@ -1,0 +1,147 @@
+"""Whether a scheduled run came out worse than the last one that it compares with.
+
+Owns which earlier run that is, how often a quiet run may raise an alarm, and what is announced of a drop. Only the
+score of the whole flow is tested, once a candidate: the dimensions are shown beside it. Everything is read from
+ledgers, which are there even when the history is in use.
+"""
+
+from collections import defaultdict
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.comparing.pairing import Judged, Row, Series, judged, rows, series
+from tasks.ledger import read_outcomes, read_start, run_folders
+from tasks.numbers.intervals import TAIL
+from tasks.records import RunStart
+from tasks.showing.comparison_words import headline
+from tasks.showing.wording import one_line
+from tasks.whole import Whole, read_whole
+
+EVENT = "jury.regression"
+RISK = 0.05
+"""Share of the runs without any change that may raise an alarm, whatever the number of their candidates."""
+LONGEST_NAME = 80
+
+
+class Standing(NamedTuple):
+    """What became of one candidate since the earlier run."""
+
+    candidate: str
+    rows: list[Row]
+    """The flow's own score, then its dimensions or measures."""
+
+    @property
+    def worse(self) -> bool:
+        """Whether the score dropped, by an interval that excludes zero."""
+        return self.rows[0].difference.decision == "worse"
+
+
+class Since(NamedTuple):
+    """A scheduled run against the last one that it compares with."""
+
+    start: RunStart
+    earlier: RunStart
+    standings: list[Standing]
+
+    @property
+    def widened(self) -> bool:
+        """Whether there are so many candidates that their intervals are wider than 95%."""
+        return tail_of(len(self.start.candidates)) < TAIL
+
+    @property
+    def sentences(self) -> list[str]:
+        """How each candidate stands, in words."""
+        return [
+            f"{one_line(each.candidate, LONGEST_NAME)}: {headline(each.rows[0].difference, self.start.flow)}"
+            for each in self.standings
+        ]
+
+
+def since_last(store: Path, run_id: str) -> Since | None:
+    """The comparison of an evaluation with the newest one before it of the same flow, candidates, dataset key and
+    protocol key; None where there is none, where a shard is missing, and where every reply was reused.
+
+    Args:
+        run_id: of a run, or of an evaluation in shards.
+
+    Raises:
+        FileNotFoundError: the store has no such ledger.
+        ValueError: its ledger is damaged.
+    """
+    now = read_whole(store, run_id)
+    earlier = _earlier(store, now) if _measured(now) else None
+    if earlier is None:
+        return None
+    before, after = _by_candidate(earlier), _by_candidate(now)
+    tail = tail_of(len(now.start.candidates))
+    shared = [candidate for candidate in now.start.candidates if candidate in before and candidate in after]
+    standings = [Standing(candidate, rows(before[candidate], after[candidate], tail)) for candidate in shared]
+    return Since(now.start, earlier.start, [each for each in standings if each.rows])
+
+
+def tail_of(candidates: int) -> float:
+    """What an interval leaves out at its lower and its upper end, when so many candidates are looked at in one run.
+
+    A drop is on one side of the interval, so that of two candidates 95% intervals raise a false alarm in 5% of runs
+    already; those of more are widened (Bonferroni).
+    """
+    return min(TAIL, RISK / candidates)
+
+
+def announce(since: Since) -> list[str]:
+    """Emit the Prefect event `jury.regression` for every candidate that dropped; returns a sentence for each.
+
+    It carries the flow run that this is called in, by Prefect's own means.
+    """
+    from prefect.events import emit_event
+    from prefect.utilities.urls import url_for
+
+    start, told = since.start, list[str]()
+    report = url_for("flow-run", start.prefect_run_id) if start.prefect_run_id else None
+    for each in (each for each in since.standings if each.worse):
+        found = each.rows[0].difference
+        words = f"{one_line(each.candidate, LONGEST_NAME)} is {headline(found, start.flow)}."
+        told.append(words)
+        resource = {"prefect.resource.id": f"jury.run.{start.run_id}", "prefect.resource.name": each.candidate}
+        payload = {
+            "words": words,
+            "flow": start.flow,
+            "dataset": start.dataset,
+            "candidate": each.candidate,
+            "run_id": start.run_id,
+            "compared_with": since.earlier.run_id,
+            **found.model_dump(),
+            "artifact": f"{start.flow}-summary",
+            "report": report or "",
+        }
+        emit_event(EVENT, resource, payload=payload)
+    return told
+
+
+def _measured(whole: Whole) -> bool:
+    """Whether all of it is finished, and not every reply was reused."""
+    return bool(whole.end and (whole.end.calls or not whole.end.reused))
+
+
+def _earlier(store: Path, now: Whole) -> Whole | None:
+    for run in reversed(run_folders(store)):
+        # A ledger that cannot be read is reported by `sync`; here it only cannot be compared.
+        with suppress(ValueError):
+            start = read_start(run)
+            found = read_whole(store, start.evaluation_id) if _asks_alike(start, now.start) else None
+            if found and found.end and now.end and _measured(found) and found.end.protocol_key == now.end.protocol_key:
+                return found
+    return None
+
+
+def _asks_alike(earlier: RunStart, now: RunStart) -> bool:
+    same = (earlier.flow, earlier.dataset_key, {*earlier.candidates}) == (now.flow, now.dataset_key, {*now.candidates})
+    return same and earlier.evaluation_id != now.evaluation_id and earlier.started_at < now.started_at
+
+
+def _by_candidate(whole: Whole) -> dict[str, Series]:
+    found: defaultdict[str, list[Judged]] = defaultdict(list)
+    for outcome in (each for folder in whole.folders for each in read_outcomes(folder)):
+        found[outcome.candidate].append(judged(outcome))
+    return {candidate: series(samples) for candidate, samples in found.items()}

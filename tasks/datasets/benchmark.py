@@ -1,0 +1,103 @@
+"""A PaperBananaBench folder: its samples, each paired with every candidate's figure.
+
+Owns where the folder keeps what, and which generator output is judged. Leaves the generator's own formats to
+`generated`, what a record must hold to `entries`, and filters to `load`.
+"""
+
+from pathlib import Path
+
+from tasks.datasets.entries import Entry, Layout, Loaded, read_entry
+from tasks.datasets.folders import Folder
+from tasks.datasets.generated import Pictures, read_images, read_results
+from tasks.datasets.places import find_rows
+from tasks.parameters import PairwiseParameters
+from tasks.problems import Problems, listed
+from tasks.records import PictureSource
+from tasks.samples import read_labels
+
+LAYOUT = Layout(context="content", caption="visual_intent", human="path_to_gt_image")
+
+
+def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, problems: Problems) -> Loaded:
+    """Every sample of the split, once for each candidate, with its Model picture or the reason of its forfeit.
+
+    `source` holds `<flow>/<split>.json`, or is that task folder itself. Model pictures come from `parameters.results`
+    or `parameters.images`; with neither, from `results/<flow>.json` in the dataset. Raises ValueError when there is no
+    such split, and when it is not clear which figures to judge.
+    """
+    folder = _task_folder(source, flow, parameters.split)
+    root = dataset_root(source, flow)
+    output = _output(root, flow, parameters)
+    entries, ids = _read_list(folder / f"{parameters.split}.json", flow, problems)
+    warnings: list[str] = []
+    if output.is_dir():
+        figures = {"": read_images(output, ids, problems, warnings)}
+    else:
+        figures = read_results(output, flow, parameters.stage, ids, problems)
+    name = parameters.candidate_name or (output.name if output.is_dir() else output.stem)
+    labels = read_labels(root, flow)
+    paired = [
+        _paired(entry, f"{name}/{stage}" if stage else name, pictures, labels)
+        for stage, pictures in figures.items()
+        for entry in entries
+    ]
+    return Loaded(paired, warnings)
+
+
+def dataset_root(source: Path, flow: str) -> Path:
+    """The dataset's folder, also where a user named the task folder inside of it."""
+    return source.parent if source.name == flow else source
+
+
+def _task_folder(source: Path, flow: str, split: str) -> Path:
+    folders = (source / flow, source)
+    for folder in folders:
+        if (folder / f"{split}.json").is_file():
+            return folder
+    lists = listed(str(path.relative_to(source)) for folder in folders for path in sorted(folder.glob("*.json")))
+    raise ValueError(f"dataset {source} has neither {flow}/{split}.json nor {split}.json; JSON files there: {lists}")
+
+
+def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
+    """The result file or the folder of pictures that is judged."""
+    given = [Path(path).expanduser().absolute() for path in (parameters.results, parameters.images) if path]
+    usual = root / "results" / f"{flow}.json"
+    if not given and usual.is_file():
+        given = [usual]
+    if len(given) != 1:
+        raise ValueError(
+            f"{'two sources' if given else 'no source'} of Model figures for dataset {root}: give either `results` (a "
+            f"generator's result file) or `images` (a folder of pictures); with neither, {usual} must exist"
+        )
+    if parameters.images and not given[0].is_dir():
+        raise ValueError(f"images {given[0]} is no folder")
+    if not parameters.images and not given[0].is_file():
+        raise ValueError(f"results {given[0]} is no file")
+    if parameters.images and parameters.stage:
+        raise ValueError("`stage` picks pictures of a result file: it cannot be given with `images`")
+    return given[0]
+
+
+def _read_list(path: Path, flow: str, problems: Problems) -> tuple[list[Entry], dict[str, str]]:
+    """Samples of a split, and every id it names with its row: also those of records that have problems."""
+    entries: list[Entry] = []
+    ids: dict[str, str] = {}
+    folder = Folder(path.parent)
+    for row in find_rows(path, problems):
+        entry = read_entry(row, flow, LAYOUT, folder, problems)
+        sample_id = str(row.values.get("id"))
+        if sample_id in ids:
+            problems.add(row.where, f"id {sample_id!r} stands in {ids[sample_id]} before")
+        elif entry:
+            entries.append(entry)
+        ids.setdefault(sample_id, row.where)
+    if not ids:
+        problems.add(path.name, "holds no record")
+    return entries, ids
+
+
+def _paired(entry: Entry, candidate: str, pictures: Pictures, labels: dict[str, str]) -> Entry:
+    sample = entry.sample
+    both: dict[str, PictureSource] = {**sample.pictures, "model": pictures[sample.sample_id]}
+    update = {"candidate": candidate, "pictures": both, "injected": labels.get(sample.sample_id, "")}
+    return entry._replace(sample=sample.model_copy(update=update))

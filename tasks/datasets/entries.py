@@ -1,0 +1,158 @@
+"""One record of a dataset made a sample: its fields checked, its texts cleaned, its Human picture found.
+
+Owns what a record must hold, in the words of whichever layout names the keys. Leaves to `benchmark` and `manifest`
+which records there are, and the Model picture.
+"""
+
+import hashlib
+import json
+import re
+import unicodedata
+from collections.abc import Iterator, Mapping
+from typing import NamedTuple
+
+from tasks.datasets.folders import NO_PICTURE, Folder
+from tasks.datasets.places import Row
+from tasks.problems import Problems
+from tasks.records import PictureSource, Sample
+
+# One level of brackets inside, as Markdown allows. The alternatives exclude each other, so no text makes it back-track.
+_IMAGE_LINK = re.compile(r"!\[(?:[^][\\]|\\.|\[[^][]*\])*+\]\((?:[^()\\\n]|\\.|\([^()\n]*\))*+\)")
+
+_KINDS: dict[type, str] = {
+    type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "text", bytes: "bytes",
+    list: "a list", dict: "an object",
+}  # fmt: skip
+
+
+class Layout(NamedTuple):
+    """Keys under which a format keeps what every sample has."""
+
+    context: str
+    caption: str
+    human: str
+
+
+class Entry(NamedTuple):
+    """A sample, with the hash of its texts (they themselves are not kept)."""
+
+    sample: Sample
+    text_sha256: str
+    human_sha256: str
+    """Hash of a Human picture that came as bytes with its row; empty: to be read from its place."""
+
+
+class Loaded(NamedTuple):
+    """What a format holds: entries by candidate, then in the dataset's order, and what a person should know."""
+
+    entries: list[Entry]
+    warnings: list[str]
+
+
+def read_entry(row: Row, flow: str, layout: Layout, folder: Folder, problems: Problems) -> Entry | None:
+    """The sample in a record, still without candidate and Model picture; None when it has problems, which are noted."""
+    faults = list(_faults(row.values, flow, layout))
+    human = _human_picture(row, layout.human, folder, faults)
+    for fault in faults:
+        problems.add(row.where, fault)
+    if faults:
+        return None
+    keys = {"context": layout.context, "caption": layout.caption}
+    cleaned = {name: clean_text(row.values[key]) for name, key in keys.items()}
+    sample = Sample(
+        sample_id=str(row.values["id"]),
+        candidate="",
+        category=str(row.values.get("category") or ""),
+        difficulty=str(row.values.get("difficulty") or ""),
+        record=row.place,
+        texts=keys,
+        pictures={"human": human},
+        notes=tuple(note for name, (text, links) in cleaned.items() for note in _notes(name, text, links)),
+    )
+    texts = json.dumps({name: text for name, (text, _) in cleaned.items()}, sort_keys=True)
+    picture = row.values.get(layout.human)
+    human_sha256 = hashlib.sha256(picture).hexdigest() if isinstance(picture, bytes) else ""
+    return Entry(sample, hashlib.sha256(texts.encode()).hexdigest(), human_sha256)
+
+
+def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:
+    """The picture under a key: bytes or a `data:` URL in the record itself, or else the path of a file in the folder.
+
+    Raises ValueError for any other type, and for a path that several files may mean.
+    """
+    value = row.values.get(key)
+    if absent := absence(row, key):
+        return absent
+    if isinstance(value, bytes) or (isinstance(value, str) and value.startswith("data:")):
+        return PictureSource(place=row.place, field=key)
+    if isinstance(value, str):
+        return folder.picture(value)
+    raise ValueError(f"key {key!r} is {kind(value)}, must be the path of a picture, a data: URL or bytes")
+
+
+def absence(row: Row, key: str) -> PictureSource | None:
+    """Why a record has no picture under a key: it is missing, null or empty. None when there is something."""
+    value = row.values.get(key)
+    if value is not None and value not in ("", b""):
+        return None
+    state = "missing" if key not in row.values else "null" if value is None else "empty"
+    return PictureSource(problem=f"{NO_PICTURE}key {key!r} is {state} in {row.where}")
+
+
+def clean_text(value: object) -> tuple[str, int]:
+    """A text field as the judge reads it, and how many Markdown image links were dropped from it.
+
+    The links go because they may point at the very answer. An object or a list is written as JSON, once, with sorted
+    keys. Half of a surrogate pair, which no request can carry, becomes U+FFFD.
+    """
+    links = 0
+    if isinstance(value, str):
+        text, links = _IMAGE_LINK.subn("", value)
+    else:
+        text = "" if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), links
+
+
+def kind(value: object) -> str:
+    """A value's type in the words of JSON."""
+    return _KINDS.get(type(value), f"of type {type(value).__name__}")
+
+
+def id_fault(value: object) -> str:
+    """Why a value cannot be a sample id (it names files and folders later on); empty when it can."""
+    if not isinstance(value, str):
+        return f"id is {kind(value)}, must be text"
+    if not value.strip() or value in (".", ".."):
+        return f"id {value!r} names nothing"
+    if any(c in "/\\" or unicodedata.category(c) in ("Cc", "Cs") for c in value):
+        return f"id {value!r} holds a path separator or a control character"
+    return ""
+
+
+def _faults(values: Mapping[str, object], flow: str, layout: Layout) -> Iterator[str]:
+    if fault := id_fault(values.get("id")):
+        yield fault
+    context = (str, type(None), dict, list) if flow == "plot" else (str, type(None))
+    for key, allowed in ((layout.context, context), (layout.caption, (str,))):
+        if key not in values:
+            yield f"key {key!r} is missing"
+        elif not isinstance(values[key], allowed):
+            yield f"{key!r} is {kind(values[key])}, must be {' or '.join(_KINDS[one] for one in allowed)}"
+    for key in ("category", "difficulty"):
+        if not isinstance(values.get(key), str | None):
+            yield f"{key!r} is {kind(values[key])}, must be text or null"
+
+
+def _human_picture(row: Row, key: str, folder: Folder, faults: list[str]) -> PictureSource:
+    try:
+        return picture_in(row, key, folder)
+    except ValueError as error:
+        faults.append(str(error))
+        return PictureSource(problem=f"{NO_PICTURE}{error}")
+
+
+def _notes(name: str, text: str, links: int) -> Iterator[str]:
+    if links:
+        yield f"{links} image link{'s' * (links > 1)} dropped from the {name}"
+    if text.strip() in ("", "{}", "[]"):
+        yield f"empty {name}"

@@ -1,0 +1,198 @@
+"""GenEval's image folders: `00012/metadata.jsonl` and `00012/samples/0003.png`, and the list of the prompts.
+
+Owns where the folders keep what, and which folders are candidates. Leaves what a row holds to `requirements`, what is
+missing to `coverage`, and filters to `load`.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple, cast
+
+from tasks.datasets.coverage import Generated, Image, covered
+from tasks.datasets.folders import Folder
+from tasks.datasets.generated import PICTURE_ENDINGS
+from tasks.datasets.places import Row, find_rows
+from tasks.datasets.requirements import Asked, read_asked
+from tasks.parameters import RubricParameters
+from tasks.problems import Problems, listed
+from tasks.records import Place
+
+LIST = "evaluation_metadata.jsonl"
+"""GenEval's list of prompts: the line of a prompt, counted from 0, is the number of its folder."""
+OWN = "metadata.jsonl"
+"""The row of a prompt in its own folder."""
+SAMPLES = "samples"
+NO_LIST = f"no {LIST} in the dataset or beside it: a prompt without any folder is not missed"
+
+
+class _PromptFolder(NamedTuple):
+    """The folder of one prompt, of one candidate."""
+
+    candidate: str
+    number: int
+    path: Path
+    where: str
+    """Path in the dataset."""
+
+    @property
+    def prompt_id(self) -> str:
+        return _prompt_id(self.number)
+
+
+def read_geneval(source: Path, parameters: RubricParameters, problems: Problems) -> Generated:
+    """The images of each candidate, for the prompts of the list, or without a list for those that have a folder.
+
+    `source` is one candidate's folder of prompt folders, or holds several of them. The list is `parameters.metadata`,
+    or `evaluation_metadata.jsonl` in `source` or beside it. Raises ValueError when it is not clear what is judged
+    against what, and for a list with problems: whatever was compared with it would seem wrong.
+    """
+    roots = _candidates(source, parameters.candidate_name)
+    path = _list_path(source, parameters.metadata)
+    prompts = _read_list(path, problems) if path else {}
+    folders = [folder for name, root in roots.items() for folder in _prompt_folders(name, root, source, problems)]
+    asked = _settled(folders, prompts, problems)
+    images: dict[str, dict[str, list[Image]]] = {candidate: {} for candidate in roots}
+    for folder, its in _all_images(folders, asked, Folder(source), problems):
+        images[folder.candidate][folder.prompt_id] = its
+    if asked and not any(any(of_prompts.values()) for of_prompts in images.values()):
+        problems.add(source.name, f"holds no image: they are {SAMPLES}/0000.png, 0001.png (or .jpg …) in each folder")
+    found = covered(asked, images)
+    return found if path else found._replace(warnings=[NO_LIST, *found.warnings])
+
+
+def _candidates(source: Path, name: str) -> dict[str, Path]:
+    """Name -> folder of prompt folders, by name."""
+    if _holds_prompts(source):
+        return {name or source.name: source}
+    found = {path.name: path for path in _folders(source) if _holds_prompts(path)}
+    if not found:
+        deeper = [str(path) for path in _folders(source) if any(map(_holds_prompts, _folders(path)))]
+        raise ValueError(
+            f"dataset {source} holds no GenEval images: neither it nor a folder in it has folders 00000, 00001, …, "
+            f"with {OWN} and {SAMPLES}/" + (f"; there are images in {listed(deeper)}" if deeper else "")
+        )
+    if name and len(found) > 1:
+        raise ValueError(f"candidate_name {name!r} can name one candidate, {source} holds several: {listed(found)}")
+    return {name: next(iter(found.values()))} if name else found
+
+
+def _folders(folder: Path) -> list[Path]:
+    return [path for path in sorted(folder.iterdir()) if path.is_dir()]
+
+
+def _holds_prompts(folder: Path) -> bool:
+    """Whether there are prompt folders; a name of digits alone may be the date of a candidate."""
+    return any((path / OWN).is_file() or (path / SAMPLES).is_dir() for path in _numbered(folder.iterdir()))
+
+
+def _list_path(source: Path, metadata: str) -> Path | None:
+    if metadata:
+        path = Path(metadata).expanduser().absolute()
+        if not path.is_file():
+            raise ValueError(f"metadata {path} is no file; it is GenEval's {LIST}")
+        return path
+    return next((folder / LIST for folder in (source, source.parent) if (folder / LIST).is_file()), None)
+
+
+def _read_list(path: Path, problems: Problems) -> dict[str, Asked]:
+    """Prompt id -> what the list says; never empty."""
+    rows = [read_asked(row, problems) for row in find_rows(path, problems)]
+    if not rows:
+        problems.add(path.name, "holds no row")
+    problems.stop(f"metadata {path}")
+    return {_prompt_id(number): row for number, row in enumerate(rows) if row}
+
+
+def _prompt_folders(candidate: str, root: Path, source: Path, problems: Problems) -> list[_PromptFolder]:
+    """One for each number; a second of one number is a problem."""
+    found: dict[int, _PromptFolder] = {}
+    for path in sorted(_numbered(root.iterdir())):
+        folder = _PromptFolder(candidate, int(path.name), path, path.relative_to(source).as_posix())
+        first = found.setdefault(folder.number, folder)
+        if first is not folder:
+            problems.add(folder.where, f"has the same number as {first.where}: keep one")
+    return list(found.values())
+
+
+def _settled(folders: Iterable[_PromptFolder], prompts: dict[str, Asked], problems: Problems) -> dict[str, Asked]:
+    """Prompt id -> what it asks for: the list's row, or without a list the first folder's; other rows must agree."""
+    asked = dict(prompts)
+    for folder in folders:
+        own = _own_prompt(folder, bool(prompts), problems)
+        if prompts and folder.prompt_id not in prompts:
+            problems.add(folder.where, f"is beyond the list, which has {len(prompts)} prompts from {_prompt_id(0)}")
+        elif own:
+            _compare(own, asked.setdefault(folder.prompt_id, own), problems)
+    return dict(sorted(asked.items(), key=lambda item: int(item[0])))
+
+
+def _own_prompt(folder: _PromptFolder, optional: bool, problems: Problems) -> Asked | None:
+    """What the one row of the folder's own metadata.jsonl asks for; None when there is none or it has problems."""
+    path, where = folder.path / OWN, f"{folder.where}/{OWN}"
+    if not path.is_file():
+        if not optional:
+            problems.add(folder.where, f"has no {OWN}, and there is no {LIST} to say what its prompt is")
+        return None
+    raw = path.read_bytes()
+    try:
+        values: object = json.loads(raw)
+    except (ValueError, RecursionError) as error:
+        problems.add(where, f"must hold exactly one row, a JSON object ({error})")
+        return None
+    if not isinstance(values, dict):
+        problems.add(where, f"must hold exactly one row, a JSON object, found a value of type {type(values).__name__}")
+        return None
+    place = Place(path=str(path), length=len(raw))
+    return read_asked(Row(where, place, cast(dict[str, object], values)), problems)
+
+
+def _compare(own: Asked, known: Asked, problems: Problems) -> None:
+    for key, found, expected in (("tag", own.tag, known.tag), ("prompt", own.prompt, known.prompt)):
+        if found != expected:
+            problems.add(own.where, f"{key!r} is {found!r}, in {known.where} it is {expected!r}")
+
+
+def _all_images(
+    folders: Iterable[_PromptFolder], asked: Mapping[str, Asked], dataset: Folder, problems: Problems
+) -> Iterator[tuple[_PromptFolder, list[Image]]]:
+    """The images in each folder whose prompt is known."""
+    for folder in folders:
+        if prompt := asked.get(folder.prompt_id):
+            yield folder, list(_images(folder, prompt.place, dataset, problems))
+
+
+def _images(folder: _PromptFolder, prompt: Place, dataset: Folder, problems: Problems) -> Iterator[Image]:
+    note = "" if (folder.path / OWN).is_file() else f"{folder.candidate} has no {OWN}: the list's prompt is taken"
+    for path in _numbered_images(folder, problems):
+        yield Image(f"{folder.prompt_id}/{path.stem}", dataset.at(path), prompt, note)
+
+
+def _numbered_images(folder: _PromptFolder, problems: Problems) -> list[Path]:
+    """By number; two of one number are a problem."""
+    samples = folder.path / SAMPLES
+    found: dict[int, Path] = {}
+    for path in sorted(_pictures(samples)) if samples.is_dir() else ():
+        first = found.setdefault(int(path.stem), path)
+        if first is not path:
+            problems.add(f"{folder.where}/{SAMPLES}", f"{path.name} has the same number as {first.name}: keep one")
+    return [path for _, path in sorted(found.items())]
+
+
+def _pictures(samples: Path) -> Iterator[Path]:
+    for path in samples.iterdir():
+        if _is_number(path.stem) and path.suffix.lower() in PICTURE_ENDINGS and path.is_file():
+            yield path
+
+
+def _numbered(paths: Iterable[Path]) -> Iterator[Path]:
+    return (path for path in paths if _is_number(path.name) and path.is_dir())
+
+
+def _is_number(name: str) -> bool:
+    return name.isascii() and name.isdigit()
+
+
+def _prompt_id(number: int) -> str:
+    """The number as GenEval names folders."""
+    return f"{number:05}"

@@ -1,0 +1,100 @@
+"""A manifest of generated images: one row for each image, with its prompt (JSON Lines, JSON, CSV or Parquet).
+
+Owns the columns, and which rows share a prompt. Leaves what a row asks for to `requirements`, what is missing to
+`coverage`, and filters to `load`.
+"""
+
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.datasets.columns import Columns
+from tasks.datasets.coverage import Generated, Image, covered
+from tasks.datasets.entries import id_fault, kind, picture_in
+from tasks.datasets.folders import Folder
+from tasks.datasets.places import Row, find_rows
+from tasks.datasets.requirements import Asked, read_asked
+from tasks.parameters import RubricParameters
+from tasks.problems import Problems
+from tasks.records import PictureSource
+from tasks.showing.wording import well_formed
+
+REQUIRED = ("id", "tag", "prompt", "image")
+OPTIONAL = ("candidate", "include", "exclude")
+
+
+class _ImageRow(NamedTuple):
+    """A row without problems of its own."""
+
+    candidate: str
+    sample_id: str
+    asked: Asked
+    picture: PictureSource
+
+    @property
+    def text(self) -> tuple[str, str]:
+        """What rows of one prompt have in common."""
+        return self.asked.tag, self.asked.prompt
+
+
+def read_image_manifest(path: Path, parameters: RubricParameters, problems: Problems) -> Generated:
+    """The images of all rows, by candidate in the order met; rows of equal tag and prompt text are of one prompt.
+
+    A prompt has the id of its first row. A row without a candidate is of `parameters.candidate_name`, else of the
+    file's stem. Problems are columns that no manifest has or that no row has, an id met twice for one candidate or for
+    two prompts, and one prompt that asks for different objects. Raises ValueError when `metadata` is given with it.
+    """
+    if parameters.metadata:
+        raise ValueError(f"manifest {path.name} names the prompts itself: give no `metadata`")
+    rows = list(_rows(path, parameters.candidate_name or path.stem, problems))
+    first = {row.text: row for row in reversed(rows)}
+    _check_ids(rows, problems)
+    for row in rows:
+        _check_objects(row.asked, first[row.text].asked, problems)
+    images: dict[str, dict[str, list[Image]]] = {}
+    for row in rows:
+        image = Image(row.sample_id, row.picture, row.asked.place)
+        images.setdefault(row.candidate, {}).setdefault(first[row.text].sample_id, []).append(image)
+    prompts = dict.fromkeys(row.text for row in rows)
+    return covered({first[text].sample_id: first[text].asked for text in prompts}, images)
+
+
+def _rows(path: Path, name: str, problems: Problems) -> Iterator[_ImageRow]:
+    folder = Folder(path.parent)
+    columns = Columns(REQUIRED, OPTIONAL)
+    for row in find_rows(path, problems):
+        columns.meet(row, problems)
+        if image := _read(row, name, folder, problems):
+            yield image
+    columns.check(path.name, problems)
+
+
+def _read(row: Row, name: str, folder: Folder, problems: Problems) -> _ImageRow | None:
+    asked = read_asked(row, problems)
+    sample_id, candidate = row.values.get("id"), row.values.get("candidate") or name
+    if fault := id_fault(sample_id):
+        problems.add(row.where, fault)
+    if not isinstance(candidate, str):
+        problems.add(row.where, f"'candidate' is {kind(candidate)}, must be text")
+    try:
+        picture = picture_in(row, "image", folder)
+    except ValueError as error:
+        problems.add(row.where, str(error))
+        return None
+    return None if fault or not asked else _ImageRow(well_formed(str(candidate)), str(sample_id), asked, picture)
+
+
+def _check_ids(rows: Iterable[_ImageRow], problems: Problems) -> None:
+    """An id is one image of each candidate, and the same prompt for all of them: prompts are named after ids."""
+    met: dict[tuple[str, str], _ImageRow] = {}
+    meant: dict[str, _ImageRow] = {}
+    for row in rows:
+        if met.setdefault((row.candidate, row.sample_id), row) is not row:
+            problems.add(row.asked.where, f"id {row.sample_id!r} of {row.candidate!r} stands in a row before")
+        elif (other := meant.setdefault(row.sample_id, row)).text != row.text:
+            problems.add(row.asked.where, f"id {row.sample_id!r} has another tag or prompt than in {other.asked.where}")
+
+
+def _check_objects(asked: Asked, first: Asked, problems: Problems) -> None:
+    if (asked.required, asked.excluded) != (first.required, first.excluded):
+        problems.add(asked.where, f"include or exclude differ from those of the same prompt in {first.where}")

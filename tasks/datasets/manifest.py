@@ -1,0 +1,63 @@
+"""A manifest: one row for each sample and candidate, with its texts and both pictures (JSON Lines, CSV or Parquet).
+
+Owns the columns. Leaves what a sample must hold to `entries`, and filters to `load`.
+"""
+
+from pathlib import Path
+
+from tasks.datasets.columns import Columns
+from tasks.datasets.entries import Entry, Layout, Loaded, kind, picture_in, read_entry
+from tasks.datasets.folders import Folder
+from tasks.datasets.places import Row, find_rows
+from tasks.parameters import PairwiseParameters
+from tasks.problems import Problems, listed
+
+LAYOUT = Layout(context="context", caption="caption", human="human_image")
+REQUIRED = ("id", "task", "context", "caption", "human_image", "model_image")
+OPTIONAL = ("candidate", "category", "difficulty")
+TASKS = ("diagram", "plot")
+
+
+def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problems: Problems) -> Loaded:
+    """The rows of this flow, in order; the candidates in the order in which they are met.
+
+    A row without a candidate is of `parameters.candidate_name`, else of the file's stem. Problems are columns that no
+    manifest has (a misspelt optional one would be lost in silence) or that no row has, a task that does not exist, and
+    an id met twice for one candidate. Raises ValueError when `results`, `images` or `stage` is given with it.
+    """
+    if parameters.results or parameters.images or parameters.stage:
+        raise ValueError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")
+    name, folder = parameters.candidate_name or path.stem, Folder(path.parent)
+    columns = Columns(REQUIRED, OPTIONAL)
+    tasks: set[str] = set()
+    entries: dict[tuple[str, str], Entry] = {}
+    for row in find_rows(path, problems):
+        columns.meet(row, problems)
+        if row.values.get("task") not in TASKS:
+            problems.add(row.where, f"task is {row.values.get('task')!r}, allowed are {' and '.join(TASKS)}")
+        tasks.add(str(row.values.get("task")))
+        entry = _read(row, flow, name, folder, problems) if row.values.get("task") == flow else None
+        if entry and entries.setdefault((entry.sample.candidate, entry.sample.sample_id), entry) is not entry:
+            problems.add(
+                row.where, f"id {entry.sample.sample_id!r} of {entry.sample.candidate!r} stands in a row before"
+            )
+    if columns.check(path.name, problems) and flow not in tasks:
+        problems.add(path.name, f"has no row of task {flow!r}, its tasks are {listed(sorted(tasks))}")
+    order = {candidate: number for number, candidate in enumerate(dict.fromkeys(candidate for candidate, _ in entries))}
+    return Loaded(sorted(entries.values(), key=lambda entry: order[entry.sample.candidate]), [])
+
+
+def _read(row: Row, flow: str, name: str, folder: Folder, problems: Problems) -> Entry | None:
+    entry = read_entry(row, flow, LAYOUT, folder, problems)
+    candidate = row.values.get("candidate") or name
+    if not isinstance(candidate, str):
+        problems.add(row.where, f"'candidate' is {kind(candidate)}, must be text")
+    try:
+        model = picture_in(row, "model_image", folder)
+    except ValueError as error:
+        problems.add(row.where, str(error))
+        return None
+    if not entry:
+        return None
+    update = {"candidate": str(candidate), "pictures": {**entry.sample.pictures, "model": model}}
+    return entry._replace(sample=entry.sample.model_copy(update=update))

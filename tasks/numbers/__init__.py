@@ -1,0 +1,1 @@
+"""What the rows of a run come to: scores, rates, intervals, tests."""

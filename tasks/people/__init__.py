@@ -1,0 +1,1 @@
+"""Labels that people gave, and how far judges and people agree."""

@@ -1,0 +1,1 @@
+"""Prompt files: what stands in them, and how published documents become some."""

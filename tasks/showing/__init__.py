@@ -1,0 +1,1 @@
+"""How results look: sentences, tables, charts, Markdown."""
