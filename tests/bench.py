@@ -233,7 +233,7 @@ def measure(kind: str, root: str, *arguments: str) -> None:
 
 def drawing_memory() -> float:
     """Peak memory in MB of the process that draws the chart, measured beside a parent that is smaller."""
-    draw = 'from tasks import plotter; plotter.png({"data": {"values": [{"a": 1}]}, "mark": "bar"})'
+    draw = 'from tasks.showing import plotter; plotter.png({"data": {"values": [{"a": 1}]}, "mark": "bar"})'
     tell = "import resource; print(resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss)"
     done = subprocess.run([sys.executable, "-c", f"{draw}; {tell}"], capture_output=True, text=True, check=True)
     return int(done.stdout) / 1024

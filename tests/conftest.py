@@ -1,6 +1,5 @@
 """Fixtures that tests of several modules share."""
 
-import gc
 import json
 import signal
 import subprocess
@@ -19,13 +18,6 @@ from flows.commands.server import client_settings, own_server
 
 BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
 """Module of tests -> the program that sees for them what takes minutes."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def collected() -> Iterator[None]:
-    """What a module leaves to the collector is collected in it: where warnings about it are expected, if any are."""
-    yield
-    gc.collect()
 
 
 @pytest.fixture

@@ -20,11 +20,7 @@ from written_images import prompt_row, write_geneval
 SAMPLES = 60
 SIZE = (240, 160)
 
-pytestmark = [
-    pytest.mark.usefixtures("prefect_server"),
-    # Prefect leaves sockets of its own clients to the garbage collector.
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 def shade(number: int) -> int:

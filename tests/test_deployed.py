@@ -18,9 +18,6 @@ from tasks.parameters import PAIRWISE, T2I, parameters_of
 HOUSE = Path(__file__).parents[1]
 FLOWS = (*PAIRWISE, *T2I)
 
-# Prefect leaves sockets of its own clients to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
-
 
 def test_every_flow_has_a_nightly_deployment() -> None:
     listed = read_list()

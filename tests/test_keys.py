@@ -103,17 +103,12 @@ def test_prefect_is_not_imported_when_there_is_nothing_to_ask_it(key: str, api: 
     assert done.stdout.splitlines() == [key or "stopped", "[]"]
 
 
-# Prefect leaves sockets of its own clients to the garbage collector.
-of_prefect = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
-
-
 def saved(block: str, value: Any) -> None:
     from prefect.blocks.system import Secret
 
     Secret(value=value).save(block, overwrite=True)
 
 
-@of_prefect
 @pytest.mark.parametrize("value", ["sk-in-a-block\n", "123456"])
 def test_a_key_that_is_not_in_the_environment_is_in_a_secret_block(
     value: str, prefect_server: str, monkeypatch: pytest.MonkeyPatch
@@ -124,7 +119,6 @@ def test_a_key_that_is_not_in_the_environment_is_in_a_secret_block(
     assert found(LOOPBACK, "BLOCK_KEY") == "in the environment"
 
 
-@of_prefect
 @pytest.mark.usefixtures("prefect_server", "alone")
 def test_a_flow_asks_the_server_that_runs_it() -> None:
     from prefect import flow
@@ -137,7 +131,6 @@ def test_a_flow_asks_the_server_that_runs_it() -> None:
     assert asyncio.run(look()) == "sk-for-the-flow"
 
 
-@of_prefect
 @pytest.mark.usefixtures("prefect_server")
 def test_a_block_that_is_not_there_or_holds_no_key_is_told() -> None:
     with pytest.raises(

@@ -17,11 +17,7 @@ from flows import limits
 from flows.limits import limit_name, shared_slots
 from tasks.parameters import Judge
 
-pytestmark = [
-    pytest.mark.usefixtures("prefect_server"),
-    # Prefect leaves sockets of its own clients to the garbage collector.
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 def judge(base_url: str, concurrency: int = 8) -> Judge:

@@ -21,11 +21,7 @@ from flows import overlap
 from flows.counting import counting
 from flows.overlap import unfinished_before
 
-pytestmark = [
-    pytest.mark.usefixtures("prefect_server"),
-    # Prefect leaves sockets of its own clients to the garbage collector.
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 YESTERDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
 

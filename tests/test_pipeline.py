@@ -38,11 +38,7 @@ MINI = SHARED / "data" / "paperbananabench-mini"
 JURY = str(Path(sys.executable).with_name("jury"))
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
-pytestmark = [
-    pytest.mark.usefixtures("prefect_server"),
-    # Prefect leaves sockets of its own clients to the garbage collector.
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 def dataset(root: Path, samples: int = 4) -> list[str]:

@@ -39,7 +39,7 @@ def test_a_chart_that_cannot_be_drawn_says_why() -> None:
 
 
 def test_a_process_that_is_never_needed_ends_with_its_parent() -> None:
-    ahead = "from tasks import plotter; plotter.warm_up(); print(plotter._waiting[0].pid)"
+    ahead = "from tasks.showing import plotter; plotter.warm_up(); print(plotter._waiting[0].pid)"
     done = subprocess.run([sys.executable, "-c", ahead], capture_output=True, text=True, timeout=60, check=True)
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)

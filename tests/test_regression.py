@@ -158,7 +158,6 @@ async def reporting(store: str, run_id: str) -> str:
 
 
 @pytest.mark.usefixtures("prefect_server")
-@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 def test_a_drop_is_told_in_the_run_its_artifact_an_event_and_a_notification(
     tmp_path: Path, loopback: LoopbackJudge
 ) -> None:

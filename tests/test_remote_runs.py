@@ -10,11 +10,7 @@ from written_images import prompt_row, write_geneval
 
 from flows.cli import main
 
-pytestmark = [
-    pytest.mark.usefixtures("prefect_server"),
-    # Prefect leaves sockets of its own clients to the garbage collector.
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 def judge(root: Path, store: str, loopback: LoopbackJudge) -> int:

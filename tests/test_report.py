@@ -200,7 +200,6 @@ def test_what_shows_a_run_is_loaded_only_when_it_is_shown() -> None:
 
 @pytest.mark.usefixtures("prefect_server")
 # Prefect leaves a connection of its own to the garbage collector.
-@pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
 def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> None:
     from prefect import flow, get_client
     from prefect.client.schemas.filters import FlowRunFilter, FlowRunFilterId

@@ -24,11 +24,7 @@ SEEDS = SHARED / "seeds"
 FLOWS = ("object", "counting", "colors", "position")
 TAGS = ("single_object", "two_object", "counting", "colors", "color_attr", "position")
 
-pytestmark = [
-    pytest.mark.usefixtures("prefect_server"),
-    # Prefect leaves sockets of its own clients to the garbage collector.
-    pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning"),
-]
+pytestmark = pytest.mark.usefixtures("prefect_server")
 
 
 @pytest.fixture(scope="module")

@@ -22,10 +22,6 @@ from tasks.whole import read_whole
 EVALUATION = "20261120T115900-diagram-00e0a1"
 
 
-# Prefect leaves sockets of its own clients to the garbage collector.
-pytestmark = pytest.mark.filterwarnings("ignore:Exception ignored in. <socket:pytest.PytestUnraisableExceptionWarning")
-
-
 def shards(flow: str, parameters: Parameters, number: int) -> list[Dataset]:
     made = ({"shards": number, "shard": shard, "evaluation_id": EVALUATION} for shard in range(1, number + 1))
     return [load_dataset(flow, parameters.model_copy(update=changes)) for changes in made]
