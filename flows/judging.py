@@ -28,7 +28,7 @@ async def judge_all(chunks: Chunks, samples: tuple[Sample, ...]) -> None:
     # More than fill the judge: one is being read, and two that end together leave nothing to do without a third.
     room = asyncio.Semaphore(math.ceil(parameters.judge.concurrency / calls) + 3)
     async with asyncio.TaskGroup() as group:
-        if not len(chunks.run.replies):
+        if samples and not len(chunks.run.replies):
             # Nothing can spare the question whether the judge is there: it is asked while the first chunk is read.
             group.create_task(chunks.run.vlm.probe(probe_request()))
         for first in range(0, len(samples), size):

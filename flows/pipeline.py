@@ -22,7 +22,7 @@ from flows.judging import judge_all
 from flows.limits import shared_slots
 from flows.overlap import unfinished_before
 from flows.sending import Sending, fetch_replies
-from flows.shards import judge_in_shards
+from flows.shards import SCHEDULED, judge_in_shards
 from flows.steps import Chunks, load_step, own_run, report_step, store_step
 from tasks.cases import RunContext
 from tasks.changing import resolved, unchanged_words
@@ -38,6 +38,7 @@ from tasks.rubric import Rubric, load_rubric
 from tasks.showing.progress import Progress
 from tasks.store import sync
 from tasks.vlm import Vlm
+from tasks.whole import read_whole
 
 if "PREFECT__FLOW_RUN_ID" in os.environ:  # a process that Prefect started for one run, as `jury` is its own
     atexit.register(hush)
@@ -90,10 +91,11 @@ async def _evaluate(flow: str, asked: Parameters) -> State:
             try:
                 async with Progress(flow, len(dataset.samples)) as progress, asyncio.TaskGroup() as group:
                     group.create_task(_name_run(start))
-                    shown = with_shams(dataset.samples, parameters.controls)
+                    shown = with_shams(dataset.samples, parameters.controls, parameters.shards)
                     group.create_task(judge_all(Chunks(run, progress, sending), shown))
                 unlike = run.tally.contract.warnings()
-                warnings = (*dataset.warnings, *unfetched, *_exported(run), *unlike, *await _unchanged(run))
+                alike = await _unchanged(Path(parameters.store), start.run_id) if start.shards == 1 else ()
+                warnings = (*dataset.warnings, *unfetched, *_exported(run), *unlike, *alike)
             except* (ValueError, OSError):
                 # What was paid for until then is to be seen in the history, as an unfinished run.
                 if run.ledger.folder.exists():
@@ -112,16 +114,20 @@ async def _evaluate(flow: str, asked: Parameters) -> State:
 
 async def _put_together(evaluation: str, store: str, began: datetime) -> State:
     """Show the shards of an evaluation as one. They are done, whether or not that can be shown from this machine."""
-    folder, warnings = mirror(store), list[str]()
+    folder = mirror(store)
     try:
         if is_remote(store):
             await asyncio.to_thread(Remote(store, folder).fetch, began - CLOCKS)
         await asyncio.to_thread(sync, folder)
-        message = await report_step(str(folder), evaluation, [], _is_scheduled())
-    except (OSError, HistoryLocked) as error:
+        end = read_whole(folder, evaluation).end
+        warnings = [*(end.warnings if end else ()), *await _unchanged(folder, evaluation)]
+        message = await report_step(str(folder), evaluation, warnings, _is_scheduled())
+    except Exception as error:
+        get_run_logger().warning("The shards could not be put together", exc_info=error)
         message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"
-        warnings.append(f"{message}. `jury sync` where their store can be reached does it.")
-    return Completed(message=message, data={"run_id": "" if warnings else evaluation, "warnings": warnings})
+        advice = f"{message}. `jury sync` where their store can be reached does it."
+        return Completed(message=message, data={"run_id": "", "warnings": [advice]})
+    return Completed(message=message, data={"run_id": evaluation, "warnings": warnings})
 
 
 def _start(flow: str, asked: Parameters, dataset: Dataset, rubric: Rubric) -> RunStart:
@@ -130,8 +136,9 @@ def _start(flow: str, asked: Parameters, dataset: Dataset, rubric: Rubric) -> Ru
 
 
 def _is_scheduled() -> bool:
+    """Whether a schedule started this run, or the evaluation that it is a shard of."""
     record = own_run()
-    return bool(record and record.auto_scheduled)
+    return bool(record and (record.auto_scheduled or SCHEDULED in record.tags))
 
 
 def _open_run(start: RunStart, parameters: Parameters, rubric: Rubric, vlm: Vlm) -> RunContext:
@@ -141,9 +148,9 @@ def _open_run(start: RunStart, parameters: Parameters, rubric: Rubric, vlm: Vlm)
     return RunContext(start, rubric, parameters, picture_policy(parameters), vlm, Ledger(store, start), replies, export)
 
 
-async def _unchanged(run: RunContext) -> tuple[str, ...]:
+async def _unchanged(store: Path, run_id: str) -> tuple[str, ...]:
     """What a scheduled run that judged the same pictures as the last one should say."""
-    words = await asyncio.to_thread(unchanged_words, run.ledger.folder) if run.start.scheduled else ""
+    words = await asyncio.to_thread(unchanged_words, store, run_id) if _is_scheduled() else ""
     return (words,) if words else ()
 
 

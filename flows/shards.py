@@ -22,6 +22,8 @@ from tasks.protocol import new_id
 
 NIGHTLY = "nightly"
 """Deployment of a flow that is run where this run does not come from one itself (`jury run --shards`)."""
+SCHEDULED = "scheduled"
+"""Tag of the shards of an evaluation that a schedule started: they are runs on request."""
 AGAIN = 3
 """How often a shard is run again whose process vanished."""
 POLL_SECONDS = 2.0
@@ -43,20 +45,23 @@ async def judge_in_shards(flow: str, asked: Parameters) -> str:
     numbers = range(1, asked.shards + 1)
     common = absolute(asked).model_copy(update={"evaluation_id": evaluation})
     print(f"evaluation {evaluation}: {asked.shards} runs of {flow}/{deployment.name} wait for workers", file=sys.stderr)
+    run = own_run()
+    tags = [SCHEDULED] if run and run.auto_scheduled else []
     async with asyncio.TaskGroup() as group:
         for number in numbers:
             shard = common.model_copy(update={"shard": number})
-            group.create_task(_judged(deployment.id, shard, f"{evaluation} · shard {number} of {asked.shards}"))
+            group.create_task(_judged(deployment.id, shard, f"{evaluation} · shard {number} of {asked.shards}", tags))
     return evaluation
 
 
-async def _judged(deployment: UUID, shard: Parameters, name: str) -> None:
+async def _judged(deployment: UUID, shard: Parameters, name: str, tags: list[str]) -> None:
     """Run a shard, and run it again where its process vanished: what it had sent by then is not paid for twice."""
     for _ in range(1 + AGAIN):
         run = await arun_deployment(
             deployment,
             parameters={"parameters": shard.model_dump(mode="json")},
             flow_run_name=name,
+            tags=tags,
             poll_interval=POLL_SECONDS,
         )
         state = run.state

@@ -82,6 +82,7 @@ class Tally:
     """What the run has come to so far; small, whatever the number of samples."""
 
     calls: int = 0
+    sham_calls: int = 0
     reused: int = 0
     judgments: Counter[str] = field(default_factory=Counter[str])
     outcomes: Counter[str] = field(default_factory=Counter[str])
@@ -97,6 +98,7 @@ class Tally:
         """
         for row in rows:
             self.calls += not row.reused_from
+            self.sham_calls += bool(row.control and not row.reused_from)
             self.reused += bool(row.reused_from)
         if outcome.control:
             return

@@ -13,11 +13,12 @@ from glob import glob, has_magic
 from pathlib import Path
 from string import Formatter
 
-from tasks.ledger import END, read_outcomes, read_start, run_folders
+from tasks.ledger import read_outcomes, read_start, run_folders
 from tasks.parameters import DEFAULT_STORE, Parameters
 from tasks.problems import Problems
 from tasks.records import Outcome, RunStart
 from tasks.samples import DRAWN
+from tasks.whole import Whole, read_whole
 
 READ = ("dataset", "results", "images", "metadata")
 """Path parameters whose file or folder must be there: they take a date and a pattern."""
@@ -88,20 +89,19 @@ def _without_pattern(path: str) -> str:
     return path
 
 
-def unchanged_words(run: Path) -> str:
-    """A sentence for a run that judged the very pictures of an earlier one on the same dataset; "" for any other.
+def unchanged_words(store: Path, run_id: str) -> str:
+    """A sentence for an evaluation that judged the very pictures of an earlier one on the same dataset; else nothing.
 
-    Compared is the newest finished run before it of the same flow, dataset key and candidates, which is not a shard of
-    the same evaluation.
+    Compared is the newest finished one before it of the same flow, dataset key and candidates.
 
     Args:
-        run: ledger folder with all outcomes of the run, among those of its store; it need not be finished.
+        run_id: of a run with all its outcomes in the ledger, finished or not, or of an evaluation in shards.
     """
-    start = read_start(run)
-    earlier = _before(run, start)
-    if earlier is None or not _same_pictures(earlier, run):
+    now = read_whole(store, run_id)
+    earlier = _before(store, now)
+    if earlier is None or not _same_pictures(earlier, now):
         return ""
-    before = read_start(earlier)
+    start, before = now.start, earlier.start
     when = datetime.fromisoformat(before.started_at).astimezone(UTC)
     names = sorted(before.protocol.keys() | start.protocol.keys())
     otherwise = [name for name in names if before.protocol.get(name) != start.protocol.get(name)]
@@ -121,22 +121,27 @@ def pictures_key(outcomes: Iterable[Outcome]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _same_pictures(earlier: Path, run: Path) -> bool:
+def _same_pictures(one: Whole, other: Whole) -> bool:
     # A ledger that cannot be read is reported by `sync`; here it only cannot be compared.
     with suppress(ValueError):
-        return pictures_key(read_outcomes(earlier)) == pictures_key(read_outcomes(run))
+        return _pictures(one) == _pictures(other)
     return False
 
 
-def _before(run: Path, start: RunStart) -> Path | None:
-    for earlier in reversed(run_folders(run.parents[1])):
-        if earlier.name < run.name and (earlier / END).exists():
-            with suppress(ValueError):
-                if _alike(read_start(earlier), start):
-                    return earlier
+def _pictures(whole: Whole) -> str:
+    return pictures_key(outcome for folder in whole.folders for outcome in read_outcomes(folder))
+
+
+def _before(store: Path, now: Whole) -> Whole | None:
+    for run in reversed(run_folders(store)):
+        with suppress(ValueError, FileNotFoundError):
+            start = read_start(run)
+            found = read_whole(store, start.evaluation_id) if _alike(start, now.start) else None
+            if found and found.end:
+                return found
     return None
 
 
-def _alike(one: RunStart, other: RunStart) -> bool:
-    same = (one.flow, one.dataset_key, one.candidates) == (other.flow, other.dataset_key, other.candidates)
-    return same and one.evaluation_id != other.evaluation_id
+def _alike(earlier: RunStart, now: RunStart) -> bool:
+    same = (earlier.flow, earlier.dataset_key, earlier.candidates) == (now.flow, now.dataset_key, now.candidates)
+    return same and earlier.evaluation_id != now.evaluation_id and earlier.started_at < now.started_at

@@ -32,6 +32,7 @@ CREATE TABLE runs (
     protocol MAP(VARCHAR, VARCHAR) NOT NULL,
     parameters JSON NOT NULL,
     calls BIGINT,
+    sham_calls BIGINT,
     reused BIGINT,
     judgments MAP(VARCHAR, BIGINT),
     outcomes MAP(VARCHAR, BIGINT),
@@ -42,8 +43,8 @@ CREATE TABLE runs (
 COMMENT ON TABLE runs IS 'One row a run: a process that judged one dataset. All times in the history are UTC.';
 COMMENT ON COLUMN runs.run_id IS 'Name of the run and of its ledger folder; ids sort by time.';
 COMMENT ON COLUMN runs.evaluation_id IS 'Shared by the shards of one evaluation; a run on its own has one to itself.';
-COMMENT ON COLUMN runs.shard IS 'Which of the shards of the evaluation, from 1; NULL: there is only this run.';
-COMMENT ON COLUMN runs.shards IS 'Shards of the evaluation; NULL: there is only this run.';
+COMMENT ON COLUMN runs.shard IS 'Which of the shards of the evaluation, from 1; NULL in ledgers of schema 1 and 2.';
+COMMENT ON COLUMN runs.shards IS 'Shards of the evaluation; 1 or NULL: there is only this run.';
 COMMENT ON COLUMN runs.flow IS 'What was judged: diagram, plot; object, counting, colors, position.';
 COMMENT ON COLUMN runs.status IS 'finished, or unfinished: still running, or ended without finishing.';
 COMMENT ON COLUMN runs.started_at IS 'Before the first call, UTC.';
@@ -70,6 +71,7 @@ COMMENT ON COLUMN runs.judge_key IS
 COMMENT ON COLUMN runs.protocol IS 'What protocol_key is the hash of, by name.';
 COMMENT ON COLUMN runs.parameters IS 'Parameters that the run was started with.';
 COMMENT ON COLUMN runs.calls IS 'Calls made, attempts included; NULL while unfinished.';
+COMMENT ON COLUMN runs.sham_calls IS 'Those of them that were about sham samples.';
 COMMENT ON COLUMN runs.reused IS 'Replies taken over from earlier runs; NULL while unfinished.';
 COMMENT ON COLUMN runs.judgments IS 'Status -> judgments that count; NULL while unfinished.';
 COMMENT ON COLUMN runs.outcomes IS 'Status -> outcomes; NULL while unfinished.';
@@ -480,6 +482,11 @@ QUALIFY count(*) OVER (PARTITION BY evaluation_id, dataset_key) = shards;
 COMMENT ON VIEW shard_runs IS
     'The runs that make up each complete evaluation: all of its shards, on the same dataset, or the one run that it is.';
 
+-- Shards that no judge answered, because they held nothing to ask, say nothing of how the others were judged.
+CREATE MACRO joint_key(one, answered) AS CASE count(DISTINCT one) FILTER (answered)
+    WHEN 0 THEN max(one) WHEN 1 THEN max(one) FILTER (answered)
+    ELSE sha256(string_agg(DISTINCT one, ' ' ORDER BY one) FILTER (answered)) END;
+
 CREATE VIEW evaluations AS
 SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS started_at,
        max(finished_at) AS finished_at,
@@ -488,17 +495,16 @@ SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS st
        any_value(dataset_key) AS dataset_key, list_sort(list_distinct(flatten(list(candidates)))) AS candidates,
        sum(samples)::BIGINT AS samples, any_value(prompt_set) AS prompt_set, any_value(prompts) AS prompts,
        any_value(dimensions) AS dimensions, any_value(model) AS model, any_value(endpoint) AS endpoint,
-       CASE WHEN count(DISTINCT protocol_key) = 1 THEN max(protocol_key)
-            ELSE sha256(string_agg(DISTINCT protocol_key, ' ' ORDER BY protocol_key)) END AS protocol_key,
-       CASE WHEN count(DISTINCT judge_key) = 1 THEN max(judge_key)
-            ELSE sha256(string_agg(DISTINCT judge_key, ' ' ORDER BY judge_key)) END AS judge_key,
+       joint_key(protocol_key, protocol['model answered'] <> '') AS protocol_key,
+       joint_key(judge_key, protocol['model answered'] <> '') AS judge_key,
        any_value(protocol) AS protocol, any_value(parameters) AS parameters, sum(calls)::BIGINT AS calls,
-       sum(reused)::BIGINT AS reused, list_distinct(flatten(list(warnings))) AS warnings
+       sum(reused)::BIGINT AS reused,
+       sum(calls) > coalesce(sum(sham_calls), 0) OR sum(reused) = 0 AS measured, list_distinct(flatten(list(warnings))) AS warnings
 FROM shard_runs s JOIN runs USING (run_id)
 GROUP BY s.evaluation_id;
 COMMENT ON VIEW evaluations IS
     'One row a finished run, or all shards of an evaluation as one: run_id is then the evaluation''s. Every view '
-    'but failures goes by it.';
+    'but failures goes by it. measured: not every reply about its samples was taken from earlier runs.';
 
 CREATE VIEW verdicts AS
 WITH each_dimension AS (
@@ -657,7 +663,7 @@ CREATE VIEW trend AS
 WITH measured AS (
     SELECT *, lag(run_id) OVER series AS before, protocol_key = lag(protocol_key) OVER series AS same_protocol,
            dataset_key = lag(dataset_key) OVER series AS same_dataset
-    FROM by_group SEMI JOIN (SELECT run_id FROM evaluations WHERE calls > 0 OR reused = 0) USING (run_id)
+    FROM by_group SEMI JOIN (SELECT run_id FROM evaluations WHERE measured) USING (run_id)
     WHERE "grouping" = 'all' AND measure = 'score'
     WINDOW series AS (PARTITION BY flow, dataset, candidate, model, prompt_set, dimension ORDER BY started_at, run_id)
 ), breaks AS (
@@ -724,7 +730,7 @@ COMMENT ON VIEW cost IS
     'where no answer came). Tokens and seconds of reused replies are not counted again. price is NULL where that of '
     'any answered call is unknown.';
 
--- The traffic light of a rate needs its exact interval, which is no SQL: tasks/controls.py and the report have it.
+-- The traffic light of a rate needs its exact interval, which is no SQL: tasks/controls/lights.py and the report have it.
 CREATE VIEW control_rates AS
 SELECT s.evaluation_id AS run_id, r.flow, r.started_at, r.model, r.prompt_set, c.measure, count(c.failed) AS n,
        count(*) FILTER (c.failed) AS failed, count(*) FILTER (c.failed) / nullif(count(c.failed), 0) AS rate,

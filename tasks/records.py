@@ -339,6 +339,8 @@ class RunEnd(Record):
     """The start's protocol, with the judge as answered and the rungs used."""
     calls: int
     """Calls made in this run, attempts included."""
+    sham_calls: int = 0
+    """Those of them that were about sham samples."""
     reused: int
     judgments: dict[str, int]
     """Status -> judgments that count."""

@@ -24,7 +24,7 @@ from duckdb import DuckDBPyConnection as Connection
 from tasks import ledger
 from tasks.comparing.comparable import judge_key
 from tasks.controls.lights import run_controls
-from tasks.numbers.evaluated import evaluation_rates, evaluation_scores
+from tasks.numbers.evaluated import evaluation_is_complete, evaluation_rates, evaluation_scores
 from tasks.people import labels
 from tasks.records import HistoryLocked, Record, RunEnd
 
@@ -183,10 +183,10 @@ def _hand_over(db: Connection, place: Path) -> None:
 
 
 def _hand_over_run(db: Connection, run: Path) -> None:
-    scored = ledger.read_start(run).evaluation_id
-    owned = [*((table, run.name) for table in _OF_RUNS), *((table, scored) for table in _OF_EVALUATIONS)]
-    for table, run_id in owned:
-        db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run_id])
+    for table in (*_OF_RUNS, *_OF_EVALUATIONS):
+        db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run.name])
+        # A shard that is not the last to finish has none of an evaluation's rows, and takes none away.
+        db.execute(f"DELETE FROM history.{table} WHERE run_id IN (SELECT run_id FROM {table})")
         db.execute(f"INSERT INTO history.{table} FROM {table}")
     db.execute("INSERT INTO history.pictures (FROM pictures EXCEPT FROM history.pictures)")
 
@@ -246,7 +246,7 @@ def _stage_run(db: Connection, run: Path) -> None:
     _insert(db, "outcomes", real, run / ledger.OUTCOMES)
     shams = ({"run_id": run.name, **row.model_dump()} for row in run_controls(run))
     _insert(db, "controls", shams, run / ledger.OUTCOMES)
-    if end:
+    if end and evaluation_is_complete(run):
         _insert(db, "scores", _of_evaluation(run, evaluation_scores(run)), run / ledger.OUTCOMES)
         _insert(db, "rates", _of_evaluation(run, evaluation_rates(run)), run / ledger.OUTCOMES)
     db.execute(_ASPECTS)

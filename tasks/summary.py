@@ -1,7 +1,7 @@
 """What a run came to, gathered from its ledger for a person to read.
 
-One pass over the outcomes and one over the judgments, keeping numbers and a few chosen rows: a run of 10,000 samples
-takes no more memory than one of 100. How it is shown is for `tables`, `charts` and `report`.
+Rows are read one at a time and let go: what stays is numbers, a few of them a sample (intervals are drawn from those),
+and a few chosen rows. How it is shown is for `tables`, `charts` and `report`.
 """
 
 from collections import Counter

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks import ledger
+from tasks.comparing.comparable import joint_key
 from tasks.records import RunEnd, RunStart
 
 
@@ -56,13 +57,18 @@ def _start(starts: Sequence[RunStart]) -> RunStart:
 
 def _end(starts: Sequence[RunStart], ends: Sequence[RunEnd]) -> RunEnd:
     last = max(ends, key=lambda end: end.finished_at)
+    # Shards that no judge answered, because they held nothing to ask, say nothing of how the others were judged.
+    answered = [end for end in ends if end.protocol.get("model answered")] or [last]
     began = min(start.started_at for start in starts)
     took = datetime.fromisoformat(last.finished_at) - datetime.fromisoformat(began)
     return last.model_copy(
         update={
             "run_id": starts[0].evaluation_id,
             "seconds": took.total_seconds(),
+            "protocol": answered[0].protocol,
+            "protocol_key": joint_key(end.protocol_key for end in answered),
             "calls": sum(end.calls for end in ends),
+            "sham_calls": sum(end.sham_calls for end in ends),
             "reused": sum(end.reused for end in ends),
             "judgments": _sums(end.judgments for end in ends),
             "outcomes": _sums(end.outcomes for end in ends),

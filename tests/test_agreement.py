@@ -140,8 +140,15 @@ def test_the_votes_of_several_people_are_merged(store: Path) -> None:
     votes = {"Ann": "MMM", "Bob": "MHH", "Eve": "HMT"}
     people(store, *[row for name, overalls in votes.items() for row in said(overalls, annotator=name)])
     found = of(agreement(store, ONE, "people"))
-    assert found.categories == ("Model", "Mixed")
+    assert found.categories == ("Model", "Tie")
     assert found.confusion == ((2, 1), (0, 0))
+
+
+def test_people_who_split_on_a_dimension_are_mixed_as_the_votes_of_a_judge_are(store: Path) -> None:
+    judged(store, ONE, [outcome("s00", "XMMM", "Model")])
+    for_each = {"Ann": "M", "Bob": "H"}
+    people(store, *[row for name, said_ in for_each.items() for row in said(said_, "faithfulness", annotator=name)])
+    assert of(agreement(store, ONE, "people"), "faithfulness").categories == ("Mixed",)
 
 
 def test_overall_follows_from_what_people_say_of_the_dimensions(store: Path) -> None:

@@ -4,6 +4,7 @@ from itertools import product
 
 import pytest
 
+from tasks.aggregate import overall
 from tasks.numbers.chances import Chances, chances, pivotal
 from tasks.records import VERDICTS, Order
 from tasks.rubric import Rubric, load_rubric
@@ -109,6 +110,14 @@ def test_a_missing_verdict_leaves_chances_only_where_no_draw_needs_it(diagram: R
 )  # fmt: skip
 def test_pivotal_dimensions(diagram: Rubric, verdicts: tuple[str | None, ...], expected: tuple[str, ...]) -> None:
     assert set(pivotal(dict(zip(ASKED, verdicts, strict=True)), diagram)) == set(expected)
+
+
+@pytest.mark.parametrize("flow", ["diagram", "plot"])
+def test_an_outcome_with_a_verdict_missing_always_hangs_on_another(flow: str) -> None:
+    rubric = load_rubric(flow)
+    found = [dict(zip(ASKED, said, strict=True)) for said in product((M, H, G, None), repeat=4) if None in said]
+    decided = [verdicts for verdicts in found if overall(verdicts, rubric).outcome]
+    assert decided and all(pivotal(verdicts, rubric) for verdicts in decided)
 
 
 def test_only_allowed_verdicts_can_turn_an_outcome(plot: Rubric, diagram: Rubric) -> None:

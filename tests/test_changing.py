@@ -122,11 +122,15 @@ def judged(store: Path, day: int, rows: Iterable[Outcome], finished: bool = True
     return write_run(store, run, list(rows), end() if finished else None)
 
 
+def words(run: Path) -> str:
+    return unchanged_words(run.parents[1], run.name)
+
+
 def test_a_night_on_which_nothing_changed_names_the_run_before(tmp_path: Path) -> None:
     judged(tmp_path, 17, [outcome("s1"), outcome("s2")])
     judged(tmp_path, 18, [outcome("s2"), outcome("s1", verdicts="HHHH", overall="Human")])
     run = judged(tmp_path, 19, [outcome("s1"), outcome("s2")], finished=False)
-    assert unchanged_words(run) == (
+    assert words(run) == (
         f"Nothing changed since run {night(18)} of 2026-11-18 03:00 UTC: same dataset, same pictures; "
         "differences between the two are the judge's."
     )
@@ -135,7 +139,7 @@ def test_a_night_on_which_nothing_changed_names_the_run_before(tmp_path: Path) -
 def test_what_was_asked_otherwise_is_not_the_judges(tmp_path: Path) -> None:
     judged(tmp_path, 18, [outcome()], protocol={"temperature": "1.0", "votes": "1", "detail": "auto"})
     run = judged(tmp_path, 19, [outcome()], protocol={"temperature": "0", "votes": "1"})
-    assert unchanged_words(run).endswith("the judge's or come of what was asked otherwise: detail, temperature.")
+    assert words(run).endswith("the judge's or come of what was asked otherwise: detail, temperature.")
 
 
 def other_picture() -> Outcome:
@@ -159,7 +163,7 @@ def test_a_night_on_which_something_changed_says_nothing(
     tmp_path: Path, rows: list[Outcome], changes: dict[str, Any]
 ) -> None:
     judged(tmp_path, 18, [outcome()])
-    assert unchanged_words(judged(tmp_path, 19, rows, **changes)) == ""
+    assert words(judged(tmp_path, 19, rows, **changes)) == ""
 
 
 def test_only_the_newest_finished_run_of_the_same_is_compared(tmp_path: Path) -> None:
@@ -169,13 +173,13 @@ def test_only_the_newest_finished_run_of_the_same_is_compared(tmp_path: Path) ->
     judged(tmp_path, 18, [outcome()], dataset_key="e" * 64)
     run = judged(tmp_path, 19, [outcome()])
     judged(tmp_path, 20, [outcome()])
-    assert unchanged_words(run) == ""
+    assert words(run) == ""
 
 
 @pytest.mark.parametrize("file", ["run.json", "outcomes.jsonl"])
 def test_a_run_after_a_damaged_ledger_says_nothing(tmp_path: Path, file: str) -> None:
     (judged(tmp_path, 18, [outcome()]) / file).write_text("{\n")
-    assert unchanged_words(judged(tmp_path, 19, [outcome()])) == ""
+    assert words(judged(tmp_path, 19, [outcome()])) == ""
 
 
 def test_the_pictures_of_a_run_are_the_candidates_whatever_their_order() -> None:

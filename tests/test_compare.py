@@ -6,11 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import end, image, outcome, start, write_run
+from factories import end, image, judgment, outcome, start, write_run
 from written_datasets import record, result, write_benchmark, write_json
 
 from tasks.comparing.compare import Comparison, compare
-from tasks.comparing.evaluations import last_runs
+from tasks.comparing.evaluations import last_runs, shared_replies
 from tasks.comparing.pairing import Change
 from tasks.records import Outcome
 from tasks.rubric import PROMPTS
@@ -302,3 +302,13 @@ def test_a_comma_changed_in_a_prompt_is_named_and_breaks_the_trend(tmp_path: Pat
         (second, True, None),
         (third, False, "prompt aesthetics"),
     ]
+
+
+def test_replies_that_were_taken_over_are_told(tmp_path: Path) -> None:
+    asked = [judgment("s1", key="1"), judgment("s2", key="2")]
+    anew = judgment("s2", key="2", judged_at="2026-11-20T13:00:00+00:00")
+    keep(tmp_path, BEFORE, [*asked, *figures(*[WINS] * 2)])
+    keep(tmp_path, AFTER, [asked[0].model_copy(update={"reused_from": BEFORE}), anew, *figures(*[WINS] * 2)])
+    sync(tmp_path)
+    assert shared_replies(tmp_path, BEFORE, AFTER).startswith(f"1 of 2 replies of {AFTER} are those of {BEFORE} itself")
+    assert shared_replies(tmp_path, BEFORE, BEFORE) == ""

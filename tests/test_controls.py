@@ -29,7 +29,6 @@ def failed(sham: Outcome, *real: Outcome) -> bool | None:
     [
         (SAME, "GGGG", "Tie", False),
         (SAME, "GBBG", "Tie", False),
-        (SAME, "GXGG", "Tie", False),  # orders that cancel out prefer nobody
         (SAME, "GGGM", "Model", True),
         (SAME, "HMGG", "Tie", True),  # a tie of preferences is no absence of them
         (SAME, "GG-G", None, None),
@@ -50,6 +49,28 @@ def test_when_a_sham_without_an_original_to_compare_with_fails(
     kind: str, verdicts: str, overall: str | None, fails: bool | None
 ) -> None:
     assert failed(outcome("s1", verdicts, overall, control=kind)) is fails
+
+
+@pytest.mark.parametrize(
+    ("orders", "fails"),
+    [
+        ({"human_first": "Human", "model_first": "Model"}, True),  # the first place wins, whatever is shown there
+        ({"human_first": "Both are good", "model_first": "Model"}, True),
+        ({"human_first": "Both are good", "model_first": "Both are bad"}, False),
+        ({"human_first": "Mixed", "published": "Human"}, True),  # votes of one order
+        ({"human_first": "Mixed", "published": "Both are good"}, None),  # the other vote may be Model or Both are bad
+        ({"human_first": "Both are good", "model_first": "Mixed"}, None),
+        ({"human_first": "Both are good", "model_first": "Both are good", "published": "Model"}, False),  # outvoted
+        ({"human_first": "Model", "model_first": None, "verdict": None}, True),
+    ],
+)
+def test_equal_pictures_are_told_apart_by_any_order_however_the_orders_cancel_out(
+    orders: dict[str, str | None], fails: bool | None
+) -> None:
+    sham = outcome("s1", "GXGG", "Tie", control=SAME)
+    same, mixed, *others = sham.dimensions
+    dimensions = (same, mixed.model_copy(update=orders), *others)
+    assert failed(sham.model_copy(update={"dimensions": dimensions})) is fails
 
 
 @pytest.mark.parametrize(

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from written_history import EARLIER, LATER, write_evaluations, written
+from factories import judgment, outcome
+from written_history import EARLIER, LATER, keep, write_evaluations, written
 
 from tasks import history
 from tasks.page import queries
@@ -104,6 +105,17 @@ def test_an_image_is_shown_with_prompt_aspects_and_check(store: Path, tmp_path: 
     assert good["marks"] == {"counting": "7 or more"} and bad["marks"] == {"counting": "below 7"}
     assert "what was asked for is not there" in bad["notes"]
     assert bad["questions"][0]["reasons"][0]["seen"] == "3 × clock (red)"
+
+
+def test_shams_are_paid_for_and_their_failures_are_not_the_samples(tmp_path: Path) -> None:
+    sham = judgment("s1", control="blank", verdict=None, status="refused", price=0.0042)
+    run_id = keep(tmp_path / "store", LATER, [judgment("s1", price=0.0), sham, outcome("s1")])
+    statuses = queries.ask(tmp_path / "store", "statuses", run=run_id)
+    assert [(row["kind"], row["status"], row["n"]) for row in statuses.rows] == [
+        ("judgments", "ok", 1),
+        ("samples", "complete", 1),
+    ]
+    assert '<td class="number">0.0042</td>' in written(tmp_path / "store", tmp_path / "page.html").read_text()
 
 
 # What strangers cannot do

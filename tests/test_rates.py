@@ -2,11 +2,13 @@
 
 import random
 from itertools import product
+from pathlib import Path
 from typing import Any
 
 import pytest
 from factories import DIMENSIONS, image, judgment, outcome, scored
 
+from tasks.ledger import read_outcomes
 from tasks.numbers.intervals import interval
 from tasks.numbers.rates import RateRow, rate_rows
 from tasks.numbers.repeats import Asked, agreement, difference, first_position
@@ -123,15 +125,17 @@ def test_what_decided_is_told_of_complete_outcomes_alone() -> None:
         outcome("s3", tier="either", pivotal=("faithfulness",), **sure),
         outcome("s4", "----", None, status="forfeit"),
         outcome("s5", "-GGG", None, status="incomplete"),
+        # A missing verdict may leave the outcome and not its chances.
+        outcome("s6", "M-M-", tier="tier 1", pivotal=("faithfulness", "readability")),
     ]
     found = by_place(rate_rows(rows, []))
     assert found == {
-        ("tier_1", "overall"): (2, 0.5),
-        ("pivotal", "overall"): (3, pytest.approx(2 / 3)),
-        ("pivotal", "faithfulness"): (3, pytest.approx(2 / 3)),
-        ("pivotal", "readability"): (3, pytest.approx(1 / 3)),
-        ("pivotal", "conciseness"): (3, 0.0),
-        ("pivotal", "aesthetics"): (3, 0.0),
+        ("tier_1", "overall"): (3, pytest.approx(2 / 3)),
+        ("pivotal", "overall"): (4, 0.75),
+        ("pivotal", "faithfulness"): (4, 0.75),
+        ("pivotal", "readability"): (4, 0.5),
+        ("pivotal", "conciseness"): (4, 0.0),
+        ("pivotal", "aesthetics"): (4, 0.0),
         ("p_model", "overall"): (3, pytest.approx(2.5 / 3)),
         ("p_tie", "overall"): (3, pytest.approx(0.25 / 3)),
         ("p_human", "overall"): (3, pytest.approx(0.25 / 3)),
@@ -140,6 +144,16 @@ def test_what_decided_is_told_of_complete_outcomes_alone() -> None:
 
 def test_a_ledger_that_does_not_say_what_outcomes_hang_on_has_no_such_rate() -> None:
     assert rate_rows([outcome("s1"), outcome("s2")], []) == []
+    [folder] = (Path(__file__).parent / "ledgers/1").iterdir()
+    rows = list(read_outcomes(folder))
+    assert "complete" in {row.status for row in rows} and rate_rows(rows, []) == []
+
+
+def test_an_outcome_that_hangs_on_nothing_counts_by_its_first_votes() -> None:
+    sample = outcome("s1", "GGGG", "Tie", tier="tier 2")
+    first = tuple(each.model_copy(update={"published": each.verdict}) for each in sample.dimensions)
+    found = by_place(rate_rows([sample.model_copy(update={"dimensions": first})], []))
+    assert (found["tier_1", "overall"], found["pivotal", "overall"]) == ((1, 0.0), (1, 0.0))
 
 
 def test_candidates_have_rates_of_their_own() -> None:

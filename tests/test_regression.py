@@ -1,8 +1,7 @@
 """Scheduled runs against the last comparable one: which that is, and what the server is told of a drop."""
 
 import asyncio
-import gc
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,12 @@ from served import wait_for
 from flows.cli import main
 from flows.commands.notifying import NAME, notify_of_regressions
 from flows.steps import report_step
+from tasks.comparing.past import look_back
 from tasks.comparing.regression import EVENT, Since, since_last
 from tasks.records import Outcome
 from tasks.store import sync
 
 WON, LOST = ("MMMM", "Model"), ("HHHH", "Human")
-
-
-@pytest.fixture(scope="module", autouse=True)
-def sockets_closed() -> Iterator[None]:
-    """Here, where a warning about them is expected, and not in some later test."""
-    yield
-    gc.collect()
 
 
 def night(
@@ -97,6 +90,31 @@ def test_shards_are_compared_as_the_evaluation_that_they_make_up(tmp_path: Path)
     since = found(tmp_path, "e20")
     assert since.earlier.run_id == "e18" and since.standings[0].rows[0].difference.n == 16
     assert since_last(tmp_path, "e19") is None
+
+
+def test_an_evaluation_of_which_no_shard_finished_is_passed_over(tmp_path: Path) -> None:
+    rows = figures(*[WON] * 9)
+    wanted = night(tmp_path, 18, rows)
+    lost = start(
+        "20261119T030000000-diagram-000019", shards=2, evaluation_id="e19", started_at="2026-11-19T03:00:00+00:00"
+    )
+    write_run(tmp_path, lost, [], None)
+    assert found(tmp_path, night(tmp_path, 20, rows)).earlier.run_id == wanted
+
+
+def test_calls_about_shams_alone_do_not_make_a_run_measured(tmp_path: Path) -> None:
+    rows = figures(*[WON] * 9)
+    night(tmp_path, 18, rows)
+    begun = start("20261119T030000000-diagram-000019", started_at="2026-11-19T03:00:00+00:00")
+    write_run(tmp_path, begun, rows, end(protocol_key="p" * 64, calls=3, sham_calls=3, reused=4))
+    assert since_last(tmp_path, begun.run_id) is None
+
+
+def test_a_drop_is_told_where_the_trend_cannot_be_read(tmp_path: Path) -> None:
+    night(tmp_path, 19, figures(*[WON] * 20))
+    begun = start(night(tmp_path, 20, figures(*[LOST] * 20)))
+    past = look_back(tmp_path, begun)  # there is no history
+    assert past.trend == b"" and past.since and past.since.standings[0].worse
 
 
 def test_more_candidates_need_a_clearer_drop(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
 from tasks.controls.shams import BLANK, FEWEST, INSTRUCTION, OTHER, REENCODED, SAME, altered, with_shams
+from tasks.decoding import BadPicture
 from tasks.records import PictureSource, Place, Sample
 
 
@@ -138,6 +139,11 @@ def test_the_human_picture_and_the_kinds_that_only_move_pictures_are_left_byte_f
     assert altered(pair(1, control=BLANK), "human", data) == data
     for kind in (SAME, OTHER, ""):
         assert altered(pair(1, control=kind), "model", data) == data
+
+
+def test_a_picture_too_wide_for_the_other_format_is_told_of() -> None:
+    with pytest.raises(BadPicture, match=r"^66000x2 cannot be written as JPEG: "):
+        altered(pair(1, control=REENCODED), "model", drawn("L", size=(66_000, 2)))
 
 
 def test_a_tiny_picture_and_a_wrong_file_do_no_harm(tmp_path: Path) -> None:

@@ -99,12 +99,13 @@ def test_shards_need_a_deployment(prefect_server: str, figures: PairwiseParamete
 def write_shard(store: Path, shard: int, sample: str, verdict: str, run: str, **changes: Any) -> None:
     """The ledger of one of two shards, with one sample; finished unless said otherwise."""
     finished = changes.pop("finished", True)
+    ended = {"protocol": {"temperature": "1.0", "model answered": "gpt-x-1"}, **changes.pop("end", {})}
     of_all = {"evaluation_id": EVALUATION, "shards": 2, "samples": 1}
     ledger = Ledger(store, start(run, shard=shard, **of_all, **changes))
     ledger.append(judgment(sample, verdict=verdict, run_id=run))
     ledger.append(outcome(sample, overall=verdict, run_id=run))
     if finished:
-        ledger.end(end(run, calls=1, judgments={"ok": 1}, outcomes={"complete": 1}))
+        ledger.end(end(run, calls=1, judgments={"ok": 1}, outcomes={"complete": 1}, **ended))
     ledger.close()
 
 
@@ -131,6 +132,33 @@ def test_a_shard_that_ran_twice_counts_once(tmp_path: Path) -> None:
     write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002")
     assert overall(tmp_path) == [(EVALUATION, 2, 1)]
     assert query(tmp_path, "SELECT count(*) FROM runs WHERE status = 'unfinished'").rows == [(1,)]
+
+
+def test_a_dead_shard_that_is_loaded_last_takes_no_scores_away(tmp_path: Path) -> None:
+    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
+    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002")
+    assert overall(tmp_path) == [(EVALUATION, 2, 1)]
+    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000003", finished=False)
+    assert overall(tmp_path) == [(EVALUATION, 2, 1)]
+
+
+def test_a_shard_with_nothing_to_ask_leaves_the_evaluation_comparable(tmp_path: Path) -> None:
+    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
+    empty = {"protocol_key": "q" * 64, "protocol": {"temperature": "1.0", "model answered": ""}}
+    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002", end=empty)
+    sync(tmp_path)
+    found = read_whole(tmp_path, EVALUATION).end
+    assert found and [(found.protocol_key,)] == query(tmp_path, "SELECT protocol_key FROM evaluations").rows
+    assert found.protocol_key == "p" * 64
+
+
+def test_shards_judged_in_different_ways_have_a_key_of_their_own(tmp_path: Path) -> None:
+    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
+    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002", end={"protocol_key": "q" * 64})
+    sync(tmp_path)
+    found = read_whole(tmp_path, EVALUATION).end
+    assert found and [(found.protocol_key,)] == query(tmp_path, "SELECT protocol_key FROM evaluations").rows
+    assert found.protocol_key not in ("p" * 64, "q" * 64)
 
 
 def test_shards_that_found_different_datasets_are_not_joined(tmp_path: Path) -> None:

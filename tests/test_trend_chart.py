@@ -18,12 +18,19 @@ NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # as the histo
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a", "model asked": "x", "model answered": "x-1"}
 
 
-def night(store: Path, day: int, protocol: dict[str, str] | None = None, calls: int = 4, **changes: Any) -> RunStart:
-    """A finished run of eight samples; its protocol key is that of its protocol."""
+def night(
+    store: Path, day: int, protocol: dict[str, str] | None = None, calls: int = 4, said: str = "MMMM", **changes: Any
+) -> RunStart:
+    """A finished run of eight samples, each with these verdicts; its protocol key is that of its protocol."""
     followed = {**PROTOCOL, **(protocol or {})}
     run_id = f"202611{day}T030000000-diagram-0000{day}"
     begun = start(run_id, **{"started_at": f"2026-11-{day}T03:00:00+00:00", **changes})
-    rows = [outcome(f"s{number}", candidate=name) for name in begun.candidates for number in range(8)]
+    overall, status = (None, "incomplete") if said == "----" else ("Model", "complete")
+    rows = [
+        outcome(f"s{number}", said, overall, status=status, candidate=name)
+        for name in begun.candidates
+        for number in range(8)
+    ]
     if begun.flow == "colors":
         rows = [image(f"{tag}{number}/0", tag=tag) for tag in begun.dimensions for number in range(8)]
     key = "".join(followed[name][:1] for name in sorted(followed) if name != "model asked").ljust(64, "0")
@@ -59,6 +66,21 @@ def test_a_series_is_that_of_the_same_flow_dataset_judge_prompt_set_and_candidat
     assert [(point.started_at.day, point.dimension, point.score, point.break_reason) for point in found] == [
         (10, "overall", 100.0, None),
         (20, "overall", 100.0, "temperature"),
+    ]
+
+
+def test_what_a_run_without_a_score_broke_stays_broken(tmp_path: Path) -> None:
+    night(tmp_path, 10)
+    night(tmp_path, 11, {"temperature": "0"}, said="----")
+    night(tmp_path, 12, {"temperature": "0"})
+    night(tmp_path, 13, {"temperature": "0"}, said="----")
+    night(tmp_path, 14, {"prompt aesthetics": "b"}, said="----")
+    last = night(tmp_path, 15, {"prompt aesthetics": "c"})
+    sync(tmp_path)
+    assert [(point.started_at.day, point.break_reason) for point in trend_points(tmp_path, last)] == [
+        (10, None),
+        (12, "temperature"),
+        (15, "prompt aesthetics, temperature"),
     ]
 
 

@@ -126,6 +126,15 @@ def test_a_reply_that_leaves_out_what_it_may_is_read(loopback: LoopbackJudge) ->
     assert (reply.status, reply.text, reply.tokens_in) == ("ok", "Mo?del", 0)
 
 
+def test_a_reply_with_odd_particulars_is_not_lost(loopback: LoopbackJudge) -> None:
+    usage = {"prompt_tokens": "12", "completion_tokens": 3.5}
+    choice = {"message": {"content": "text"}, "finish_reason": 1}
+    loopback.answer = lambda _: Reply({"choices": [choice], "model": 7, "usage": usage})
+    found = ask(judge(loopback))
+    assert (found.status, found.text, found.model, found.finish_reason) == ("ok", "text", "7", "1")
+    assert (found.tokens_in, found.tokens_out) == (12, 3)
+
+
 @pytest.mark.parametrize("words", ["image too blurry, more details at https://…", "the temperature of the soup"])
 def test_a_word_that_only_sounds_like_a_parameter_drops_none(loopback: LoopbackJudge, words: str) -> None:
     loopback.queue(Reply({"detail": words}, status=422))

@@ -4,6 +4,7 @@ import sys
 from pathlib import Path
 
 from flows.commands.behind import tell_if_behind
+from tasks.comparing.evaluations import shared_replies
 from tasks.numbers.concordance import Statistic
 from tasks.numbers.scores import OVERALL
 from tasks.parameters import PAIRWISE
@@ -63,6 +64,9 @@ def show_agreement(store: Path, a: str, b: str, as_json: bool) -> int:
         print(found.model_dump_json(indent=1))
     else:
         _print_agreement(found)
+        both_judged = found.a.kind == found.b.kind == "evaluation"
+        if both_judged and (shared := shared_replies(store, found.a.name, found.b.name)):
+            print(shared)
     return 0
 
 

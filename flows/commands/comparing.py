@@ -6,7 +6,7 @@ from pathlib import Path
 
 from flows.commands.behind import tell_if_behind
 from tasks.comparing.compare import Comparison, compare
-from tasks.comparing.evaluations import last_runs
+from tasks.comparing.evaluations import last_runs, shared_replies
 from tasks.showing.comparison_words import changed_lines, difference_grid, headline, notes, side_words
 from tasks.showing.tables import console, grid_table
 
@@ -39,6 +39,8 @@ def show_compare(
         print(json.dumps(found.model_dump(mode="json"), indent=1, ensure_ascii=False))
     else:
         _print(found)
+        if shared := shared_replies(store, found.before.run_id, found.after.run_id):
+            print(shared)
     return 0
 
 

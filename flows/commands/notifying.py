@@ -1,6 +1,6 @@
 """The automation that tells people of a drop: made on request, with a notification block of theirs.
 
-Owns what is sent and when. What a drop is, and what its event holds, is for `tasks/regression`.
+Owns what is sent and when. What a drop is, and what its event holds, is for `tasks/comparing/regression`.
 """
 
 from datetime import timedelta

@@ -83,3 +83,11 @@ def _print_summary(summary: Summary) -> None:
     shams = light_lines(summary.controls)
     for line in [*repeat_lines(summary), *tables.defect_lines(summary), *shams, *tables.failure_lines(summary)]:
         console.print(line, markup=False, soft_wrap=True)
+    asked = summary.judgments
+    if asked.reused:
+        console.print(
+            f"{asked.reused:,} replies were taken from earlier runs, {asked.calls:,} calls were made "
+            "(--reuse-hours 0 asks anew)",
+            soft_wrap=True,
+        )
+    console.print(f"run {summary.start.run_id}", soft_wrap=True)

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 PROMPT = "prompt "
@@ -24,6 +24,12 @@ def protocol_key(protocol: Mapping[str, str]) -> str:
 def judge_key(protocol: Mapping[str, str]) -> str:
     """SHA-256 of an answered protocol without its prompts: equal for runs of several flows by one judge in one way."""
     return protocol_key({name: value for name, value in protocol.items() if not name.startswith(PROMPT)})
+
+
+def joint_key(keys: Iterable[str]) -> str:
+    """The protocol key of an evaluation in shards from theirs: the one that they share, or a hash of all of them."""
+    distinct = sorted(set(keys))
+    return distinct[0] if len(distinct) == 1 else hashlib.sha256(" ".join(distinct).encode()).hexdigest()
 
 
 def protocol_differences(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:

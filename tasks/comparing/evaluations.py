@@ -57,7 +57,7 @@ def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[s
         raise ValueError(f"--last {last}: it takes at least 2 runs to compare")
     found = query(
         store,
-        """SELECT run_id FROM evaluations WHERE flow = $1 AND (calls > 0 OR reused = 0)
+        """SELECT run_id FROM evaluations WHERE flow = $1 AND measured
            AND ($2 = '' OR list_contains(candidates, $2)) ORDER BY started_at DESC, run_id DESC LIMIT $3""",
         values=(flow, candidate, last),
     )
@@ -68,6 +68,24 @@ def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[s
             f"--last {last}: {store} holds {len(ids)} finished {flow} runs{of} that made calls of their own"
         )
     return ids[-1], ids[0]
+
+
+def shared_replies(store: Path, one: str, other: str) -> str:
+    """What to say where replies of one evaluation are the very replies of another; nothing where none is.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+    """
+    if one == other:
+        return ""
+    sql = """WITH counting AS (
+        FROM judgment_attempts WHERE last_attempt AND status = 'ok' AND coalesce("control", '') = '')
+        SELECT count(*) FILTER (a.run_id IS NOT NULL), count(*) FROM counting b LEFT JOIN (
+            SELECT DISTINCT run_id, "key", judged_at FROM counting WHERE run_id = $1) a USING ("key", judged_at)
+        WHERE b.run_id = $2"""
+    [(shared, replies)] = query(store, sql, values=(one, other)).rows
+    told = f"{shared:,} of {replies:,} replies of {other} are those of {one} itself, taken over and not asked anew"
+    return f"{told}: what they share says nothing of the judge." if shared else ""
 
 
 def _not_one(store: Path, wanted: str, found: list[str]) -> str:

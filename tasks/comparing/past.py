@@ -1,10 +1,11 @@
 """What came before a scheduled run: how it stands against the last one, and the trend that it goes on."""
 
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from tasks.comparing.regression import Since, since_last
-from tasks.records import RunStart
+from tasks.records import HistoryLocked, RunStart
 
 
 class Past(NamedTuple):
@@ -13,17 +14,19 @@ class Past(NamedTuple):
     since: Since | None
     """None: no earlier run compares with it."""
     trend: bytes
-    """A PNG; empty where there is no earlier run at all."""
+    """A PNG; empty where there is no earlier run at all, or the history cannot be read or the chart not be drawn."""
 
 
 def look_back(store: Path, start: RunStart) -> Past:
     """The past of a finished evaluation that is in its store's history.
 
     Raises:
-        HistoryLocked: the history stayed in use.
-        ValueError: the history or the run's ledger cannot be read.
-        RuntimeError: the trend cannot be drawn.
+        ValueError: the run's ledger cannot be read.
     """
     from tasks.showing.trend_chart import trend_chart, trend_points  # asks the history: DuckDB takes long to load
 
-    return Past(since_last(store, start.run_id), trend_chart(trend_points(store, start)))
+    since, trend = since_last(store, start.run_id), b""
+    # A drop is told whether or not the trend can be drawn.
+    with suppress(HistoryLocked, ValueError, RuntimeError):
+        trend = trend_chart(trend_points(store, start))
+    return Past(since, trend)

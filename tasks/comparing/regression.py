@@ -121,13 +121,14 @@ def announce(since: Since) -> list[str]:
 
 def _measured(whole: Whole) -> bool:
     """Whether all of it is finished, and not every reply was reused."""
-    return bool(whole.end and (whole.end.calls or not whole.end.reused))
+    end = whole.end
+    return bool(end and (end.calls > end.sham_calls or not end.reused))
 
 
 def _earlier(store: Path, now: Whole) -> Whole | None:
     for run in reversed(run_folders(store)):
         # A ledger that cannot be read is reported by `sync`; here it only cannot be compared.
-        with suppress(ValueError):
+        with suppress(ValueError, FileNotFoundError):
             start = read_start(run)
             found = read_whole(store, start.evaluation_id) if _asks_alike(start, now.start) else None
             if found and found.end and now.end and _measured(found) and found.end.protocol_key == now.end.protocol_key:

@@ -1,22 +1,24 @@
 """Sham samples: real samples of a run shown once more with another picture, to find out whether the judge looks.
 
-Owns which samples are drawn and what is done to their pictures, in memory and the same each time. What the verdicts on
-them say of the judge is for `controls`.
+Owns which samples are drawn and what is done to their pictures, in memory and the same each time. When a judge has
+failed on one is for `sham_rules`, what that says of the judge for `lights`.
 """
 
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from hashlib import sha256
 from io import BytesIO
+from math import ceil
 
 from PIL import Image, ImageDraw, ImageFont
 
+from tasks.decoding import BadPicture
 from tasks.pictures import as_shown
 from tasks.records import PictureSource, Sample
 
 SAME, REENCODED, OTHER, BLANK, INSTRUCTION = "same picture", "re-encoded", "other sample", "blank", "instruction"
 TURNS = (SAME, OTHER, INSTRUCTION, REENCODED, BLANK, INSTRUCTION)
-"""Kinds that the drawn samples get in turn. Each of the three rates that `controls` makes of them gets a third."""
+"""Kinds that the drawn samples get in turn. Each of the three rates that `lights` makes of them gets a third."""
 FEWEST = 18
 """Least shams of a run that has any: with 6 for each rate, 6 good answers clear a judge and 3 bad ones convict it."""
 SEED = "shams 1"
@@ -35,14 +37,16 @@ LETTERS_ACROSS = 44
 _JPEG = b"\xff\xd8"
 
 
-def with_shams(samples: Sequence[Sample], share: float) -> tuple[Sample, ...]:
+def with_shams(samples: Sequence[Sample], share: float, shards: int = 1) -> tuple[Sample, ...]:
     """The samples of a run, each one that is drawn followed by its sham, so that both are judged at about one time.
 
     Args:
         share: of the samples, 0 to 0.5; above 0 at least 18 are drawn, or half the samples where they are fewer. Those
             whose pictures are known to be missing are not drawn.
+        shards: of the evaluation, which share those 18.
     """
-    shams = {(sham.candidate, sham.sample_id): sham for sham in _shams(samples, _number(len(samples), share))}
+    number = _number(len(samples), share, ceil(FEWEST / shards))
+    shams = {(sham.candidate, sham.sample_id): sham for sham in _shams(samples, number)}
     found = ((sample, shams.get((sample.candidate, sample.sample_id))) for sample in samples)
     return tuple(one for pair in found for one in pair if one)
 
@@ -51,14 +55,14 @@ def altered(sham: Sample, role: str, data: bytes) -> bytes:
     """The file that a sham shows in the place of a picture's own; the Human picture is never touched.
 
     Raises:
-        BadPicture: the picture cannot be read.
+        BadPicture: the picture cannot be read, or is too large for the format that it should get.
     """
     alter = _ALTERED.get(sham.control)
     return alter(role, data) if alter and role != "human" else data
 
 
-def _number(samples: int, share: float) -> int:
-    return max(round(share * samples), min(FEWEST, samples // 2)) if share else 0
+def _number(samples: int, share: float, fewest: int) -> int:
+    return max(round(share * samples), min(fewest, samples // 2)) if share else 0
 
 
 def _shams(samples: Sequence[Sample], number: int) -> list[Sample]:
@@ -115,5 +119,8 @@ _ALTERED: dict[str, Callable[[str, bytes], bytes]] = {REENCODED: _reencoded, BLA
 
 def _file(image: Image.Image, name: str) -> bytes:
     buffer = BytesIO()
-    image.save(buffer, name, quality=QUALITY)
+    try:
+        image.save(buffer, name, quality=QUALITY)
+    except OSError as error:  # A JPEG has at most 65,500 pixels a side.
+        raise BadPicture(f"{image.width}x{image.height} cannot be written as {name}: {error}") from error
     return buffer.getvalue()

@@ -15,6 +15,11 @@ from tasks.parameters import T2I
 from tasks.records import Outcome
 
 
+def evaluation_is_complete(run: Path) -> bool:
+    """Whether all shards have finished of the evaluation that the finished run in this folder belongs to."""
+    return len(evaluation_folders(run)) == read_start(run).shards
+
+
 def evaluation_scores(run: Path) -> list[ScoreRow] | list[GradeRow]:
     """Scores of the evaluation that the run in this folder belongs to."""
     start = read_start(run)

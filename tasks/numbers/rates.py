@@ -127,17 +127,29 @@ def _decided(outcome: Outcome) -> _Found:
     yield from _with_overall("order_flip", flips)
     reversals = {each.dimension: each.reversal for each in outcome.dimensions if each.reversal is not None}
     yield from _with_overall("reversal", reversals)
-    # Ledgers of schema 1 and 2 do not say what an outcome hangs on, and then have no chances either.
-    if outcome.p_model is None or outcome.p_tie is None or outcome.p_human is None:
+    if not _says_what_decided(outcome):
         return
     for each in outcome.dimensions:
         yield each.dimension, "pivotal", each.dimension in outcome.pivotal
     yield OVERALL, "pivotal", bool(outcome.pivotal)
     if outcome.tier != "either":
         yield OVERALL, "tier_1", outcome.tier == "tier 1"
-    yield OVERALL, "p_model", outcome.p_model
-    yield OVERALL, "p_tie", outcome.p_tie
-    yield OVERALL, "p_human", outcome.p_human
+    # A verdict that is missing leaves the outcome, where it matters to none, but not the chances.
+    if outcome.p_model is not None and outcome.p_tie is not None and outcome.p_human is not None:
+        yield OVERALL, "p_model", outcome.p_model
+        yield OVERALL, "p_tie", outcome.p_tie
+        yield OVERALL, "p_human", outcome.p_human
+
+
+def _says_what_decided(outcome: Outcome) -> bool:
+    """Whether this is a decided pair, in a row that tells what it hangs on.
+
+    Rows of schema 1 and 2 have none of these fields; those of schema 3 have one at least. Where no verdict is missing
+    the chances are known, and where one is, another would have left the outcome open: that dimension is pivotal. A
+    prompt set may forbid the verdict that would; then some dimension's first vote still says how it came about.
+    """
+    voted = any(each.published is not None for each in outcome.dimensions)
+    return outcome.status == "complete" and (outcome.p_model is not None or bool(outcome.pivotal) or voted)
 
 
 def _heard(said: Mapping[tuple[str, Order, int], Answer | None]) -> _Found:

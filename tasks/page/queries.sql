@@ -45,7 +45,8 @@ SELECT model, calls, reused, tokens_in, tokens_out, tokens_cached, price, second
 
 -- statuses: What came of calls and samples
 SELECT 'judgments' AS kind, status, count(*) AS n
-FROM judgments JOIN shard_runs USING (run_id) WHERE evaluation_id = $run AND last_attempt GROUP BY ALL
+FROM judgments JOIN shard_runs USING (run_id)
+WHERE evaluation_id = $run AND last_attempt AND coalesce(control, '') = '' GROUP BY ALL
 UNION ALL
 SELECT 'samples', status, count(*) FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $run GROUP BY ALL
 ORDER BY kind, n DESC, status;
@@ -62,7 +63,7 @@ ORDER BY t.candidate, t.dimension <> 'overall', dimension_position(t.dimension),
 SELECT b.run_id, b.started_at, list_intersect(b.candidates, e.candidates) AS candidates
 FROM evaluations e JOIN evaluations b USING (flow, dataset_key, protocol_key)
 WHERE e.run_id = $run AND b.started_at < e.started_at AND list_has_any(b.candidates, e.candidates)
-      AND (b.calls > 0 OR b.reused = 0)
+      AND b.measured
 ORDER BY b.started_at DESC, b.run_id DESC LIMIT 1;
 
 -- changes: What changed most

@@ -87,13 +87,13 @@ def _share(value: float | None) -> str:
     return "–" if value is None else f"{value:.0%}"
 
 
-def _cell(value: object) -> str:
+def _cell(value: object, decimals: int = 2) -> str:
     """A number or word of a table; a dash where there is none."""
     match value:
         case None:
             return "–"
         case float():
-            return f"{value:,.2f}"
+            return f"{value:,.{decimals}f}"
         case int():
             return f"{value:,}"
         case dict():

@@ -15,7 +15,7 @@ from tasks.numbers.scores import OVERALL
 from tasks.parameters import PAIRWISE
 from tasks.people.labels import people_words
 from tasks.problems import listed
-from tasks.records import Record
+from tasks.records import MIXED, TIE, Record
 from tasks.rubric import load_rubric
 
 _LABELS = """
@@ -82,20 +82,24 @@ def find_rater(store: Path, named: str) -> Rater:
 def answers(store: Path, rater: Rater) -> dict[Key, Answer]:
     """One answer a sample and question. Of several annotators it is that of the votes' merge rule, or the mean score.
 
+    Overall, people without a majority come to a Tie, which is what an evaluation would say.
+
     Where people say something of a figure's dimensions and nothing of it overall, the tier rule says it for them, as it
     does for a judge.
     """
     found: dict[Key, list[tuple[Any, ...]]] = {}
     for candidate, sample_id, question, *rest in history.query(store, _RATINGS, values=[rater.name]).rows:
         found.setdefault(Key(candidate, sample_id, question), []).append(tuple(rest))
-    merged = {key: _merged(rows) for key, rows in found.items()}
+    merged = {key: _merged(key.question, rows) for key, rows in found.items()}
     return {**_overalls(merged, rater.flow), **merged} if rater.flow in PAIRWISE else merged
 
 
-def _merged(rows: list[tuple[Any, ...]]) -> Answer:
+def _merged(question: str, rows: list[tuple[Any, ...]]) -> Answer:
     tag, prompt_id, picture, *_ = rows[0]
     verdicts, scores = [row[3] for row in rows], [row[4] for row in rows]
     given = sum(scores) / len(scores) if None not in scores else merge_votes(verdicts)
+    if question == OVERALL and given == MIXED:  # An outcome is never mixed: without a winner it is a tie.
+        given = TIE
     return Answer(given, tag, prompt_id, picture)
 
 

@@ -5,6 +5,8 @@ Owns the reading of a chat completion. How it was asked for stands in `vlm`, wha
 
 from typing import Any, Literal, NamedTuple
 
+from tasks.showing.wording import well_formed
+
 
 class Reply(NamedTuple):
     """What came back. `ok` says that a text arrived, not that it is a verdict."""
@@ -28,13 +30,13 @@ def read(completion: Any) -> Reply:
     """What a chat completion says, given as decoded JSON.
 
     It is read as it is: objects of the client's own types are made of anything, unchecked, and take ten times as long.
-    Raises TypeError, AttributeError or LookupError where it is no chat completion.
+    Raises ValueError, TypeError, AttributeError or LookupError where it is no chat completion.
     """
     choice: Any = completion["choices"][0]
     message: Any = choice["message"]
     usage: Any = completion.get("usage") or {}
     details: Any = usage.get("prompt_tokens_details") or {}
-    finish_reason = choice.get("finish_reason") or ""
+    finish_reason = well_formed(str(choice.get("finish_reason") or ""))
     content: Any = message.get("content") or ""
     if isinstance(content, list):  # Some servers send the parts that only requests should have.
         content = "".join(part.get("text", "") for part in content)  # pyright: ignore
@@ -42,10 +44,10 @@ def read(completion: Any) -> Reply:
         "ok",
         text=str(content),
         finish_reason=finish_reason,
-        model=completion.get("model") or "",
-        tokens_in=usage.get("prompt_tokens") or 0,
-        tokens_out=usage.get("completion_tokens") or 0,
-        tokens_cached=details.get("cached_tokens") or 0,
+        model=well_formed(str(completion.get("model") or "")),
+        tokens_in=int(usage.get("prompt_tokens") or 0),
+        tokens_out=int(usage.get("completion_tokens") or 0),
+        tokens_cached=int(details.get("cached_tokens") or 0),
     )
     refusal = message.get("refusal") or ""
     if refusal or finish_reason == "content_filter":

@@ -5,7 +5,7 @@ Owns which points are drawn and how they look, written as Vega-Lite; the numbers
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
@@ -41,6 +41,7 @@ class Point(NamedTuple):
     started_at: datetime
     """UTC."""
     score: float | None
+    """None: nothing of the run was scored."""
     ci_low: float | None
     ci_high: float | None
     break_reason: str | None
@@ -50,18 +51,35 @@ class Point(NamedTuple):
 def trend_points(store: Path, start: RunStart) -> list[Point]:
     """The last runs of the series that a run belongs to, oldest first: overall scores, or those of each tag.
 
+    One of which nothing was scored is left out, and what it broke is told of the next.
+
     Raises:
         HistoryLocked: the history stayed in use.
         ValueError: there is no history.
     """
     sql = f"""SELECT {", ".join(Point._fields)} FROM trend
         WHERE flow = $1 AND dataset = $2 AND model = $3 AND prompt_set = $4 AND list_contains($5, candidate)
-          AND (dimension = '{OVERALL}' OR list_contains($6, dimension)) AND score IS NOT NULL
+          AND (dimension = '{OVERALL}' OR list_contains($6, dimension))
         QUALIFY row_number() OVER (PARTITION BY candidate, dimension ORDER BY started_at DESC) <= {MOST_RUNS}
         ORDER BY candidate, dimension_position(dimension), started_at"""
     tags = list(start.dimensions) if start.flow in T2I else []
     series = (start.flow, start.dataset, start.model, start.prompt_set, list(start.candidates), tags)
-    return [Point(*row) for row in query(store, sql, values=series).rows]
+    points = [Point(*row) for row in query(store, sql, values=series).rows]
+    return [point for _, each in groupby(points, key=_place) for point in _scored(each)]
+
+
+def _place(point: Point) -> tuple[str, str]:
+    return point.candidate, point.dimension
+
+
+def _scored(points: Iterable[Point]) -> Iterator[Point]:
+    """The scored points of a series, each with the reasons of all that were left out since the one before it."""
+    reasons: list[str] = []
+    for point in points:
+        reasons += point.break_reason.split(", ") if point.break_reason else []
+        if point.score is not None:
+            yield point._replace(break_reason=", ".join(dict.fromkeys(reasons)) or None)
+            reasons = []
 
 
 def trend_chart(points: Sequence[Point]) -> bytes:
@@ -70,7 +88,7 @@ def trend_chart(points: Sequence[Point]) -> bytes:
     Args:
         points: sorted by candidate and dimension, then by time.
     """
-    found = [list(each) for _, each in groupby(points, key=lambda point: point[:2])]
+    found = [list(each) for _, each in groupby(points, key=_place)]
     series = [each for each in found if len(each) > 1][:MOST_CANDIDATES]
     return png(_spec(series)) if series else b""
 
