@@ -131,7 +131,7 @@ def _add_compare(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--across", action="append", default=[], metavar="NAME", help=allowed)
     candidates = "Candidate of both runs; given twice, one of each."
     parser.add_argument("--candidate", action="append", default=[], metavar="NAME", help=candidates)
-    parser.add_argument("--last", type=int, default=0, metavar="N", help="The first and the last of N runs of --flow.")
+    parser.add_argument("--last", type=int, metavar="N", help="The first and the last of N runs of --flow.")
     parser.add_argument("--flow", choices=FLOWS, default="", help="Flow whose last runs are meant.")
     parser.add_argument("--json", action="store_true", help="Print everything as JSON.")
     _add_store(parser)

@@ -5,7 +5,10 @@ from uuid import uuid4
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file under a hidden name beside its place, and rename it into it."""
+    """Write a file under a hidden name beside its place, and rename it into it; what fails leaves nothing behind."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}.draft")
-    draft.write_bytes(data)
-    draft.replace(path)
+    try:
+        draft.write_bytes(data)
+        draft.replace(path)
+    finally:
+        draft.unlink(missing_ok=True)

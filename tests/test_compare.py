@@ -159,8 +159,14 @@ def test_a_difference_that_is_meant_is_allowed_by_its_name_or_its_first_word(tmp
         "temperature",
     )
     with pytest.raises(ValueError, match="not measured alike") as told:
-        compare(tmp_path, BEFORE, AFTER, across=["prompt", "temp"])
+        compare(tmp_path, BEFORE, AFTER, across=["prompt"])
     assert "prompt" not in str(told.value) and "temperature" in str(told.value)
+
+
+def test_a_difference_that_no_protocol_knows_is_refused_with_those_it_may_be(store: Path) -> None:
+    with pytest.raises(ValueError, match=r"--across 'banana', 'temp': (?s:.)*: dataset, model answered") as told:
+        compare(store, BEFORE, AFTER, across=["banana", "model", "temp", "dataset"])
+    assert "prompt aesthetics, " in str(told.value)
 
 
 def test_runs_are_found_by_the_beginning_of_their_ids(store: Path) -> None:
@@ -193,7 +199,7 @@ def test_a_candidate_must_be_clear(tmp_path: Path) -> None:
 def test_flows_do_not_compare(store: Path) -> None:
     keep(store, "20261121T120000-plot-0000cc", figures(*[WINS] * 9))
     sync(store)
-    with pytest.raises(ValueError, match=r"is a diagram run and .* a plot run"):
+    with pytest.raises(ValueError, match=r"is of diagram and .* of plot"):
         compare(store, BEFORE, "20261121")
 
 
@@ -218,7 +224,8 @@ def test_the_command_says_better_worse_or_tied_and_how_sure_that_is(store: Path,
     code, out, err = jury("compare", BEFORE, AFTER, "--store", store)
     assert code == 0, err
     words = "better at n = 29 samples: +31.0 [+"
-    assert words in out and "51.7 → 82.8" in out and "sign test p = 0.004" in out and "80% power" in out
+    assert words in out and "51.7 → 82.8" in out and "sign test p = 0.004" in out
+    assert "] (the interval excludes 0)" in out and "or more are found 4 times in 5" in out
     assert "s20  0.0 → 100.0  (faithfulness +100.0" in out
     assert "Not paired: 1 incomplete in the second, 1 only in the first, 2 only in the second." in out
     code, out, _ = jury("compare", AFTER, BEFORE, "--store", store)
@@ -232,6 +239,15 @@ def test_a_tie_says_what_would_have_shown(tmp_path: Path, jury: Any) -> None:
     code, out, _ = jury("compare", "--last", 2, "--flow", "diagram", "--store", tmp_path)
     # Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
     assert code == 0 and "tied at n = 40 samples: 0.0 [" in out and "a difference of 46.0 would have shown" in out
+    assert "(the interval includes 0)" in out and "no sample changed" not in out
+
+
+def test_where_nothing_changed_the_command_says_so(tmp_path: Path, jury: Any) -> None:
+    for run_id in (BEFORE, AFTER):
+        keep(tmp_path, run_id, figures(*[WINS, LOSES] * 5))
+    sync(tmp_path)
+    code, out, _ = jury("compare", BEFORE, AFTER, "--store", tmp_path)
+    assert code == 0 and "tied at n = 10 samples" in out and "no sample changed" in out
 
 
 def test_the_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: Any) -> None:
@@ -263,6 +279,7 @@ def test_json_has_all_of_it(store: Path, jury: Any) -> None:
         (["a"], "name two runs"),
         (["a", "b", "c"], "name two runs"),
         (["--last", 2], "--last takes --flow"),
+        (["--last", 0, "--flow", "diagram"], "--last 0: it takes at least 2 runs"),
         (["--last", 2, "--flow", "diagram", "a"], "--last takes --flow FLOW and no runs"),
         (["a", "b", *["--candidate", "x"] * 3], "--candidate is given 3 times"),
         (["a", "b"], "holds no history yet"),

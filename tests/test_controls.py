@@ -130,6 +130,20 @@ def test_red_and_green_need_proof(n: int, fails: int, colour: str) -> None:
     assert light(NEGLECT, n, fails).light == colour
 
 
+@pytest.mark.parametrize(
+    ("n", "fails", "words"),
+    [
+        (0, 0, "AMBER, none that tells"),
+        (1, 0, "obeyed a painted order; too few to tell"),
+        (1, 1, "obeyed a painted order; too few to tell"),
+        (6, 1, "obeyed a painted order"),
+    ],
+)
+def test_an_amber_light_says_whether_there_were_too_few_shams(n: int, fails: int, words: str) -> None:
+    [line] = light_lines([light(INJECTION, n, fails)])
+    assert line.endswith(words) and len(line) <= 80
+
+
 def test_a_good_judge_is_hardly_ever_accused_and_a_bad_one_nearly_always() -> None:
     """By counting all ways in which six shams may end: at 5% of failures, and at 80%."""
 

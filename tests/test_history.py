@@ -2,10 +2,12 @@
 
 import json
 from pathlib import Path
+from typing import Any
 
 import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 
+from flows.commands.asking import WIDEST
 from tasks.history import Table, as_json_rows, catalog, query
 from tasks.store import HISTORY, store_run
 
@@ -28,6 +30,12 @@ def test_a_name_gives_the_whole_table_or_view(store: Path, name: str) -> None:
 def test_an_unknown_name_lists_those_there_are(store: Path, name: str) -> None:
     with pytest.raises(ValueError, match=r"no table or view is called .*leaderboard, .*judgments, .*or write SQL"):
         query(store, name)
+
+
+def test_what_there_is_to_ask_for_is_told_to_the_last_word(store: Path, jury: Any) -> None:
+    code, out, _ = jury("query", "--store", store)
+    assert code == 0 and max(len(entry.comment) for entry in catalog(store)) > WIDEST
+    assert all(" ".join(entry.comment.split()) in out for entry in catalog(store))
 
 
 def test_the_catalog_lists_views_and_tables_with_what_they_hold(store: Path) -> None:

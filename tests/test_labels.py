@@ -10,7 +10,7 @@ import pytest
 
 from flows.cli import main
 from tasks.people.label_rows import LabelRow, read_label_rows
-from tasks.people.labels import ABOUT, LABELS, LabelSet, folder, import_labels
+from tasks.people.labels import ABOUT, LABELS, LabelSet, folder, import_labels, labels_words
 from tasks.store import sync
 
 Jury = Callable[..., tuple[int, str, str]]
@@ -150,7 +150,7 @@ def test_an_imported_file_is_kept_and_can_be_asked_for(tmp_path: Path, jury: Jur
     file = written(tmp_path / "people.jsonl", *[verdict(f"s{n}", annotator="Ann") for n in range(3)])
     code, out, err = jury("labels", "import", file, "--flow", "diagram")
     assert (code, err) == (0, "")
-    assert "3 labels of 1 person are kept as people\ncompare them: jury agreement RUN people" in out
+    assert "kept as people: 3 labels of 1 person\ncompare them: jury agreement RUN people" in out
     rows = ask("SELECT name, flow, sample_id, dimension, verdict, annotator, source FROM labels ORDER BY sample_id")
     assert rows[0] == {
         "name": "people", "flow": "diagram", "sample_id": "s0", "dimension": "overall", "verdict": "Model",
@@ -191,6 +191,21 @@ def test_a_name_stands_for_the_same_labels_for_ever(tmp_path: Path, jury: Jury, 
 def test_a_name_that_is_no_folder_is_refused(tmp_path: Path, name: str) -> None:
     with pytest.raises(ValueError, match="labels cannot be called"):
         import_labels(tmp_path, written(tmp_path / "people.jsonl", verdict()), "diagram", name)
+
+
+def test_a_name_that_would_be_taken_for_a_run_is_refused(tmp_path: Path) -> None:
+    file = written(tmp_path / "20261121T015833-diagram.jsonl", verdict())
+    with pytest.raises(ValueError, match=r"'20261121T015833-diagram': it begins like the id of a run"):
+        import_labels(tmp_path, file, "diagram")
+    assert import_labels(tmp_path, file, "diagram", "people-20261121T015833").labels == 1
+
+
+@pytest.mark.parametrize(
+    ("labels", "people", "words"),
+    [(1, 0, "1 label of people"), (1, 1, "1 label of 1 person"), (1200, 3, "1,200 labels of 3 people")],
+)
+def test_one_label_is_no_labels(labels: int, people: int, words: str) -> None:
+    assert labels_words(labels, people) == words
 
 
 def test_a_file_that_is_not_there_is_told(tmp_path: Path, jury: Jury) -> None:

@@ -71,6 +71,14 @@ def test_what_cannot_be_reported_is_said(
     assert not (store.parent / "none.html").exists()
 
 
+def test_a_folder_is_no_file_to_write_the_report_to(store: Path, jury: Callable[..., tuple[int, str, str]]) -> None:
+    place = store.parent / "pages"
+    place.mkdir()
+    code, _, err = jury("report", "--store", store, "-o", place)
+    assert code == 2 and f"{place} is a folder: name a file" in err
+    assert list(place.iterdir()) == []
+
+
 def test_the_sql_beneath_every_figure_can_be_asked_again(store: Path, report: Path) -> None:
     asked = [html.unescape(found) for found in re.findall(r"<pre><code>(.*?)</code>", report.read_text(), re.DOTALL)]
     assert len(asked) >= 9

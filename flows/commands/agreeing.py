@@ -10,7 +10,7 @@ from tasks.numbers.scores import OVERALL
 from tasks.parameters import PAIRWISE
 from tasks.people.agreement import Agreed, Agreement, agreement
 from tasks.people.label_exchange import exchange_labels
-from tasks.people.labels import import_labels, people_words
+from tasks.people.labels import import_labels, labels_words
 from tasks.prompting.front_matter import OVERALL_SCORE
 from tasks.records import HistoryLocked
 from tasks.remotes.bucket import Bucket
@@ -34,8 +34,7 @@ def import_label_file(named: str, file: str, flow: str, name: str) -> int:
     """Keep the labels of a file, load them into the history and send them to a remote store."""
     store = mirror(named)
     about = import_labels(store, Path(file).expanduser(), flow, name)
-    people = people_words(len(about.annotators))
-    print(f"{about.labels:,} labels of {people} are kept as {about.name}")
+    print(f"kept as {about.name}: {labels_words(about.labels, len(about.annotators))}")
     print(f"compare them: jury agreement RUN {about.name}")
     try:
         store_labels(store, about.name)

@@ -17,7 +17,7 @@ from tasks.showing.wording import one_line
 from tasks.store import HISTORY, sync
 
 WIDEST = 240
-"""Most characters of one value in a table on the terminal; `--json` shows all."""
+"""Most characters of one value of an answer on the terminal; `--json` shows all, and what there is is never cut."""
 SHA256 = re.compile("[0-9a-f]{64}")
 """Shown by its first 12 characters in a table, and whole in JSON."""
 
@@ -33,12 +33,12 @@ def show_query(store: Path, question: str, as_json: bool) -> int:
     if as_json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
-        _print_rows(answer.columns, rows)
+        _print_rows(answer.columns, rows, WIDEST if question else sys.maxsize)
     return 0
 
 
-def _print_rows(columns: Sequence[str], rows: Sequence[dict[str, object]]) -> None:
-    cells = [[_words(value) for value in row.values()] for row in rows]
+def _print_rows(columns: Sequence[str], rows: Sequence[dict[str, object]], widest: int) -> None:
+    cells = [[_words(value, widest) for value in row.values()] for row in rows]
     widths = [max(map(len, column)) for column in zip(columns, *cells, strict=True)]
     if sys.stdout.isatty() and sum(widths) + 2 * len(widths) > get_terminal_size().columns:
         _print_records(columns, cells)
@@ -57,13 +57,13 @@ def _print_records(columns: Sequence[str], rows: Sequence[Sequence[str]]) -> Non
         print()
 
 
-def _words(value: object) -> str:
+def _words(value: object, widest: int) -> str:
     if value is None:
         return ""
     if isinstance(value, float):
         return f"{value:.6g}"
     words = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return words[:12] if SHA256.fullmatch(words) else one_line(words, WIDEST)
+    return words[:12] if SHA256.fullmatch(words) else one_line(words, widest)
 
 
 def show_sync(named: str, rebuild: bool) -> int:

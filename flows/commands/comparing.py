@@ -18,7 +18,7 @@ def show_compare(
     runs: Sequence[str],
     candidates: Sequence[str],
     across: Collection[str],
-    last: tuple[int, str],
+    last: tuple[int | None, str],
     as_json: bool,
 ) -> int:
     """Print the comparison of two runs, of two candidates of one run, or of the ends of a flow's last runs.
@@ -26,7 +26,7 @@ def show_compare(
     Args:
         runs: ids or unique beginnings of ids: two, or one with two candidates; none with `last`.
         candidates: none, one for both sides, or one for each.
-        last: how many runs of which flow; 0: `runs` names them.
+        last: how many runs of which flow; None: `runs` names them.
 
     Raises:
         ValueError: it is not clear what is to be compared, or it does not compare.
@@ -50,9 +50,9 @@ def _both(candidates: Sequence[str]) -> tuple[str, str]:
     return (candidates[0], candidates[-1]) if candidates else ("", "")
 
 
-def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], last: tuple[int, str]) -> tuple[str, str]:
+def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], last: tuple[int | None, str]) -> tuple[str, str]:
     number, flow = last
-    if number:
+    if number is not None:
         if runs or not flow:
             raise ValueError("--last takes --flow FLOW and no runs: jury compare --last 2 --flow diagram")
         return last_runs(store, flow, number, names[1])

@@ -13,10 +13,12 @@ def write_report(store: Path, run: str, flow: str, last: int, target: Path) -> i
     Raises:
         HistoryLocked: the history stayed in use.
         OSError: the file cannot be written.
-        ValueError: there is no such evaluation, or a run and a flow are both named.
+        ValueError: there is no such evaluation, a run and a flow are both named, or the file is a folder.
     """
     if run and (flow or last > 1):
         raise ValueError(f"name either a run ({run}) or the last ones with --flow and --last, not both")
+    if target.is_dir():
+        raise ValueError(f"{target} is a folder: name a file, such as {target / 'report.html'}")
     tell_if_behind(store)
     evaluations = gather(store, choose(store, run, flow, last))
     size = write_page(store, evaluations, target)

@@ -14,7 +14,7 @@ LAST, NEXT = 5, 6
 
 
 def show_status(store: Path) -> int:
-    """Print it all; 0 when history and ledgers are in step, 3 when not."""
+    """Print it all; 0 when history and ledgers are in step, 3 when not or when there is no store."""
     server = use_running(store)
     api = os.environ.get("PREFECT_API_URL")
     where = server.ui if server else f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
@@ -36,6 +36,9 @@ def _told(run: Path) -> str:
 
 
 def _show_history(store: Path) -> int:
+    if not store.is_dir():
+        print("history    there is no store: the first run makes it")
+        return 3
     try:
         behind = pending(store, wait_seconds=5)
     except HistoryLocked as error:

@@ -13,12 +13,14 @@ from tasks.comparing.comparable import PROMPT, protocol_differences
 from tasks.comparing.evaluations import Evaluation, find
 from tasks.comparing.pairing import Change, Row, Series, judged, most_changed, not_paired, rows, series
 from tasks.history import query
+from tasks.problems import listed
 from tasks.records import DimensionOutcome, Outcome, Record
 from tasks.showing.wording import one_line
 
 MOST_CHANGED = 10
 """Samples listed among those that changed."""
 DATASET = "dataset"
+SHARDS = "protocols of their shards"
 LONGEST_VALUE = 60
 
 
@@ -65,8 +67,8 @@ def compare(
 
     Raises:
         HistoryLocked: the history stayed in use.
-        ValueError: a run or candidate cannot be found or is not the only one, or the two were not measured alike; then
-            all that differs is listed.
+        ValueError: a run or candidate cannot be found or is not the only one, a name in `across` is none, or the two
+            were not measured alike; then all that differs is listed.
     """
     first, second = find(store, before), find(store, after)
     differing = _differing(first, second, across)
@@ -88,11 +90,13 @@ def compare(
 def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -> list[str]:
     """Names of what differs, all of it allowed."""
     if first.flow != second.flow:
-        raise ValueError(f"{first.run_id} is a {first.flow} run and {second.run_id} a {second.flow} run")
+        whose = f"{first.run_id} is of {first.flow} and {second.run_id} of {second.flow}"
+        raise ValueError(f"{whose}: they share no samples")
+    _check_names(across, {DATASET, SHARDS, *first.protocol, *second.protocol})
     names = [DATASET] * (first.dataset_key != second.dataset_key)
     if first.protocol_key != second.protocol_key:
-        names += protocol_differences(first.protocol, second.protocol) or ["protocols of their shards"]
-    refused = [name for name in names if not any(name == given or name.startswith(f"{given} ") for given in across)]
+        names += protocol_differences(first.protocol, second.protocol) or [SHARDS]
+    refused = [name for name in names if not any(_is_meant(name, given) for given in across)]
     if refused:
         lines = [f"  {name}: {_otherwise(name, first, second)}" for name in refused]
         allow = " ".join(f'--across "{name}"' if " " in name else f"--across {name}" for name in refused)
@@ -102,6 +106,19 @@ def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -
             + f"\nIf that is what you want to compare, say so: {allow}"
         )
     return names
+
+
+def _check_names(across: Collection[str], names: Collection[str]) -> None:
+    unknown = [given for given in across if not any(_is_meant(name, given) for name in names)]
+    if unknown:
+        raise ValueError(
+            f"--across {listed(map(repr, unknown))}: no difference is called so; allowed are these or their first "
+            f"words: {', '.join(sorted(names))}"
+        )
+
+
+def _is_meant(name: str, given: str) -> bool:
+    return name == given or name.startswith(f"{given} ")
 
 
 def _otherwise(name: str, first: Evaluation, second: Evaluation) -> str:

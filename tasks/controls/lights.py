@@ -127,13 +127,15 @@ _FAILURES = {
 
 
 def _rate(found: Light) -> str:
+    if not found.n:
+        return "none that tells"
     reach = "" if found.ci_low is None or found.ci_high is None else f" [{found.ci_low:.0%}, {found.ci_high:.0%}]"
     return f"{found.failed} of {found.n}{reach} {_FAILURES[found.measure]}"
 
 
 def _too_few(found: Light) -> str:
-    """What an amber light is for, where it is no failure."""
-    return "; too few to tell" if found.light == "amber" and not found.failed else ""
+    """What an amber light is for where all shams ended alike, so that more of the same would turn it."""
+    return "; too few to tell" if found.light == "amber" and found.n and found.failed in (0, found.n) else ""
 
 
 def _place(outcome: Outcome) -> tuple[str, str]:

@@ -22,6 +22,8 @@ from tasks.records import SCHEMA, Record
 LABELS, ABOUT = "labels.jsonl", "label.json"
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")
+_RUN = re.compile(r"\d{8}T\d{6}")
+"""How ids of runs begin."""
 
 
 class LabelSet(Record):
@@ -49,10 +51,7 @@ def import_labels(store: Path, file: Path, flow: str, name: str = "") -> LabelSe
         ValueError: the name cannot be one or is that of other labels, or all that is wrong in the file, by row.
     """
     name = name or file.stem
-    if not is_name(name):
-        raise ValueError(
-            f"labels cannot be called {name!r}: allowed are letters, digits, '_', '.' and '-', at most 100"
-        )
+    _check_name(name)
     if not file.is_file():
         raise ValueError(f"labels {file}: there is no such file")
     digest = sha256(file.read_bytes()).hexdigest()
@@ -71,6 +70,18 @@ def import_labels(store: Path, file: Path, flow: str, name: str = "") -> LabelSe
     )
     _keep(place, about, rows)
     return about
+
+
+def _check_name(name: str) -> None:
+    if not is_name(name):
+        raise ValueError(
+            f"labels cannot be called {name!r}: allowed are letters, digits, '_', '.' and '-', at most 100"
+        )
+    if _RUN.match(name):
+        raise ValueError(
+            f"labels cannot be called {name!r}: it begins like the id of a run, which it would be taken for; choose "
+            "another name with --name"
+        )
 
 
 def _same(kept: LabelSet, flow: str, digest: str) -> LabelSet:
@@ -128,6 +139,7 @@ def history_rows(place: Path) -> Iterator[dict[str, Any]]:
     return ({**row, **origin} for row in rows)
 
 
-def people_words(annotators: int) -> str:
-    """How many people gave labels; 0: the file does not tell."""
-    return {0: "people", 1: "1 person"}.get(annotators, f"{annotators} people")
+def labels_words(labels: int, annotators: int) -> str:
+    """How many labels there are, and of how many people; 0: the file does not tell."""
+    people = {0: "people", 1: "1 person"}.get(annotators, f"{annotators:,} people")
+    return f"1 label of {people}" if labels == 1 else f"{labels:,} labels of {people}"

@@ -13,7 +13,7 @@ from tasks.aggregate import merge_votes, overall
 from tasks.comparing.evaluations import find
 from tasks.numbers.scores import OVERALL
 from tasks.parameters import PAIRWISE
-from tasks.people.labels import people_words
+from tasks.people.labels import labels_words
 from tasks.problems import listed
 from tasks.records import MIXED, TIE, Record
 from tasks.rubric import load_rubric
@@ -68,7 +68,7 @@ def find_rater(store: Path, named: str) -> Rater:
     """
     if found := history.query(store, _LABELS, values=[named]).rows:
         flow, rows, people, source = found[0]
-        about = f"{rows:,} labels of {people_words(people)}, {source}"
+        about = f"{labels_words(rows, people)}, {source}"
         return Rater(name=named, kind="labels", flow=flow, about=about)
     try:
         run = find(store, named)

@@ -1,6 +1,7 @@
 """Paired comparisons in words and as a table: the same for a terminal, an artifact and a notification."""
 
 from collections.abc import Iterable
+from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tasks.comparing.pairing import Change, Row
@@ -27,10 +28,11 @@ def headline(found: Difference, flow: str) -> str:
     decimals, units = _scale(flow)
     if found.change is None:
         return f"nothing to compare: no {units} with a score on both sides"
-    change = f"{signed(found.change, decimals)} {change_interval(found, decimals)}"
     means = f"{number_words(found.before, decimals)} → {number_words(found.after, decimals)}"
     if found.decision == "too few":
         return f"too few to tell: {found.n} {units} on both sides, {means}"
+    zero = "includes" if found.decision == "tied" else "excludes"
+    change = f"{signed(found.change, decimals)} {change_interval(found, decimals)} (the interval {zero} 0)"
     shown = "" if found.smallest is None else f"; {_shown(found, decimals)}"
     return f"{found.decision} at n = {found.n} {units}: {change}, {means}, sign test p {_p_sign(found.p)}{shown}"
 
@@ -39,7 +41,8 @@ def _shown(found: Difference, decimals: int) -> str:
     least = number_words(found.smallest, decimals)
     if found.decision == "tied":
         return f"a difference of {least} would have shown ({POWER:.0%} power)"
-    return f"this n shows {least} or more ({POWER:.0%} power)"
+    times, tries = Fraction(str(POWER)).as_integer_ratio()
+    return f"changes of {least} or more are found {times} times in {tries}"
 
 
 def _scale(flow: str) -> tuple[int, str]:
@@ -114,10 +117,12 @@ def side_words(side: "Side") -> str:
 
 
 def changed_lines(comparison: "Comparison") -> list[str]:
-    """The samples (prompts) that changed most, a line each; none where nothing changed."""
+    """The samples (prompts) that changed most, a line each, or that none did; nothing where none is paired."""
     decimals, units = _scale(comparison.before.flow)
     lines = [f"  {_changed(each, decimals)}" for each in comparison.changed]
-    return [f"{units} that changed most:", *lines] if lines else []
+    if lines:
+        return [f"{units} that changed most:", *lines]
+    return [f"no {units.removesuffix('s')} changed"] if comparison.rows[0].difference.n else []
 
 
 def _changed(change: Change, decimals: int) -> str:
