@@ -22,8 +22,8 @@ from flows.judging import judge_all
 from flows.limits import shared_slots
 from flows.overlap import unfinished_before
 from flows.sending import Sending, fetch_replies
-from flows.shards import SCHEDULED, judge_in_shards
-from flows.steps import Chunks, load_step, own_run, report_step, store_step
+from flows.shards import judge_in_shards
+from flows.steps import Chunks, is_scheduled, load_step, own_run, report_step, store_step
 from tasks.cases import RunContext
 from tasks.changing import resolved, unchanged_words
 from tasks.controls.shams import with_shams
@@ -121,7 +121,7 @@ async def _put_together(evaluation: str, store: str, began: datetime) -> State:
         await asyncio.to_thread(sync, folder)
         end = read_whole(folder, evaluation).end
         warnings = [*(end.warnings if end else ()), *await _unchanged(folder, evaluation)]
-        message = await report_step(str(folder), evaluation, warnings, _is_scheduled())
+        message = await report_step(str(folder), evaluation, warnings, is_scheduled())
     except Exception as error:
         get_run_logger().warning("The shards could not be put together", exc_info=error)
         message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"
@@ -132,13 +132,7 @@ async def _put_together(evaluation: str, store: str, began: datetime) -> State:
 
 def _start(flow: str, asked: Parameters, dataset: Dataset, rubric: Rubric) -> RunStart:
     record = own_run()
-    return run_start(flow, asked, dataset, rubric, str(record.id) if record else "", _is_scheduled())
-
-
-def _is_scheduled() -> bool:
-    """Whether a schedule started this run, or the evaluation that it is a shard of."""
-    record = own_run()
-    return bool(record and (record.auto_scheduled or SCHEDULED in record.tags))
+    return run_start(flow, asked, dataset, rubric, str(record.id) if record else "", is_scheduled())
 
 
 def _open_run(start: RunStart, parameters: Parameters, rubric: Rubric, vlm: Vlm) -> RunContext:
@@ -150,7 +144,7 @@ def _open_run(start: RunStart, parameters: Parameters, rubric: Rubric, vlm: Vlm)
 
 async def _unchanged(store: Path, run_id: str) -> tuple[str, ...]:
     """What a scheduled run that judged the same pictures as the last one should say."""
-    words = await asyncio.to_thread(unchanged_words, store, run_id) if _is_scheduled() else ""
+    words = await asyncio.to_thread(unchanged_words, store, run_id) if is_scheduled() else ""
     return (words,) if words else ()
 
 

@@ -15,15 +15,13 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.deployments import arun_deployment
 from prefect.exceptions import ObjectNotFound
 
-from flows.steps import own_run
+from flows.steps import SCHEDULED, is_scheduled, own_run
 from tasks.changing import absolute
 from tasks.parameters import Parameters
 from tasks.protocol import new_id
 
 NIGHTLY = "nightly"
 """Deployment of a flow that is run where this run does not come from one itself (`jury run --shards`)."""
-SCHEDULED = "scheduled"
-"""Tag of the shards of an evaluation that a schedule started: they are runs on request."""
 AGAIN = 3
 """How often a shard is run again whose process vanished."""
 POLL_SECONDS = 2.0
@@ -45,8 +43,7 @@ async def judge_in_shards(flow: str, asked: Parameters) -> str:
     numbers = range(1, asked.shards + 1)
     common = absolute(asked).model_copy(update={"evaluation_id": evaluation})
     print(f"evaluation {evaluation}: {asked.shards} runs of {flow}/{deployment.name} wait for workers", file=sys.stderr)
-    run = own_run()
-    tags = [SCHEDULED] if run and run.auto_scheduled else []
+    tags = [SCHEDULED] if is_scheduled() else []
     async with asyncio.TaskGroup() as group:
         for number in numbers:
             shard = common.model_copy(update={"shard": number})

@@ -30,6 +30,9 @@ from tasks.showing.standings import sentence
 from tasks.store import store_run
 from tasks.summary import summarize
 
+SCHEDULED = "scheduled"
+"""Tag of the shards of an evaluation that a schedule started: they are runs on request."""
+
 
 @dataclass
 class Chunks:
@@ -51,6 +54,12 @@ def own_run() -> FlowRun | None:
     """The flow run that this is called in, as the server knew it at its start; None outside of one."""
     context = FlowRunContext.get()
     return context.flow_run if context else None
+
+
+def is_scheduled() -> bool:
+    """Whether a schedule started this run, or the evaluation that it is a shard of."""
+    record = own_run()
+    return bool(record and (record.auto_scheduled or SCHEDULED in record.tags))
 
 
 @task(name="load", cache_policy=NO_CACHE)

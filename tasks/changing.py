@@ -13,12 +13,11 @@ from glob import glob, has_magic
 from pathlib import Path
 from string import Formatter
 
-from tasks.ledger import read_outcomes, read_start, run_folders
 from tasks.parameters import DEFAULT_STORE, Parameters
 from tasks.problems import Problems
-from tasks.records import Outcome, RunStart
+from tasks.records import Outcome
 from tasks.samples import DRAWN
-from tasks.whole import Whole, read_whole
+from tasks.whole import Whole, finished_before, read_whole
 
 READ = ("dataset", "results", "images", "metadata")
 """Path parameters whose file or folder must be there: they take a date and a pattern."""
@@ -98,7 +97,8 @@ def unchanged_words(store: Path, run_id: str) -> str:
         run_id: of a run with all its outcomes in the ledger, finished or not, or of an evaluation in shards.
     """
     now = read_whole(store, run_id)
-    earlier = _before(store, now)
+    before_it = finished_before(store, now.start)
+    earlier = next((each for each in before_it if each.start.candidates == now.start.candidates), None)
     if earlier is None or not _same_pictures(earlier, now):
         return ""
     start, before = now.start, earlier.start
@@ -124,24 +124,5 @@ def pictures_key(outcomes: Iterable[Outcome]) -> str:
 def _same_pictures(one: Whole, other: Whole) -> bool:
     # A ledger that cannot be read is reported by `sync`; here it only cannot be compared.
     with suppress(ValueError):
-        return _pictures(one) == _pictures(other)
+        return pictures_key(one.outcomes()) == pictures_key(other.outcomes())
     return False
-
-
-def _pictures(whole: Whole) -> str:
-    return pictures_key(outcome for folder in whole.folders for outcome in read_outcomes(folder))
-
-
-def _before(store: Path, now: Whole) -> Whole | None:
-    for run in reversed(run_folders(store)):
-        with suppress(ValueError, FileNotFoundError):
-            start = read_start(run)
-            found = read_whole(store, start.evaluation_id) if _alike(start, now.start) else None
-            if found and found.end:
-                return found
-    return None
-
-
-def _alike(earlier: RunStart, now: RunStart) -> bool:
-    same = (earlier.flow, earlier.dataset_key, earlier.candidates) == (now.flow, now.dataset_key, now.candidates)
-    return same and earlier.evaluation_id != now.evaluation_id and earlier.started_at < now.started_at

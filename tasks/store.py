@@ -24,9 +24,9 @@ from duckdb import DuckDBPyConnection as Connection
 from tasks import ledger
 from tasks.comparing.comparable import judge_key
 from tasks.controls.lights import run_controls
-from tasks.numbers.evaluated import evaluation_is_complete, evaluation_rates, evaluation_scores
+from tasks.numbers.evaluated import evaluation_rates, evaluation_scores
 from tasks.people import labels
-from tasks.records import HistoryLocked, Record, RunEnd
+from tasks.records import HistoryLocked, Record, RunEnd, RunStart
 
 HISTORY = "history.duckdb"
 
@@ -183,10 +183,12 @@ def _hand_over(db: Connection, place: Path) -> None:
 
 
 def _hand_over_run(db: Connection, run: Path) -> None:
-    for table in (*_OF_RUNS, *_OF_EVALUATIONS):
+    for table in _OF_RUNS:
         db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run.name])
+    for table in _OF_EVALUATIONS:
         # A shard that is not the last to finish has none of an evaluation's rows, and takes none away.
         db.execute(f"DELETE FROM history.{table} WHERE run_id IN (SELECT run_id FROM {table})")
+    for table in (*_OF_RUNS, *_OF_EVALUATIONS):
         db.execute(f"INSERT INTO history.{table} FROM {table}")
     db.execute("INSERT INTO history.pictures (FROM pictures EXCEPT FROM history.pictures)")
 
@@ -246,16 +248,17 @@ def _stage_run(db: Connection, run: Path) -> None:
     _insert(db, "outcomes", real, run / ledger.OUTCOMES)
     shams = ({"run_id": run.name, **row.model_dump()} for row in run_controls(run))
     _insert(db, "controls", shams, run / ledger.OUTCOMES)
-    if end and evaluation_is_complete(run):
-        _insert(db, "scores", _of_evaluation(run, evaluation_scores(run)), run / ledger.OUTCOMES)
-        _insert(db, "rates", _of_evaluation(run, evaluation_rates(run)), run / ledger.OUTCOMES)
+    start = ledger.read_start(run)
+    shards = ledger.evaluation_folders(run) if end else []
+    if len(shards) == start.shards:
+        _insert(db, "scores", _of_evaluation(start, evaluation_scores(start, shards)), run / ledger.OUTCOMES)
+        _insert(db, "rates", _of_evaluation(start, evaluation_rates(start, shards)), run / ledger.OUTCOMES)
     db.execute(_ASPECTS)
     db.execute(_PICTURES)
 
 
-def _of_evaluation(run: Path, rows: Iterable[Record]) -> Iterator[dict[str, Any]]:
-    evaluation_id = ledger.read_start(run).evaluation_id
-    return ({"run_id": evaluation_id, **row.model_dump()} for row in rows)
+def _of_evaluation(start: RunStart, rows: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    return ({"run_id": start.evaluation_id, **row.model_dump()} for row in rows)
 
 
 def _run_row(run: Path, end: RunEnd | None, size: int) -> dict[str, Any]:

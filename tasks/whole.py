@@ -4,14 +4,16 @@ Owns finding the ledgers that belong together and putting their beginnings and e
 """
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from datetime import datetime
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from tasks import ledger
 from tasks.comparing.comparable import joint_key
-from tasks.records import RunEnd, RunStart
+from tasks.records import Outcome, RunEnd, RunStart
 
 
 class Whole(NamedTuple):
@@ -23,6 +25,10 @@ class Whole(NamedTuple):
     """None: the run, or a shard, is unfinished."""
     folders: list[Path]
     """Ledgers, one for each run."""
+
+    def outcomes(self) -> Iterator[Outcome]:
+        """Outcomes of the real samples, run by run."""
+        return chain.from_iterable(map(ledger.read_outcomes, self.folders))
 
 
 def read_whole(store: Path, run_id: str) -> Whole:
@@ -39,6 +45,23 @@ def read_whole(store: Path, run_id: str) -> Whole:
     starts = [ledger.read_start(folder) for folder in folders]
     ends = [end for folder in folders if (end := ledger.read_end(folder))]
     return Whole(_start(starts), _end(starts, ends) if len(folders) == starts[0].shards else None, folders)
+
+
+def finished_before(store: Path, now: RunStart) -> Iterator[Whole]:
+    """Finished evaluations of the same flow and dataset key that began before one, the newest first.
+
+    A ledger that cannot be read is left out: `sync` reports it, here it only cannot be compared.
+    """
+    met = {now.evaluation_id}
+    for run in reversed(ledger.run_folders(store)):
+        with suppress(ValueError, FileNotFoundError):
+            start = ledger.read_start(run)
+            same = (start.flow, start.dataset_key) == (now.flow, now.dataset_key)
+            if same and start.started_at < now.started_at and start.evaluation_id not in met:
+                met.add(start.evaluation_id)
+                found = read_whole(store, start.evaluation_id)
+                if found.end:
+                    yield found
 
 
 def _shards(store: Path, evaluation_id: str) -> list[Path]:

@@ -15,9 +15,20 @@ from served import environment, free_port
 
 from flows.cli import main
 from flows.commands.server import client_settings, own_server
+from tasks.rubric import Rubric, load_rubric
 
 BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
 """Module of tests -> the program that sees for them what takes minutes."""
+
+
+@pytest.fixture(scope="session")
+def diagram() -> Rubric:
+    return load_rubric("diagram")
+
+
+@pytest.fixture(scope="session")
+def plot() -> Rubric:
+    return load_rubric("plot")
 
 
 @pytest.fixture

@@ -7,19 +7,9 @@ import pytest
 
 from tasks.aggregate import decide, merge_orders, merge_votes, overall, score, tier, undecided
 from tasks.records import VERDICTS, Judgment
-from tasks.rubric import Rubric, load_rubric
+from tasks.rubric import Rubric
 
 M, H, G, B, X = "Model", "Human", "Both are good", "Both are bad", "Mixed"
-
-
-@pytest.fixture(scope="module")
-def diagram() -> Rubric:
-    return load_rubric("diagram")
-
-
-@pytest.fixture(scope="module")
-def plot() -> Rubric:
-    return load_rubric("plot")
 
 
 def combine(rubric: Rubric, faithfulness: object, readability: object, conciseness: object, aesthetics: object):

@@ -15,16 +15,6 @@ ASKED = ("faithfulness", "readability", "conciseness", "aesthetics")
 MIRROR = {M: H, H: M}
 
 
-@pytest.fixture(scope="module")
-def diagram() -> Rubric:
-    return load_rubric("diagram")
-
-
-@pytest.fixture(scope="module")
-def plot() -> Rubric:
-    return load_rubric("plot")
-
-
 def likely(rubric: Rubric, *votes: list[str | None], verdicts: tuple[str | None, ...] = ()) -> Chances | None:
     """Chances from the votes with the Human figure first; each dimension's verdict is its first unless given."""
     cast: dict[str, dict[Order, list[str | None]]] = {

@@ -6,17 +6,15 @@ ledgers, which are there even when the history is in use.
 """
 
 from collections import defaultdict
-from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
 from tasks.comparing.pairing import Judged, Row, Series, judged, rows, series
-from tasks.ledger import read_outcomes, read_start, run_folders
 from tasks.numbers.intervals import TAIL
 from tasks.records import RunStart
 from tasks.showing.comparison_words import headline
 from tasks.showing.wording import one_line
-from tasks.whole import Whole, read_whole
+from tasks.whole import Whole, finished_before, read_whole
 
 EVENT = "jury.regression"
 RISK = 0.05
@@ -126,23 +124,17 @@ def _measured(whole: Whole) -> bool:
 
 
 def _earlier(store: Path, now: Whole) -> Whole | None:
-    for run in reversed(run_folders(store)):
-        # A ledger that cannot be read is reported by `sync`; here it only cannot be compared.
-        with suppress(ValueError, FileNotFoundError):
-            start = read_start(run)
-            found = read_whole(store, start.evaluation_id) if _asks_alike(start, now.start) else None
-            if found and found.end and now.end and _measured(found) and found.end.protocol_key == now.end.protocol_key:
-                return found
-    return None
+    return next((each for each in finished_before(store, now.start) if _measured(each) and _alike(each, now)), None)
 
 
-def _asks_alike(earlier: RunStart, now: RunStart) -> bool:
-    same = (earlier.flow, earlier.dataset_key, {*earlier.candidates}) == (now.flow, now.dataset_key, {*now.candidates})
-    return same and earlier.evaluation_id != now.evaluation_id and earlier.started_at < now.started_at
+def _alike(one: Whole, other: Whole) -> bool:
+    """Whether two finished evaluations are of the same candidates, and judged in the same way."""
+    same = {*one.start.candidates} == {*other.start.candidates}
+    return bool(same and one.end and other.end and one.end.protocol_key == other.end.protocol_key)
 
 
 def _by_candidate(whole: Whole) -> dict[str, Series]:
     found: defaultdict[str, list[Judged]] = defaultdict(list)
-    for outcome in (each for folder in whole.folders for each in read_outcomes(folder)):
+    for outcome in whole.outcomes():
         found[outcome.candidate].append(judged(outcome))
     return {candidate: series(samples) for candidate, samples in found.items()}

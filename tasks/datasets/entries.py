@@ -90,6 +90,24 @@ def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:
     raise ValueError(f"key {key!r} is {kind(value)}, must be the path of a picture, a data: URL or bytes")
 
 
+def candidate_and_picture(
+    row: Row, key: str, folder: Folder, name: str, problems: Problems
+) -> tuple[str, PictureSource] | None:
+    """Whose figure or image a row of a manifest holds, and where it is; None where that is a problem.
+
+    Args:
+        name: of the candidate, where the row names none.
+    """
+    candidate = row.values.get("candidate") or name
+    if not isinstance(candidate, str):
+        problems.add(row.where, f"'candidate' is {kind(candidate)}, must be text")
+    try:
+        return str(candidate), picture_in(row, key, folder)
+    except ValueError as error:
+        problems.add(row.where, str(error))
+        return None
+
+
 def absence(row: Row, key: str) -> PictureSource | None:
     """Why a record has no picture under a key: it is missing, null or empty. None when there is something."""
     value = row.values.get(key)

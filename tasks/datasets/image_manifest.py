@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tasks.datasets.columns import Columns
 from tasks.datasets.coverage import Generated, Image, covered
-from tasks.datasets.entries import id_fault, kind, picture_in
+from tasks.datasets.entries import candidate_and_picture, id_fault
 from tasks.datasets.folders import Folder
 from tasks.datasets.places import Row, find_rows
 from tasks.datasets.requirements import Asked, read_asked
@@ -71,17 +71,14 @@ def _rows(path: Path, name: str, problems: Problems) -> Iterator[_ImageRow]:
 
 def _read(row: Row, name: str, folder: Folder, problems: Problems) -> _ImageRow | None:
     asked = read_asked(row, problems)
-    sample_id, candidate = row.values.get("id"), row.values.get("candidate") or name
+    sample_id = row.values.get("id")
     if fault := id_fault(sample_id):
         problems.add(row.where, fault)
-    if not isinstance(candidate, str):
-        problems.add(row.where, f"'candidate' is {kind(candidate)}, must be text")
-    try:
-        picture = picture_in(row, "image", folder)
-    except ValueError as error:
-        problems.add(row.where, str(error))
+    found = candidate_and_picture(row, "image", folder, name, problems)
+    if fault or not asked or not found:
         return None
-    return None if fault or not asked else _ImageRow(well_formed(str(candidate)), str(sample_id), asked, picture)
+    candidate, picture = found
+    return _ImageRow(well_formed(candidate), str(sample_id), asked, picture)
 
 
 def _check_ids(rows: Iterable[_ImageRow], problems: Problems) -> None:

@@ -6,7 +6,7 @@ Owns the columns. Leaves what a sample must hold to `entries`, and filters to `l
 from pathlib import Path
 
 from tasks.datasets.columns import Columns
-from tasks.datasets.entries import Entry, Layout, Loaded, kind, picture_in, read_entry
+from tasks.datasets.entries import Entry, Layout, Loaded, candidate_and_picture, read_entry
 from tasks.datasets.folders import Folder
 from tasks.datasets.places import Row, find_rows
 from tasks.parameters import PairwiseParameters
@@ -49,15 +49,9 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
 
 def _read(row: Row, flow: str, name: str, folder: Folder, problems: Problems) -> Entry | None:
     entry = read_entry(row, flow, LAYOUT, folder, problems)
-    candidate = row.values.get("candidate") or name
-    if not isinstance(candidate, str):
-        problems.add(row.where, f"'candidate' is {kind(candidate)}, must be text")
-    try:
-        model = picture_in(row, "model_image", folder)
-    except ValueError as error:
-        problems.add(row.where, str(error))
+    found = candidate_and_picture(row, "model_image", folder, name, problems)
+    if not entry or not found:
         return None
-    if not entry:
-        return None
-    update = {"candidate": str(candidate), "pictures": {**entry.sample.pictures, "model": model}}
+    candidate, model = found
+    update = {"candidate": candidate, "pictures": {**entry.sample.pictures, "model": model}}
     return entry._replace(sample=entry.sample.model_copy(update=update))
