@@ -13,10 +13,10 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from flows.commands.options import add_options, parse_options
-from flows.commands.quiet import hush
+from flows.runtime.quiet import hush
+from tasks.errors import HistoryLocked
+from tasks.ledger.remote import mirror
 from tasks.parameters import PAIRWISE, T2I, Probe, default_store, parameters_of
-from tasks.records import HistoryLocked
-from tasks.remotes.remote import mirror
 
 FLOWS = (*PAIRWISE, *T2I)
 _JUDGED = {
@@ -230,9 +230,9 @@ def _agreement(found: argparse.Namespace) -> int:
 
 def _probe(found: argparse.Namespace) -> int:
     from flows.commands.running import find_prefect
-    from tasks.request import probe_request
-    from tasks.showing.wording import one_line
-    from tasks.vlm import Vlm
+    from tasks.endpoint.client import Vlm
+    from tasks.endpoint.requests import probe_request
+    from tasks.text import one_line
 
     judge = parse_options(found, Probe).judge
     find_prefect(mirror(default_store()))  # a key may be kept there, as a Secret block
@@ -265,7 +265,7 @@ def _prompts(found: argparse.Namespace) -> int:
 
 
 def _samples(found: argparse.Namespace) -> int:
-    from tasks.samples import GENERATED, draw_all
+    from tasks.synthetic.samples import GENERATED, draw_all
 
     folder = Path(found.folder)
     draw_all(folder, found.count, found.prompts, found.seed)

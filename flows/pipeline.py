@@ -17,28 +17,29 @@ from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
-from flows.commands.quiet import hush
-from flows.judging import judge_all
-from flows.limits import shared_slots
-from flows.overlap import unfinished_before
-from flows.sending import Sending, fetch_replies
-from flows.shards import judge_in_shards
-from flows.steps import Chunks, is_scheduled, load_step, own_run, report_step, store_step
-from tasks.cases import RunContext
-from tasks.changing import resolved, unchanged_words
-from tasks.controls.shams import with_shams
-from tasks.export import open_export
-from tasks.ledger import Ledger, earlier_replies
-from tasks.load import Dataset
+from flows.runtime.chunks import judge_all
+from flows.runtime.overlap import unfinished_before
+from flows.runtime.progress import Progress
+from flows.runtime.quiet import hush
+from flows.runtime.sending import Sending, fetch_replies
+from flows.runtime.shards import judge_in_shards
+from flows.runtime.shared_limit import shared_slots
+from flows.runtime.steps import Chunks, is_scheduled, load_step, own_run, report_step, store_step
+from tasks.comparing.changing import resolved, unchanged_words
+from tasks.controls.samples import with_shams
+from tasks.datasets.dataset import Dataset
+from tasks.endpoint.client import Vlm
+from tasks.errors import HistoryLocked
+from tasks.history.loading import sync
+from tasks.judging.cases import RunContext
+from tasks.judging.protocol import picture_policy, run_end, run_start
+from tasks.kinds.geneval_export import open_export
+from tasks.ledger.evaluations import read_whole
+from tasks.ledger.files import Ledger, earlier_replies
+from tasks.ledger.remote import Remote, is_remote, mirror
 from tasks.parameters import Parameters, at_store
-from tasks.protocol import picture_policy, run_end, run_start
-from tasks.records import HistoryLocked, RunStart
-from tasks.remotes.remote import Remote, is_remote, mirror
-from tasks.rubric import Rubric, load_rubric
-from tasks.showing.progress import Progress
-from tasks.store import sync
-from tasks.vlm import Vlm
-from tasks.whole import read_whole
+from tasks.records import RunStart
+from tasks.rubrics.rubric import Rubric, load_rubric
 
 if "PREFECT__FLOW_RUN_ID" in os.environ:  # a process that Prefect started for one run, as `jury` is its own
     atexit.register(hush)

@@ -9,14 +9,15 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
-from tasks.cases import Call, Case, RunContext
+from tasks.endpoint.completion import Reply
+from tasks.endpoint.reply_text import Reading
+from tasks.endpoint.requests import request
+from tasks.errors import InvalidReply, JudgeUnavailable
+from tasks.judging.cases import Call, Case, RunContext
+from tasks.kinds import reply
 from tasks.parameters import Judge
-from tasks.records import InvalidReply, JudgeUnavailable, Judgment, JudgmentStatus
-from tasks.replies import reply
-from tasks.replies.completion import Reply
-from tasks.replies.reading import Reading
-from tasks.request import request
-from tasks.rubric import Prompt
+from tasks.records import Judgment, JudgmentStatus
+from tasks.rubrics.rubric import Prompt
 
 LONGEST_PAUSE = 900.0
 """Longest Retry-After, in seconds, that a chunk waits for before it leaves its calls unavailable."""

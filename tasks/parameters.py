@@ -11,6 +11,7 @@ from urllib.parse import urlsplit
 
 from pydantic import Field, model_validator
 
+from tasks.errors import InputError
 from tasks.records import Order, Record
 
 PAIRWISE = ("diagram", "plot")
@@ -57,18 +58,18 @@ class Judge(Record):
     def _address(self) -> "Judge":
         if self.base_url == EMBEDDED:
             if self.model != EMBEDDED_MODEL:
-                raise ValueError(
+                raise InputError(
                     f"judge.model is {self.model!r} and needs an address, the embedded judge is {EMBEDDED_MODEL!r}: "
                     "set judge.base_url, for example to https://api.openai.com/v1"
                 )
             return self
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(
+            raise InputError(
                 f"judge.base_url {self.base_url!r} is no address: allowed are `embedded`, http://… and https://…"
             )
         if parts.username or parts.password or parts.query or parts.fragment:
-            raise ValueError(
+            raise InputError(
                 "judge.base_url must hold no user, password, query or fragment: a key is named in judge.api_key_env"
             )
         return self
@@ -147,9 +148,9 @@ class Parameters(Record):
     @model_validator(mode="after")
     def _one_of_the_shards(self) -> "Parameters":
         if self.shard > self.shards:
-            raise ValueError(f"shard is {self.shard}, allowed are 0 (all of them) to {self.shards}, as shards says")
+            raise InputError(f"shard is {self.shard}, allowed are 0 (all of them) to {self.shards}, as shards says")
         if bool(self.shard) != bool(self.evaluation_id):
-            raise ValueError("shard and evaluation_id are set together, by an evaluation in shards; leave both unset")
+            raise InputError("shard and evaluation_id are set together, by an evaluation in shards; leave both unset")
         return self
 
     @property
@@ -220,11 +221,11 @@ def at_store(parameters: P) -> P:
     """The same with the store that is meant on this machine.
 
     Raises:
-        ValueError: the store is relative, in a process that Prefect started for one run: its folder may go with it.
+        InputError: the store is relative, in a process that Prefect started for one run: its folder may go with it.
     """
     store = default_store() if parameters.store == DEFAULT_STORE else parameters.store
     if "PREFECT__FLOW_RUN_ID" in os.environ and "://" not in store and not Path(store).expanduser().is_absolute():
-        raise ValueError(
+        raise InputError(
             f"store {store!r} is relative, and the folder of a worker's run does not outlive it: set JURY_STORE on the "
             "worker, or give an absolute path or s3://bucket/prefix"
         )

@@ -20,24 +20,14 @@ OutcomeStatus = Literal["complete", "incomplete", "forfeit", "no_reference", "ba
 VERDICTS: tuple[Verdict, ...] = ("Model", "Human", "Both are good", "Both are bad")
 MIXED = "Mixed"
 """What votes or orders that disagree leave of a dimension: a neutral of its own, never a judge's verdict."""
+WINNERS = frozenset({"Model", "Human"})
+"""Verdicts and outcomes that name a figure."""
 TIE = "Tie"
 """An overall outcome without a winner."""
-
-
-class JudgeUnavailable(Exception):
-    """The judge gave no reply: network, 429, 5xx or a time-out. Asking again may help."""
-
-
-class InvalidReply(Exception):
-    """The judge replied, but not with one of the allowed verdicts. Asking once more may help."""
-
-
-class JudgeStopped(ValueError):
-    """No call to this judge can succeed: the run stops with this sentence."""
-
-
-class HistoryLocked(Exception):
-    """The history is in use. Asking again later helps, and nothing is lost meanwhile."""
+OVERALL = "overall"
+"""What stands in place of a dimension for a sample's outcome."""
+OVERALL_SCORE, SEEN = "overall_score", "seen"
+"""Keys of a rubric's reply beside those of its aspects."""
 
 
 class Record(BaseModel):

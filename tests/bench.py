@@ -151,8 +151,8 @@ async def bare(samples: Iterable[Callable[[], list[Call]]], in_hand: int, base_u
 
 
 def bare_pairs(root: Path) -> Iterator[Callable[[], list[Call]]]:
-    from tasks.replies.reply import schema
-    from tasks.rubric import load_rubric
+    from tasks.kinds.reply import schema
+    from tasks.rubrics.rubric import load_rubric
 
     prompts = load_rubric("diagram").prompts
 
@@ -166,8 +166,8 @@ def bare_pairs(root: Path) -> Iterator[Callable[[], list[Call]]]:
 
 
 def bare_images(root: Path) -> Iterator[Callable[[], list[Call]]]:
-    from tasks.replies.reply import schema
-    from tasks.rubric import load_rubric
+    from tasks.kinds.reply import schema
+    from tasks.rubrics.rubric import load_rubric
 
     prompt = load_rubric("counting").prompt("counting")
 

@@ -16,9 +16,9 @@ from pathlib import Path
 import duckdb
 from factories import end, outcome, start, write_run
 
-from tasks import history
-from tasks.page import queries
-from tasks.store import HISTORY, sync
+from tasks.history import asking as history
+from tasks.history.loading import HISTORY, sync
+from tasks.pages import queries
 
 FIGURE_RUNS, FIGURES = 700, 292
 IMAGE_RUNS, IMAGES, PROMPTS = 83, 2212, 553

@@ -14,8 +14,8 @@ from loopback_judge import LoopbackJudge
 from served import environment, free_port
 
 from flows.cli import main
-from flows.commands.server import client_settings, own_server
-from tasks.rubric import Rubric, load_rubric
+from flows.runtime.server import client_settings, own_server
+from tasks.rubrics.rubric import Rubric, load_rubric
 
 BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
 """Module of tests -> the program that sees for them what takes minutes."""

@@ -5,9 +5,10 @@ from itertools import product
 
 import pytest
 
-from tasks.aggregate import decide, merge_orders, merge_votes, overall, score, tier, undecided
+from tasks.kinds.tier_rule import decide, merge_orders, merge_votes, overall, tier, undecided
 from tasks.records import VERDICTS, Judgment
-from tasks.rubric import Rubric
+from tasks.rubrics.rubric import Rubric
+from tasks.statistics.scores import verdict_score
 
 M, H, G, B, X = "Model", "Human", "Both are good", "Both are bad", "Mixed"
 
@@ -134,7 +135,7 @@ def test_a_single_order_has_no_flip() -> None:
 
 
 def test_scores() -> None:
-    assert [score(each) for each in (M, "Tie", G, B, X, H, None)] == [100, 50, 50, 50, 50, 0, None]
+    assert [verdict_score(each) for each in (M, "Tie", G, B, X, H, None)] == [100, 50, 50, 50, 50, 0, None]
 
 
 def said(make_judgment, dimension: str, verdict: str | None, **changes: object) -> Judgment:

@@ -9,10 +9,10 @@ import pytest
 from factories import DIMENSIONS, end, image, outcome, picture, scored, start, write_run
 from scipy.stats import kendalltau
 
-from tasks.people.agreement import Agreed, Agreement, agreement
-from tasks.people.labels import import_labels
+from tasks.history.loading import sync
+from tasks.labels.agreement import Agreed, Agreement, agreement
+from tasks.labels.importing import import_labels
 from tasks.records import Outcome
-from tasks.store import sync
 
 Jury = Callable[..., tuple[int, str, str]]
 

@@ -6,11 +6,11 @@ import pytest
 from written_datasets import inline, png, record, result, write_benchmark, write_json
 
 from tasks.datasets.benchmark import read_benchmark
+from tasks.datasets.dataset import read_picture
 from tasks.datasets.entries import Loaded
 from tasks.datasets.folders import NO_PICTURE, REFUSED
-from tasks.load import read_picture
+from tasks.errors import Problems
 from tasks.parameters import PairwiseParameters
-from tasks.problems import Problems
 
 
 def loaded(source: Path, flow: str = "diagram", **parameters: object) -> Loaded:

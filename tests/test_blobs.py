@@ -8,12 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from tasks.drawings.scenes import PAINTS, random_scene
-from tasks.drawings.shapes import SHAPES
-from tasks.pixels.blobs import MOST_BLOBS, Survey, survey
-from tasks.pixels.hues import difference, name_numbers
-from tasks.pixels.prompt_words import COLORS
+from tasks.embedded_judge.blobs import MOST_BLOBS, Survey, survey
+from tasks.embedded_judge.hues import difference, name_numbers
 from tasks.records import Requirement
+from tasks.synthetic.prompt_words import COLORS
+from tasks.synthetic.scenes import PAINTS, random_scene
+from tasks.synthetic.shapes import SHAPES
 
 
 def sheet(size: tuple[int, int] = (400, 400), color: str = "#e8ecf0") -> tuple[Image.Image, ImageDraw.ImageDraw]:

@@ -4,10 +4,10 @@ from itertools import product
 
 import pytest
 
-from tasks.aggregate import overall
-from tasks.numbers.chances import Chances, chances, pivotal
+from tasks.kinds.sensitivity import Chances, chances, pivotal
+from tasks.kinds.tier_rule import overall
 from tasks.records import VERDICTS, Order
-from tasks.rubric import Rubric, load_rubric
+from tasks.rubrics.rubric import Rubric, load_rubric
 
 M, H, G, B, X = "Model", "Human", "Both are good", "Both are bad", "Mixed"
 ASKED = ("faithfulness", "readability", "conciseness", "aesthetics")

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from factories import end, image, outcome, picture, start, write_run
 
-from tasks.changing import pictures_key, resolved, unchanged_words
+from tasks.comparing.changing import pictures_key, resolved, unchanged_words
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.records import Outcome
 

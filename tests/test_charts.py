@@ -6,9 +6,9 @@ import pytest
 from factories import outcome
 from PIL import Image, ImageColor
 
-from tasks.numbers.scores import score_rows
+from tasks.presentation.charts import PARTS, verdict_chart
 from tasks.records import Outcome
-from tasks.showing.charts import PARTS, verdict_chart
+from tasks.statistics.scores import score_rows
 
 COLOURS = {part.name: part.colour for part in PARTS}
 

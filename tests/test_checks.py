@@ -3,7 +3,7 @@
 import pytest
 from geneval_rows import METADATA, needs_metadata, sample
 
-from tasks.checks import objects_text, relation_text, satisfied
+from tasks.kinds.requirements_check import objects_text, relation_text, satisfied
 from tasks.records import Seen, SeenObject
 
 BENCH = '{"tag": "single_object", "include": [{"class": "bench", "count": 1}], "prompt": "a photo of a bench"}'

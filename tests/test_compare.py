@@ -10,11 +10,11 @@ from factories import end, image, judgment, outcome, start, write_run
 from written_datasets import record, result, write_benchmark, write_json
 
 from tasks.comparing.compare import Comparison, compare
-from tasks.comparing.evaluations import last_runs, shared_replies
 from tasks.comparing.pairing import Change
+from tasks.history.evaluations import last_runs, shared_replies
+from tasks.history.loading import sync
 from tasks.records import Outcome
-from tasks.rubric import PROMPTS
-from tasks.store import sync
+from tasks.rubrics.rubric import PROMPTS
 
 BEFORE, AFTER = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a" * 64, "model answered": "gpt-x-1", "model asked": "gpt-x"}

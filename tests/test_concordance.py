@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy.stats import kendalltau
 
-from tasks.numbers.concordance import Pairs, Statistic, kappa, paired, quadratic_kappa, raw_agreement, tau_b
+from tasks.statistics.concordance import Pairs, Statistic, kappa, paired, quadratic_kappa, raw_agreement, tau_b
 
 
 def table(*rows: list[int]) -> Pairs:

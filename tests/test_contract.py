@@ -7,11 +7,11 @@ import factories
 import pytest
 from PIL import Image
 
-from tasks.controls.contract import Contract
-from tasks.history import query
-from tasks.pictures import Policy, prepare
+from tasks.history.asking import query
+from tasks.history.loading import store_run
+from tasks.pictures.contract import Contract
+from tasks.pictures.prepare import Policy, prepare
 from tasks.records import PictureNote
-from tasks.store import store_run
 
 POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
 

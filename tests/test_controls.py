@@ -8,15 +8,15 @@ import factories
 import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 
-from tasks.controls.lights import control_rows, light, light_lines, lights, red_words
-from tasks.controls.sham_rules import FALSE_PREFERENCE, INJECTION, NEGLECT
-from tasks.controls.shams import BLANK, INSTRUCTION, OTHER, REENCODED, SAME
-from tasks.history import query
+from tasks.controls.rules import FALSE_PREFERENCE, INJECTION, NEGLECT
+from tasks.controls.samples import BLANK, INSTRUCTION, OTHER, REENCODED, SAME
+from tasks.controls.status import control_rows, light, light_lines, lights, red_words
+from tasks.history.asking import query
+from tasks.history.loading import store_run
+from tasks.pages.artifact import markdown
+from tasks.pages.standings import sentence
+from tasks.pages.summary import Summary, summarize
 from tasks.records import Judgment, Outcome
-from tasks.report import markdown
-from tasks.showing.standings import sentence
-from tasks.store import store_run
-from tasks.summary import Summary, summarize
 
 
 def failed(sham: Outcome, *real: Outcome) -> bool | None:

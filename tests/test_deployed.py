@@ -12,7 +12,7 @@ from prefect import get_client
 from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.responses import DeploymentResponse
 
-from flows.commands.deployed import LIST, read_list
+from flows.runtime.deployments import LIST, read_list
 from tasks.parameters import PAIRWISE, T2I, parameters_of
 
 HOUSE = Path(__file__).parents[1]

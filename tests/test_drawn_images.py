@@ -10,14 +10,14 @@ import pytest
 from PIL import Image, ImageChops
 
 from tasks.datasets.geneval import read_geneval
-from tasks.drawings.image_prompts import MOST_PROMPTS, TAGS
-from tasks.drawings.scene_defects import CLEAN_SCENE, KINDS, SCENE_DEFECTS, spoilt_scene
-from tasks.drawings.scenes import random_scene
-from tasks.drawn_images import CANDIDATES, draw_images, noticed, read_image_labels
+from tasks.errors import Problems
 from tasks.parameters import RubricParameters
-from tasks.pixels.prompt_words import read_prompt
-from tasks.problems import Problems
 from tasks.records import Requirement
+from tasks.synthetic.image_prompts import MOST_PROMPTS, TAGS
+from tasks.synthetic.images import CANDIDATES, draw_images, noticed, read_image_labels
+from tasks.synthetic.prompt_words import read_prompt
+from tasks.synthetic.scene_defects import CLEAN_SCENE, KINDS, SCENE_DEFECTS, spoilt_scene
+from tasks.synthetic.scenes import random_scene
 
 
 @pytest.fixture(scope="module")

@@ -7,8 +7,8 @@ from written_datasets import png
 
 from tasks.datasets.entries import Entry, Layout, clean_text, read_entry
 from tasks.datasets.folders import NO_PICTURE, Folder
-from tasks.datasets.places import Row
-from tasks.problems import Problems
+from tasks.datasets.rows import Row
+from tasks.errors import Problems
 from tasks.records import Place
 
 LAYOUT = Layout("content", "visual_intent", "path_to_gt_image")

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 from geneval_rows import METADATA, needs_metadata, sample
 
-from tasks.export import Export, open_export
+from tasks.kinds.geneval_export import Export, open_export
 from tasks.parameters import RubricParameters
 from tasks.records import AspectScore, Outcome, PictureSource, Place, Sample
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 from written_datasets import inline, png, record, result, write_json
 
+from tasks.datasets.dataset import read_picture
 from tasks.datasets.folders import NO_PICTURE, REFUSED
-from tasks.datasets.generated import Pictures, read_images, read_results, stage_key
-from tasks.load import read_picture
-from tasks.problems import Problems
+from tasks.datasets.model_outputs import Pictures, read_images, read_results, stage_key
+from tasks.errors import Problems
 
 KEY = "target_diagram_critic_desc0_base64_jpg"
 

@@ -6,11 +6,11 @@ from factories import image, scored
 from PIL import Image, ImageColor
 from rich.console import Console
 
-from tasks.numbers.grades import grade_rows
+from tasks.presentation.image_chart import ASPECT, TAG, grade_chart
+from tasks.presentation.image_tables import gradeboard, ranked
+from tasks.presentation.tables import grid_table
 from tasks.records import Outcome
-from tasks.showing.grade_chart import ASPECT, TAG, grade_chart
-from tasks.showing.grade_tables import gradeboard, ranked
-from tasks.showing.tables import grid_table
+from tasks.statistics.image_scores import grade_rows
 
 ASPECTS = scored(attribute_binding=3, contrast_effectiveness=8, material_consistency=None)
 

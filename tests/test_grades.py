@@ -6,11 +6,11 @@ from pathlib import Path
 import pytest
 from factories import RUN, end, image, scored, start, write_run
 
-from tasks.history import as_json_rows, query
-from tasks.numbers.grades import GradeRow, by_tag, grade_rows
+from tasks.history.asking import as_json_rows, query
+from tasks.history.loading import sync
+from tasks.pages.summary import summarize
 from tasks.records import Outcome, RunStart
-from tasks.store import sync
-from tasks.summary import summarize
+from tasks.statistics.image_scores import GradeRow, by_tag, grade_rows
 
 TAGS = {
     "object": ("single_object", "two_object"),

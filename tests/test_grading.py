@@ -3,7 +3,7 @@
 import pytest
 from factories import judgment, scored
 
-from tasks.grading import Grade, grade
+from tasks.kinds.rubric_votes import Grade, grade
 from tasks.records import Judgment, Place, Requirement, Sample, Seen, SeenObject
 
 SAMPLE = Sample(

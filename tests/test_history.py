@@ -8,8 +8,8 @@ import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 
 from flows.commands.asking import WIDEST
-from tasks.history import Table, as_json_rows, catalog, query
-from tasks.store import HISTORY, store_run
+from tasks.history.asking import Table, as_json_rows, catalog, query
+from tasks.history.loading import HISTORY, store_run
 
 
 @pytest.fixture

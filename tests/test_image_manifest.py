@@ -8,12 +8,12 @@ from written_datasets import inline, png
 from written_images import image_row, write_manifest
 
 from tasks.datasets.coverage import Generated, Prompted, gaps
+from tasks.datasets.dataset import read_picture
 from tasks.datasets.folders import NO_PICTURE, REFUSED
 from tasks.datasets.image_manifest import read_image_manifest
-from tasks.datasets.places import read_row
-from tasks.load import read_picture
+from tasks.datasets.rows import read_row
+from tasks.errors import Problems
 from tasks.parameters import RubricParameters
-from tasks.problems import Problems
 from tasks.records import Requirement, Sample
 
 INCLUDE = [{"class": "car", "count": 1, "color": "red"}, {"class": "dog", "count": 2}]

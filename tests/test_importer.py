@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.prompting.importer import import_prompts, imported_words
-from tasks.rubric import RubricPrompt, load_rubric
+from tasks.rubrics.importer import import_prompts, imported_words
+from tasks.rubrics.rubric import RubricPrompt, load_rubric
 
 SEEDS = Path(__file__).parents[2] / "shared" / "seeds"
 needs_seeds = pytest.mark.skipif(not SEEDS.is_dir(), reason="the published documents are not beside the checkout")
@@ -116,7 +116,7 @@ def test_the_appendix_damaged_by_pdf_extraction_is_refused(tmp_path: Path):
 
 
 def test_a_plain_name_makes_a_set_that_is_known_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr("tasks.rubric.SETS", tmp_path / "sets")
+    monkeypatch.setattr("tasks.rubrics.rubric.SETS", tmp_path / "sets")
     imported = import_prompts(write(tmp_path, ONE), "team-1")
     assert imported.folder == tmp_path / "sets" / "team-1"
     assert load_rubric("diagram", "team-1").prompt("faithfulness").body == COMPARED

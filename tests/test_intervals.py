@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from tasks.numbers.intervals import Interval, interval
+from tasks.statistics.intervals import Interval, interval
 
 
 @pytest.mark.parametrize(

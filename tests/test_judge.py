@@ -14,15 +14,16 @@ from loopback_replies import Reply, cut_off, error, refusal, retry_after, text, 
 from loopback_replies import Request as Seen
 from PIL import Image
 
-from tasks.cases import Case, RunContext, plan
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.requests import call_key, delimited, request
+from tasks.errors import InvalidReply, JudgeStopped, JudgeUnavailable
 from tasks.judge import judge, take_over
-from tasks.ledger import Ledger, Replies, earlier_replies, read_judgments
+from tasks.judging.cases import Case, RunContext, plan
+from tasks.ledger.files import Ledger, Replies, earlier_replies, read_judgments
 from tasks.parameters import Judge, PairwiseParameters
-from tasks.pictures import Policy, prepare
-from tasks.records import InvalidReply, JudgeStopped, JudgeUnavailable, Judgment, Place, Sample
-from tasks.request import call_key, delimited, request
-from tasks.rubric import load_rubric
-from tasks.vlm import Vlm
+from tasks.pictures.prepare import Policy, prepare
+from tasks.records import Judgment, Place, Sample
+from tasks.rubrics.rubric import load_rubric
 
 RUBRIC = load_rubric("diagram")
 POLICY = Policy(max_bytes=1_000_000, max_side=1000, normalize=False)

@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from tasks.keys import find_key, listed_keys
+from tasks.endpoint.api_keys import find_key, listed_keys
+from tasks.errors import JudgeStopped
 from tasks.parameters import Judge
-from tasks.records import JudgeStopped
 
 LOOPBACK = "http://127.0.0.1:8000/v1"
 

@@ -9,9 +9,10 @@ from typing import Any
 import pytest
 
 from flows.cli import main
-from tasks.people.label_rows import LabelRow, read_label_rows
-from tasks.people.labels import ABOUT, LABELS, LabelSet, folder, import_labels, labels_words
-from tasks.store import sync
+from tasks.history.loading import sync
+from tasks.labels.importing import import_labels
+from tasks.labels.rows import read_label_rows
+from tasks.ledger.label_sets import ABOUT, LABELS, LabelRow, LabelSet, folder, labels_words
 
 Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from factories import end, judgment, outcome, start
 
-from tasks.ledger import (
+from tasks.ledger.files import (
     JUDGMENTS,
     Ledger,
     earlier_replies,

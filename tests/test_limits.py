@@ -13,8 +13,8 @@ from loopback_replies import Request as Asked
 from prefect import get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate, GlobalConcurrencyLimitUpdate
 
-from flows import limits
-from flows.limits import limit_name, shared_slots
+from flows.runtime import shared_limit as limits
+from flows.runtime.shared_limit import limit_name, shared_slots
 from tasks.parameters import Judge
 
 pytestmark = pytest.mark.usefixtures("prefect_server")

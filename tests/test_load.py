@@ -10,11 +10,11 @@ import pytest
 from PIL import Image
 from written_datasets import inline, png, record, result, write_benchmark, write_json
 
+from tasks.datasets.dataset import Dataset, load_dataset, read_picture, read_texts
 from tasks.datasets.folders import NO_PICTURE
-from tasks.load import Dataset, load_dataset, read_picture, read_texts
 from tasks.parameters import PairwiseParameters
 from tasks.records import PictureSource, Place
-from tasks.samples import draw_samples
+from tasks.synthetic.samples import draw_samples
 
 MINI = Path(__file__).parents[2] / "shared" / "data" / "paperbananabench-mini"
 needs_mini = pytest.mark.skipif(not MINI.is_dir(), reason="the sample of PaperBananaBench is not beside the checkout")

@@ -7,12 +7,12 @@ import polars as pl
 import pytest
 from written_datasets import inline, png
 
+from tasks.datasets.dataset import read_picture, read_texts
 from tasks.datasets.entries import Loaded
 from tasks.datasets.folders import NO_PICTURE, REFUSED
 from tasks.datasets.manifest import read_manifest
-from tasks.load import read_picture, read_texts
+from tasks.errors import Problems
 from tasks.parameters import PairwiseParameters
-from tasks.problems import Problems
 
 
 def row(number: int, **changes: object) -> dict[str, object]:

@@ -5,7 +5,7 @@ import re
 import pytest
 from strangers import HOSTILE, tokens
 
-from tasks.showing.markup import bullets, plain, table
+from tasks.presentation.markup import bullets, plain, table
 
 BARE_ADDRESS = re.compile(r"(https?|ftp)://|www\.|\w@\w", re.IGNORECASE)
 

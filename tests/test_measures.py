@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageOps
 
-from tasks.decoding import BadPicture
-from tasks.drawings.diagrams import random_diagram
-from tasks.drawings.plots import random_plot
-from tasks.pixels.measures import Measures, agreement, measure, read_picture
+from tasks.embedded_judge.measures import Measures, agreement, measure, read_picture
+from tasks.pictures.decoding import BadPicture
+from tasks.synthetic.diagrams import random_diagram
+from tasks.synthetic.plots import random_plot
 
 FIGURE = random_diagram(Random(1)).draw()
 

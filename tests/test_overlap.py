@@ -17,9 +17,9 @@ from prefect.client.schemas.schedules import CronSchedule
 from prefect.flow_engine import run_flow_async
 from prefect.states import Cancelling, Completed, Paused, Pending, Running, Scheduled
 
-from flows import overlap
 from flows.counting import counting
-from flows.overlap import unfinished_before
+from flows.runtime import overlap
+from flows.runtime.overlap import unfinished_before
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
 

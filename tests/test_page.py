@@ -16,8 +16,8 @@ import pytest
 from factories import judgment, outcome
 from written_history import EARLIER, LATER, keep, write_evaluations, written
 
-from tasks import history
-from tasks.page import queries
+from tasks.history import asking as history
+from tasks.pages import queries
 
 
 @pytest.fixture(scope="module")
@@ -154,5 +154,5 @@ def test_the_page_is_part_of_the_package(tmp_path: Path) -> None:
     )
     assert built.returncode == 0, built.stderr.decode()
     [wheel] = tmp_path.glob("*.whl")
-    names = {f"tasks/page/{name}" for name in ("queries.sql", "template.html.j2", "page.css", "page.js")}
+    names = {f"tasks/pages/{name}" for name in ("queries.sql", "template.html.j2", "page.css", "page.js")}
     assert names <= set(zipfile.ZipFile(wheel).namelist())

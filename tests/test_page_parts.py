@@ -6,13 +6,13 @@ from typing import Any
 import pytest
 from written_history import figures, noise
 
-from tasks.numbers.scores import score_rows
-from tasks.page import plots
-from tasks.page.budget import LEAST_PICTURE, fair_share, picture_limit
-from tasks.page.cards import Context, cards, spoken
-from tasks.page.reasons import split
-from tasks.page.thumbnails import bounded, thumbnails
+from tasks.pages import figures as plots
+from tasks.pages.budget import LEAST_PICTURE, fair_share, picture_limit
+from tasks.pages.cards import Context, cards, spoken
+from tasks.pages.reasons import split
+from tasks.pages.thumbnails import bounded, thumbnails
 from tasks.records import Outcome
+from tasks.statistics.scores import score_rows
 
 
 def test_a_bar_has_a_segment_for_each_kind_of_verdict_and_fills_its_width() -> None:

@@ -7,8 +7,8 @@ import pytest
 from numpy.typing import NDArray
 
 from tasks.comparing.regression import tail_of
-from tasks.numbers.intervals import interval
-from tasks.numbers.paired import Difference, difference, holm, sign_test, smallest_shown
+from tasks.statistics.intervals import interval
+from tasks.statistics.paired import Difference, difference, holm, sign_test, smallest_shown
 
 SCORES = np.array([0.0, 50.0, 100.0])
 BENCHMARK = 292

@@ -13,8 +13,8 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from tasks.decoding import BadPicture
-from tasks.pictures import Picture, Policy, prepare
+from tasks.pictures.decoding import BadPicture
+from tasks.pictures.prepare import Picture, Policy, prepare
 
 FIGURES = Path(__file__).parents[2] / "shared" / "data" / "paperbananabench-mini" / "diagram" / "images"
 POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)

@@ -241,7 +241,7 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, prefect_server: str, 
 
 
 def rows_of(store: Path, question: str) -> list[dict[str, Any]]:
-    from tasks.history import as_json_rows, query
+    from tasks.history.asking import as_json_rows, query
 
     return as_json_rows(query(store, question))
 

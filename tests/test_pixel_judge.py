@@ -13,17 +13,19 @@ from openai import APIStatusError, AsyncOpenAI, BadRequestError, DefaultAsyncHtt
 from openai.types.chat import ChatCompletion
 from PIL import Image, ImageOps
 
-from tasks import pixel_judge, request
-from tasks.drawings.diagrams import random_diagram
-from tasks.drawings.scenes import random_scene
+from tasks.embedded_judge import app as pixel_judge
+from tasks.embedded_judge.app import ANSWERED_MODEL, Gauge, app
+from tasks.embedded_judge.measures import Measures, measure
+from tasks.endpoint import requests as request
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.completion import Reply
+from tasks.kinds import reply
 from tasks.parameters import T2I, Judge
-from tasks.pictures import Policy, prepare
-from tasks.pixel_judge import ANSWERED_MODEL, Gauge, app
-from tasks.pixels.measures import Measures, measure
+from tasks.pictures.prepare import Policy, prepare
 from tasks.records import VERDICTS, Requirement
-from tasks.replies import reply
-from tasks.rubric import holdings, load_rubric
-from tasks.vlm import Reply, Vlm
+from tasks.rubrics.rubric import holdings, load_rubric
+from tasks.synthetic.diagrams import random_diagram
+from tasks.synthetic.scenes import random_scene
 
 FIGURE = random_diagram(Random(1)).draw()
 BLACK = ImageOps.invert(FIGURE)

@@ -10,11 +10,11 @@ from random import Random
 
 import pytest
 
-from tasks.drawings.defects import DEFECTS, FORFEIT, spoilt
-from tasks.drawings.diagrams import random_diagram
-from tasks.pixels.measures import Measures, measure, read_picture
-from tasks.pixels.pixel_rules import MANY_STROKES, QUESTIONS, VETOES, Veto, compare
-from tasks.samples import caught, draw_samples, read_labels
+from tasks.embedded_judge.figure_rules import MANY_STROKES, QUESTIONS, VETOES, Veto, compare
+from tasks.embedded_judge.measures import Measures, measure, read_picture
+from tasks.synthetic.defects import DEFECTS, FORFEIT, spoilt
+from tasks.synthetic.diagrams import random_diagram
+from tasks.synthetic.samples import caught, draw_samples, read_labels
 
 MINI = Path(__file__).parents[2] / "shared" / "data" / "paperbananabench-mini"
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")

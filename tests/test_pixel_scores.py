@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from tasks.drawings.scene_defects import CLEAN_SCENE, KINDS, spoilt_scene
-from tasks.drawings.scenes import random_scene
-from tasks.drawn_images import draw_images, noticed, read_image_labels
+from tasks.embedded_judge.blobs import Survey, survey
+from tasks.embedded_judge.image_scores import ASPECTS, look, score
 from tasks.parameters import T2I
-from tasks.pixels.blobs import Survey, survey
-from tasks.pixels.pixel_scores import ASPECTS, look, score
-from tasks.pixels.prompt_words import prompt_text
 from tasks.records import Requirement
-from tasks.rubric import holdings, load_rubric
+from tasks.rubrics.rubric import holdings, load_rubric
+from tasks.synthetic.images import draw_images, noticed, read_image_labels
+from tasks.synthetic.prompt_words import prompt_text
+from tasks.synthetic.scene_defects import CLEAN_SCENE, KINDS, spoilt_scene
+from tasks.synthetic.scenes import random_scene
 
 TAGS = {
     "single_object": ("object_completeness", "detectability", "occlusion_handling"),

@@ -6,8 +6,8 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tasks.datasets.places import Row, find_rows, read_row
-from tasks.problems import Problems
+from tasks.datasets.rows import Row, find_rows, read_row
+from tasks.errors import Problems
 from tasks.records import Place
 
 RECORDS = [{"id": "a", "text": 'one, "two"\nthree'}, {"id": "b", "text": "ü ‌"}, {"id": "c", "text": ""}]

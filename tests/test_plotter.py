@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tasks.showing import plotter
+from tasks.presentation import drawing as plotter
 
 BARS: dict[str, Any] = {
     "data": {"values": [{"name": "a", "n": 3}, {"name": "b", "n": 1}]},

@@ -2,7 +2,8 @@
 
 import pytest
 
-from tasks.problems import SHOWN, Problems, listed
+from tasks.errors import SHOWN, Problems
+from tasks.text import listed
 
 
 def test_all_problems_stand_in_one_error_with_their_rows():

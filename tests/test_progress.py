@@ -10,8 +10,8 @@ from typing import IO
 import pytest
 from factories import judgment
 
+from flows.runtime.progress import Progress
 from tasks.records import Judgment
-from tasks.showing.progress import Progress
 
 OK = [judgment("s1")]
 REFUSED = [judgment("s1"), judgment("s1", "readability", None, status="refused")]

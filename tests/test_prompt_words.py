@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.pixels.prompt_words import prompt_text, read_prompt
 from tasks.records import Requirement
+from tasks.synthetic.prompt_words import prompt_text, read_prompt
 
 GENEVAL = Path(__file__).parents[2] / "shared" / "data" / "geneval" / "evaluation_metadata.jsonl"
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import pytest
 
-from tasks.rubric import PROMPTS, Prompt, load_rubric
+from tasks.rubrics.rubric import PROMPTS, Prompt, load_rubric
 
 SEEDS = Path(__file__).parents[2] / "shared" / "seeds"
 COPIED_WORDS = 8

@@ -6,11 +6,11 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, start, write_run
 
-from tasks.numbers.rates import RateRow
+from tasks.pages.artifact import markdown
+from tasks.pages.rate_tables import rate_grid, rate_words, repeat_lines
+from tasks.pages.summary import Summary, summarize
 from tasks.records import Judgment, Order, Outcome
-from tasks.report import markdown
-from tasks.showing.rate_tables import rate_grid, rate_words, repeat_lines
-from tasks.summary import Summary, summarize
+from tasks.statistics.rates import RateRow
 
 REPEATED = {"orders": "both", "votes": 2}
 

@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, image, judgment, outcome, scored
 
-from tasks.ledger import read_outcomes
-from tasks.numbers.intervals import interval
-from tasks.numbers.rates import RateRow, rate_rows
-from tasks.numbers.repeats import Asked, agreement, difference, first_position
+from tasks.ledger.files import read_outcomes
 from tasks.records import Judgment, Order, Outcome
+from tasks.statistics.intervals import interval
+from tasks.statistics.rates import RateRow, rate_rows
+from tasks.statistics.repeats import Asked, agreement, difference, first_position
 
 M, H, G, B = "Model", "Human", "Both are good", "Both are bad"
 BOTH: tuple[Order, Order] = ("human_first", "model_first")

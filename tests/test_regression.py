@@ -12,12 +12,12 @@ from prefect import flow, get_client
 from served import wait_for
 
 from flows.cli import main
-from flows.commands.notifying import NAME, notify_of_regressions
-from flows.steps import report_step
+from flows.runtime.automations import NAME, notify_of_regressions
+from flows.runtime.steps import report_step
 from tasks.comparing.past import look_back
 from tasks.comparing.regression import EVENT, Since, since_last
+from tasks.history.loading import sync
 from tasks.records import Outcome
-from tasks.store import sync
 
 WON, LOST = ("MMMM", "Model"), ("HHHH", "Human")
 

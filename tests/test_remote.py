@@ -22,11 +22,12 @@ from moto.server import DomainDispatcherApplication, create_backend_app
 from s3fs import S3FileSystem
 from werkzeug.serving import make_server
 
-from tasks.history import query
-from tasks.ledger import END, JUDGMENTS, OUTCOMES, RUN, Ledger, folder, read_judgments
-from tasks.remotes import parts, remote
-from tasks.remotes.remote import Remote, RemoteUnavailable, is_remote, mirror
-from tasks.store import sync
+from tasks.history.asking import query
+from tasks.history.loading import sync
+from tasks.ledger import parts, remote
+from tasks.ledger.bucket import RemoteUnavailable
+from tasks.ledger.files import END, JUDGMENTS, OUTCOMES, RUN, Ledger, folder, read_judgments
+from tasks.ledger.remote import Remote, is_remote, mirror
 
 Begun = Callable[[Path], Ledger]
 

@@ -2,8 +2,8 @@
 
 import pytest
 
-from tasks.replies.reply import format_words, read, schema
-from tasks.rubric import load_rubric
+from tasks.kinds.reply import format_words, read, schema
+from tasks.rubrics.rubric import load_rubric
 
 ALL, RESTRICTED = load_rubric("diagram").prompt("faithfulness"), load_rubric("plot").prompt("faithfulness")
 GOOD = '{"comparison_reasoning": "Human: fine; Model: better", "winner": "Model"}'

@@ -17,10 +17,10 @@ from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 from PIL import Image
 from strangers import HOSTILE, tokens
 
+from flows.runtime.progress import Progress
+from tasks.pages.artifact import THUMBNAIL_BYTES, markdown, publish
+from tasks.pages.summary import Summary, summarize
 from tasks.records import Judgment, Outcome
-from tasks.report import THUMBNAIL_BYTES, markdown, publish
-from tasks.showing.progress import Progress
-from tasks.summary import Summary, summarize
 
 DATA_URI = re.compile(r"!\[([^]]*)\]\(data:image/(png|jpeg);base64,([A-Za-z0-9+/=]+)\)")
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tasks.rubric import Rubric, holdings, load_rubric, prompt_sets
+from tasks.rubrics.rubric import Rubric, holdings, load_rubric, prompt_sets
 
 FRONT = """\
 tier = 1

@@ -14,9 +14,9 @@ from loopback_replies import Request as Asked
 from written_images import LIST, prompt_row, write_geneval
 
 from flows.cli import main
-from tasks.load import load_dataset
+from tasks.datasets.dataset import load_dataset
 from tasks.parameters import RubricParameters
-from tasks.samples import drawn_samples
+from tasks.synthetic.samples import drawn_samples
 
 SHARED = Path(__file__).parents[2] / "shared"
 METADATA = SHARED / "data" / "geneval" / LIST

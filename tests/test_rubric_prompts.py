@@ -11,7 +11,7 @@ import pytest
 from test_prompts import SEEDS, Line, entries, holders, lines, passages, prompt
 
 from tasks.parameters import T2I
-from tasks.rubric import PROMPTS, load_rubric
+from tasks.rubrics.rubric import PROMPTS, load_rubric
 
 ASPECTS = {
     "object/single_object": ["object_completeness", "detectability", "occlusion_handling"],

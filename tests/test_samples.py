@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 from PIL import Image, ImageChops
 
-from tasks.drawings.defects import CLEAN, DEFECTS, FORFEIT, IN_HUMAN
-from tasks.load import load_dataset
+from tasks.datasets.dataset import load_dataset
 from tasks.parameters import PairwiseParameters
-from tasks.samples import caught, draw_all, draw_samples, drawn_samples, read_labels
+from tasks.synthetic.defects import CLEAN, DEFECTS, FORFEIT, IN_HUMAN
+from tasks.synthetic.samples import caught, draw_all, draw_samples, drawn_samples, read_labels
 
 FLOWS = ("diagram", "plot")
 KEY = "target_{}_critic_desc2_base64_jpg"

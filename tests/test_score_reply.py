@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
+from tasks.kinds.reply import format_words, read, schema
 from tasks.records import Seen
-from tasks.replies.reply import format_words, read, schema
-from tasks.rubric import RubricPrompt, load_rubric
+from tasks.rubrics.rubric import RubricPrompt, load_rubric
 
 COUNTING = load_rubric("counting").prompt("counting")
 COLORS = load_rubric("colors").prompt("colors")

@@ -22,9 +22,9 @@ from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, error
 from written_datasets import record, result, write_benchmark, write_json
 
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.requests import probe_request
 from tasks.parameters import Judge
-from tasks.request import probe_request
-from tasks.vlm import Vlm
 
 KEY = "sk-Vw8-do-not-keep-me"
 WRONG = "sk-Zr5-nor-keep-me"

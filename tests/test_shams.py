@@ -9,8 +9,8 @@ import pytest
 from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
-from tasks.controls.shams import BLANK, FEWEST, INSTRUCTION, OTHER, REENCODED, SAME, altered, with_shams
-from tasks.decoding import BadPicture
+from tasks.controls.samples import BLANK, FEWEST, INSTRUCTION, OTHER, REENCODED, SAME, altered, with_shams
+from tasks.pictures.decoding import BadPicture
 from tasks.records import PictureSource, Place, Sample
 
 

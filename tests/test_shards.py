@@ -9,15 +9,15 @@ from factories import NOON, end, judgment, outcome, start
 from written_datasets import png, record, write_benchmark
 from written_images import prompt_row, write_geneval
 
-from flows.shards import judge_in_shards
-from tasks.changing import absolute
-from tasks.history import query
-from tasks.ledger import Ledger
-from tasks.load import Dataset, load_dataset
+from flows.runtime.shards import judge_in_shards
+from tasks.comparing.changing import absolute
+from tasks.datasets.dataset import Dataset, load_dataset
+from tasks.history.asking import query
+from tasks.history.loading import sync
+from tasks.ledger.evaluations import read_whole
+from tasks.ledger.files import Ledger
+from tasks.pages.summary import summarize
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
-from tasks.store import sync
-from tasks.summary import summarize
-from tasks.whole import read_whole
 
 EVALUATION = "20261120T115900-diagram-00e0a1"
 

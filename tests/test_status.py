@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from factories import end, judgment, outcome, start, write_run
 
-from tasks.store import sync
+from tasks.history.loading import sync
 
 
 @pytest.fixture(autouse=True)

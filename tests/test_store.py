@@ -13,16 +13,14 @@ import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, picture, start, write_run
 from pydantic import BaseModel
 
-from tasks.controls.lights import ControlRow
-from tasks.history import as_json_rows, catalog, query
-from tasks.ledger import read_judgments, read_outcomes
-from tasks.numbers.grades import GradeRow
-from tasks.numbers.rates import RateRow
-from tasks.numbers.scores import ScoreRow
+from tasks.controls.status import ControlRow
+from tasks.errors import HistoryLocked
+from tasks.history.asking import as_json_rows, catalog, query
+from tasks.history.loading import HISTORY, Synced, pending, store_run, sync
+from tasks.ledger.files import read_judgments, read_outcomes
 from tasks.records import (
     AspectScore,
     DimensionOutcome,
-    HistoryLocked,
     Judgment,
     Outcome,
     PictureNote,
@@ -31,7 +29,9 @@ from tasks.records import (
     Seen,
     SeenObject,
 )
-from tasks.store import HISTORY, Synced, pending, store_run, sync
+from tasks.statistics.image_scores import GradeRow
+from tasks.statistics.rates import RateRow
+from tasks.statistics.scores import ScoreRow
 
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"
 TABLES = ("runs", "judgments", "outcomes", "scores", "pictures")
@@ -543,7 +543,7 @@ def test_whoever_finds_the_history_in_use_waits_for_it(tmp_path: Path, monkeypat
             waits.append(seconds)
             holder.communicate()
 
-        monkeypatch.setattr("tasks.store.time.sleep", release)
+        monkeypatch.setattr("tasks.history.loading.time.sleep", release)
         store_run(tmp_path, RUN, wait_seconds=30)
     assert len(waits) == 1
     assert pending(tmp_path) == []

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 
+from tasks.pages.standings import sentence
+from tasks.pages.summary import Catch, Summary, summarize
 from tasks.records import Judgment, Outcome
-from tasks.showing.standings import sentence
-from tasks.summary import Catch, Summary, summarize
 
 
 def summary(store: Path, *rows: Judgment | Outcome, **changes: Any) -> Summary:

@@ -8,11 +8,12 @@ import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 from rich.console import Console
 
-from tasks.numbers.scores import ScoreRow, score_rows
+from tasks.pages.standings import defect_lines, failure_lines
+from tasks.pages.summary import summarize
+from tasks.presentation.tables import console, grid_table, leaderboard
+from tasks.presentation.wording import score_notes
 from tasks.records import Judgment, Outcome
-from tasks.showing.tables import console, defect_lines, failure_lines, grid_table, leaderboard
-from tasks.showing.wording import score_notes
-from tasks.summary import summarize
+from tasks.statistics.scores import ScoreRow, score_rows
 
 EVERY_KIND = [
     outcome("s1", "MHGB", "Model"),

@@ -9,10 +9,10 @@ import pytest
 from factories import end, image, outcome, start, write_run
 from PIL import Image, ImageColor
 
-from tasks.history import query
+from tasks.comparing.trend import BREAK, INK, Point, trend_chart, trend_points
+from tasks.history.asking import query
+from tasks.history.loading import sync
 from tasks.records import RunStart
-from tasks.showing.trend_chart import BREAK, INK, Point, trend_chart, trend_points
-from tasks.store import sync
 
 NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # as the history gives it
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a", "model asked": "x", "model answered": "x-1"}

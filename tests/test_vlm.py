@@ -22,11 +22,11 @@ from loopback_replies import (
     Request as Seen,
 )
 
-from tasks import request as asking
+from tasks.endpoint import requests as asking
+from tasks.endpoint.client import Image, Request, Vlm
+from tasks.endpoint.completion import Reply as Answer
+from tasks.errors import JudgeStopped
 from tasks.parameters import Judge
-from tasks.records import JudgeStopped
-from tasks.replies.completion import Reply as Answer
-from tasks.vlm import Image, Request, Vlm
 
 QUESTION = Request(
     "Compare.",

@@ -3,17 +3,11 @@
 import pytest
 from factories import image, outcome, scored
 
-from tasks.numbers.grades import grade_rows
-from tasks.numbers.scores import OVERALL, ScoreRow, score_rows
-from tasks.showing.wording import (
-    bounded,
-    counted,
-    coverage_words,
-    judge_words,
-    one_line,
-    score_notes,
-    score_with_interval,
-)
+from tasks.presentation.wording import coverage_words, judge_words, score_notes, score_with_interval
+from tasks.records import OVERALL
+from tasks.statistics.image_scores import grade_rows
+from tasks.statistics.scores import ScoreRow, score_rows
+from tasks.text import bounded, counted, one_line
 
 
 def overall(*scores: str) -> ScoreRow:

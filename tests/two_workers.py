@@ -26,8 +26,8 @@ from postgres import postgres
 from served import JURY, environment, free_port, wait_for
 from written_datasets import png, record, write_benchmark
 
-from flows.commands.server import client_settings, own_server
-from tasks.remotes.remote import FETCHED
+from flows.runtime.server import client_settings, own_server
+from tasks.ledger.remote import FETCHED
 
 ROOT = Path(__file__).parents[1]
 SAMPLES, SHARDS, CHUNK = 200, 4, 16

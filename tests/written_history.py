@@ -10,8 +10,8 @@ from factories import DIMENSIONS, end, image, judgment, outcome, scored, start, 
 from PIL import Image
 from strangers import HOSTILE
 
+from tasks.history.loading import sync
 from tasks.records import DimensionOutcome, Judgment, Outcome
-from tasks.store import sync
 
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
 SCRIPT = "<script>document.title = 'harmed'; alert(1)</script>"

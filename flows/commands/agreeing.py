@@ -4,21 +4,21 @@ import sys
 from pathlib import Path
 
 from flows.commands.behind import tell_if_behind
-from tasks.comparing.evaluations import shared_replies
-from tasks.numbers.concordance import Statistic
-from tasks.numbers.scores import OVERALL
+from tasks.errors import HistoryLocked
+from tasks.history.evaluations import shared_replies
+from tasks.history.loading import store_labels
+from tasks.labels.agreement import Agreed, Agreement, agreement
+from tasks.labels.exchange import exchange_labels
+from tasks.labels.importing import import_labels
+from tasks.ledger.bucket import Bucket, RemoteUnavailable
+from tasks.ledger.label_sets import labels_words
+from tasks.ledger.remote import Remote, is_remote, mirror
 from tasks.parameters import PAIRWISE
-from tasks.people.agreement import Agreed, Agreement, agreement
-from tasks.people.label_exchange import exchange_labels
-from tasks.people.labels import import_labels, labels_words
-from tasks.prompting.front_matter import OVERALL_SCORE
-from tasks.records import HistoryLocked
-from tasks.remotes.bucket import Bucket
-from tasks.remotes.remote import Remote, RemoteUnavailable, is_remote, mirror
-from tasks.showing import tables
-from tasks.showing.tables import Grid, grid_table
-from tasks.showing.wording import number_words, one_line
-from tasks.store import store_labels
+from tasks.presentation import tables
+from tasks.presentation.tables import Grid, grid_table
+from tasks.records import OVERALL, OVERALL_SCORE
+from tasks.statistics.concordance import Statistic
+from tasks.text import number_words, one_line
 
 _OF_VERDICTS = (
     "equal: the same answer; kappa: Cohen's; both keep Both are good and bad apart",

@@ -9,12 +9,13 @@ from shutil import get_terminal_size
 
 from flows.commands.agreeing import share_labels
 from flows.commands.behind import tell_if_behind
-from tasks import history
-from tasks.ledger import run_folders
-from tasks.people.labels import label_folders
-from tasks.remotes.remote import Remote, is_remote, mirror
-from tasks.showing.wording import one_line
-from tasks.store import HISTORY, sync
+from tasks.errors import InputError
+from tasks.history import asking as history
+from tasks.history.loading import HISTORY, sync
+from tasks.ledger.files import run_folders
+from tasks.ledger.label_sets import label_folders
+from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.text import one_line
 
 WIDEST = 240
 """Most characters of one value of an answer on the terminal; `--json` shows all, and what there is is never cut."""
@@ -75,7 +76,7 @@ def show_sync(named: str, rebuild: bool) -> int:
         print(f"{len(sent)} runs sent, {len(fetched)} fetched")
         share_labels(remote.bucket, store)
     if not run_folders(store) and not label_folders(store):
-        raise ValueError(f"{named} holds no ledgers: is it the store of your runs?")
+        raise InputError(f"{named} holds no ledgers: is it the store of your runs?")
     done = sync(store, rebuild=rebuild)
     for sentence in done.damaged:
         print(f"jury: {sentence}", file=sys.stderr)

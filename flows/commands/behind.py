@@ -3,7 +3,7 @@
 import sys
 from pathlib import Path
 
-from tasks.store import pending
+from tasks.history.loading import pending
 
 
 def tell_if_behind(store: Path) -> None:

@@ -6,9 +6,10 @@ from pathlib import Path
 
 from flows.commands.behind import tell_if_behind
 from tasks.comparing.compare import Comparison, compare
-from tasks.comparing.evaluations import last_runs, shared_replies
-from tasks.showing.comparison_words import changed_lines, difference_grid, headline, notes, side_words
-from tasks.showing.tables import console, grid_table
+from tasks.comparing.wording import changed_lines, difference_grid, headline, notes, side_words
+from tasks.errors import InputError
+from tasks.history.evaluations import last_runs, shared_replies
+from tasks.presentation.tables import console, grid_table
 
 TWO = 2
 
@@ -29,7 +30,7 @@ def show_compare(
         last: how many runs of which flow; None: `runs` names them.
 
     Raises:
-        ValueError: it is not clear what is to be compared, or it does not compare.
+        InputError: it is not clear what is to be compared, or it does not compare.
     """
     names = _both(candidates)
     tell_if_behind(store)
@@ -46,7 +47,7 @@ def show_compare(
 
 def _both(candidates: Sequence[str]) -> tuple[str, str]:
     if len(candidates) > TWO:
-        raise ValueError(f"--candidate is given {len(candidates)} times; allowed are one (for both runs) and two")
+        raise InputError(f"--candidate is given {len(candidates)} times; allowed are one (for both runs) and two")
     return (candidates[0], candidates[-1]) if candidates else ("", "")
 
 
@@ -54,12 +55,12 @@ def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], last: tuple
     number, flow = last
     if number is not None:
         if runs or not flow:
-            raise ValueError("--last takes --flow FLOW and no runs: jury compare --last 2 --flow diagram")
+            raise InputError("--last takes --flow FLOW and no runs: jury compare --last 2 --flow diagram")
         return last_runs(store, flow, number, names[1])
     if len(runs) == 1 and names[0] != names[1]:
         return runs[0], runs[0]
     if len(runs) != TWO:
-        raise ValueError(
+        raise InputError(
             "name two runs (jury compare RUN_A RUN_B), one run with two candidates (jury compare RUN --candidate A "
             "--candidate B), or the last runs of a flow (jury compare --last 2 --flow diagram)"
         )

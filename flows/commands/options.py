@@ -6,6 +6,8 @@ from typing import Any, TypeVar, get_args
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from tasks.errors import InputError
+
 M = TypeVar("M", bound=BaseModel)
 
 
@@ -28,7 +30,7 @@ def parse_options(found: argparse.Namespace, model: type[M]) -> M:
     """Build the model from the options that were given; the others keep their defaults.
 
     Raises:
-        ValueError: values out of range or of the wrong kind, all of them in one message, by option name.
+        InputError: values out of range or of the wrong kind, all of them in one message, by option name.
     """
     values: dict[str, Any] = {}
     for path, value in vars(found).items():
@@ -42,7 +44,7 @@ def parse_options(found: argparse.Namespace, model: type[M]) -> M:
     try:
         return model.model_validate(values)
     except ValidationError as error:
-        raise ValueError("\n".join(_sentence(each) for each in error.errors())) from None
+        raise InputError("\n".join(_sentence(each) for each in error.errors())) from None
 
 
 def _option(path: str) -> str:

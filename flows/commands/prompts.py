@@ -3,16 +3,17 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tasks.cases import sample_texts
-from tasks.load import load_dataset, read_picture
+from tasks.datasets.dataset import load_dataset, read_picture
+from tasks.endpoint.client import Request
+from tasks.endpoint.requests import request
+from tasks.errors import InputError
+from tasks.judging.cases import sample_texts
+from tasks.judging.protocol import picture_policy
 from tasks.parameters import parameters_of
-from tasks.pictures import prepare
-from tasks.prompting.importer import import_prompts, imported_words
-from tasks.protocol import picture_policy
-from tasks.request import request
-from tasks.rubric import PairwisePrompt, Prompt, holdings, load_rubric, prompt_sets
-from tasks.samples import drawn_samples
-from tasks.vlm import Request
+from tasks.pictures.prepare import prepare
+from tasks.rubrics.importer import import_prompts, imported_words
+from tasks.rubrics.rubric import PairwisePrompt, Prompt, holdings, load_rubric, prompt_sets
+from tasks.synthetic.samples import drawn_samples
 
 
 def list_prompts() -> str:
@@ -40,7 +41,7 @@ def check_prompts(prompt_set: str) -> str:
     """Load the prompts of every flow that the set serves and render each against a drawn sample.
 
     Raises:
-        ValueError: everything that is wrong with any of them.
+        InputError: everything that is wrong with any of them.
     """
     problems: list[str] = []
     lines: list[str] = []
@@ -55,14 +56,14 @@ def check_prompts(prompt_set: str) -> str:
     if not (lines or problems):
         problems.append(f"prompt set {prompt_set!r} holds no file <flow>/<dimension>.md")
     if problems:
-        raise ValueError("\n".join(problems))
+        raise InputError("\n".join(problems))
     return "\n".join([*lines, f"{len(lines)} prompts can be used"])
 
 
 def import_prompt_set(source: str, name: str) -> str:
     """Make a prompt set of a published document, and say what became of it."""
     if not source or not name:
-        raise ValueError("prompts import takes the FILE of a published document and --set NAME")
+        raise InputError("prompts import takes the FILE of a published document and --set NAME")
     return imported_words(import_prompts(Path(source), name))
 
 

@@ -3,8 +3,9 @@
 from pathlib import Path
 
 from flows.commands.behind import tell_if_behind
-from tasks.page.gather import choose, gather
-from tasks.page.render import write_page
+from tasks.errors import InputError
+from tasks.pages.gather import choose, gather
+from tasks.pages.render import write_page
 
 
 def write_report(store: Path, run: str, flow: str, last: int, target: Path) -> int:
@@ -13,12 +14,12 @@ def write_report(store: Path, run: str, flow: str, last: int, target: Path) -> i
     Raises:
         HistoryLocked: the history stayed in use.
         OSError: the file cannot be written.
-        ValueError: there is no such evaluation, a run and a flow are both named, or the file is a folder.
+        InputError: there is no such evaluation, a run and a flow are both named, or the file is a folder.
     """
     if run and (flow or last > 1):
-        raise ValueError(f"name either a run ({run}) or the last ones with --flow and --last, not both")
+        raise InputError(f"name either a run ({run}) or the last ones with --flow and --last, not both")
     if target.is_dir():
-        raise ValueError(f"{target} is a folder: name a file, such as {target / 'report.html'}")
+        raise InputError(f"{target} is a folder: name a file, such as {target / 'report.html'}")
     tell_if_behind(store)
     evaluations = gather(store, choose(store, run, flow, last))
     size = write_page(store, evaluations, target)

@@ -8,15 +8,15 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
-from flows.commands.server import QUIET, home
 from flows.commands.serving import use_running
-from tasks.controls.lights import light_lines
+from flows.runtime.server import QUIET, home
+from tasks.controls.status import light_lines
+from tasks.ledger.remote import mirror
+from tasks.pages.rate_tables import repeat_lines
+from tasks.pages.standings import grid, notes
+from tasks.pages.summary import Summary, summarize
 from tasks.parameters import Parameters, at_store
-from tasks.remotes.remote import mirror
-from tasks.showing import tables
-from tasks.showing.rate_tables import repeat_lines
-from tasks.showing.standings import grid, notes
-from tasks.summary import Summary, summarize
+from tasks.presentation import tables
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State

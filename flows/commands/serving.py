@@ -15,11 +15,12 @@ from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.commands.server import QUIET, Server, api_at, client_settings, home, own_server, running
-from tasks.remotes.remote import is_remote, mirror
+from flows.runtime.server import QUIET, Server, api_at, client_settings, home, own_server, running
+from tasks.errors import InputError
+from tasks.ledger.remote import is_remote, mirror
 
 if TYPE_CHECKING:
-    from flows.commands.deployed import Deployed
+    from flows.runtime.deployments import Deployed
 
 RUNS_AT_ONCE = 16
 POLL_SECONDS = 3.0
@@ -39,7 +40,7 @@ def up(named: str, port: int, deployments: str = "", notify: str = "") -> int:
         0 when it was stopped, or when it is up already.
 
     Raises:
-        ValueError: the port is taken, the server does not start, or the list or the block cannot be used.
+        InputError: the port is taken, the server does not start, or the list or the block cannot be used.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the runner is there
     store = mirror(named).absolute()
@@ -63,11 +64,11 @@ def prepare(notify: str = "") -> int:
         notify: block that tells people of drops; empty: whatever was set before.
 
     Raises:
-        ValueError: no server is named, or the block cannot be used.
+        InputError: no server is named, or the block cannot be used.
     """
     api = os.environ.get("PREFECT_API_URL")
     if not api:
-        raise ValueError("PREFECT_API_URL names no server; `jury up` prepares its own")
+        raise InputError("PREFECT_API_URL names no server; `jury up` prepares its own")
     os.environ.update(QUIET)
     asyncio.run(_make_automations(notify))
     print(f"{api} now marks runs as crashed that are silent for {3 * HEARTBEAT_SECONDS} s. Workers need")
@@ -90,7 +91,7 @@ def _listed(store: Path, api: str, deployments: str) -> list[Deployed]:
     # A run tells that it lives; the automation marks those that fall silent.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT_SECONDS))
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
-    from flows.commands.deployed import read_list
+    from flows.runtime.deployments import read_list
 
     return read_list(Path(deployments)) if deployments else read_list()
 
@@ -106,7 +107,7 @@ def _serve(listed: Sequence[Deployed], ui: str, notify: str) -> int:
 async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str) -> None:
     from prefect.runner import Runner
 
-    from flows.commands.deployed import served
+    from flows.runtime.deployments import served
 
     class Interruptible(Runner):
         def handle_sigterm(self, *_: object, **__: object) -> None:
@@ -125,7 +126,7 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str) -> None:
 
 
 async def _make_automations(notify: str) -> None:
-    from flows.commands.notifying import notify_of_regressions
+    from flows.runtime.automations import notify_of_regressions
 
     if notify:
         await notify_of_regressions(notify)

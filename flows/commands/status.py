@@ -5,10 +5,10 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from flows.commands.serving import use_running
-from tasks.ledger import read_end, read_start, run_folders
-from tasks.records import HistoryLocked
-from tasks.showing.wording import counted, one_line
-from tasks.store import pending
+from tasks.errors import HistoryLocked
+from tasks.history.loading import pending
+from tasks.ledger.files import read_end, read_start, run_folders
+from tasks.text import counted, one_line
 
 LAST, NEXT = 5, 6
 

@@ -9,13 +9,13 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tasks.comparing.comparable import PROMPT, protocol_differences
-from tasks.comparing.evaluations import Evaluation, find
 from tasks.comparing.pairing import Change, Row, Series, judged, most_changed, not_paired, rows, series
-from tasks.history import query
-from tasks.problems import listed
+from tasks.errors import InputError
+from tasks.history.asking import query
+from tasks.history.evaluations import Evaluation, find
+from tasks.ledger.protocol_keys import PROMPT, protocol_differences
 from tasks.records import DimensionOutcome, Outcome, Record
-from tasks.showing.wording import one_line
+from tasks.text import listed, one_line
 
 MOST_CHANGED = 10
 """Samples listed among those that changed."""
@@ -67,7 +67,7 @@ def compare(
 
     Raises:
         HistoryLocked: the history stayed in use.
-        ValueError: a run or candidate cannot be found or is not the only one, a name in `across` is none, or the two
+        InputError: a run or candidate cannot be found or is not the only one, a name in `across` is none, or the two
             were not measured alike; then all that differs is listed.
     """
     first, second = find(store, before), find(store, after)
@@ -76,7 +76,7 @@ def compare(
     one, other = (_series(store, run, name) for run, name in zip((first, second), names, strict=True))
     found = rows(one, other)
     if not found:
-        raise ValueError(f"{first.run_id} and {second.run_id} have no tag in common")
+        raise InputError(f"{first.run_id} and {second.run_id} have no tag in common")
     return Comparison(
         before=_side(first, names[0]),
         after=_side(second, names[1]),
@@ -91,7 +91,7 @@ def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -
     """Names of what differs, all of it allowed."""
     if first.flow != second.flow:
         whose = f"{first.run_id} is of {first.flow} and {second.run_id} of {second.flow}"
-        raise ValueError(f"{whose}: they share no samples")
+        raise InputError(f"{whose}: they share no samples")
     _check_names(across, {DATASET, SHARDS, *first.protocol, *second.protocol})
     names = [DATASET] * (first.dataset_key != second.dataset_key)
     if first.protocol_key != second.protocol_key:
@@ -100,7 +100,7 @@ def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -
     if refused:
         lines = [f"  {name}: {_otherwise(name, first, second)}" for name in refused]
         allow = " ".join(f'--across "{name}"' if " " in name else f"--across {name}" for name in refused)
-        raise ValueError(
+        raise InputError(
             f"{first.run_id} and {second.run_id} were not measured alike, so their scores do not compare:\n"
             + "\n".join(lines)
             + f"\nIf that is what you want to compare, say so: {allow}"
@@ -111,7 +111,7 @@ def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -
 def _check_names(across: Collection[str], names: Collection[str]) -> None:
     unknown = [given for given in across if not any(_is_meant(name, given) for name in names)]
     if unknown:
-        raise ValueError(
+        raise InputError(
             f"--across {listed(map(repr, unknown))}: no difference is called so; allowed are these or their first "
             f"words: {', '.join(sorted(names))}"
         )
@@ -139,16 +139,16 @@ def _candidates(first: Evaluation, second: Evaluation, asked: tuple[str, str]) -
         if name and name not in run.candidates
     ]
     if unknown:
-        raise ValueError("\n".join(f"candidate {words}" for words in unknown))
+        raise InputError("\n".join(f"candidate {words}" for words in unknown))
     shared = [name for name in first.candidates if name in second.candidates]
     one, other = (name or _only(run.candidates) or _only(shared) for name, run in zip(asked, runs, strict=True))
     if not (one and other):
-        raise ValueError(
+        raise InputError(
             f"several candidates: {first.run_id} has {', '.join(first.candidates)}; {second.run_id} has "
             f"{', '.join(second.candidates)}; name one with --candidate, or two, the first run's first"
         )
     if (first.run_id, one) == (second.run_id, other):
-        raise ValueError(f"{one} of {first.run_id} would be compared with itself; name two runs or two candidates")
+        raise InputError(f"{one} of {first.run_id} would be compared with itself; name two runs or two candidates")
     return one, other
 
 

@@ -11,11 +11,10 @@ from dataclasses import dataclass
 from statistics import fmean
 from typing import NamedTuple
 
-from tasks.numbers.grades import HIGHEST
-from tasks.numbers.intervals import TAIL
-from tasks.numbers.paired import Difference, difference, holm
-from tasks.numbers.scores import OVERALL
-from tasks.records import Outcome, Record
+from tasks.records import OVERALL, Outcome, Record
+from tasks.statistics.image_scores import HIGHEST
+from tasks.statistics.intervals import TAIL
+from tasks.statistics.paired import Difference, difference, holm
 
 ALL_PROMPTS = "all prompts"
 """What the flow's own score is called where the flow has several tags: `overall` would be the mean of all six."""

@@ -5,7 +5,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.comparing.regression import Since, since_last
-from tasks.records import HistoryLocked, RunStart
+from tasks.errors import HistoryLocked
+from tasks.records import RunStart
 
 
 class Past(NamedTuple):
@@ -21,9 +22,9 @@ def look_back(store: Path, start: RunStart) -> Past:
     """The past of a finished evaluation that is in its store's history.
 
     Raises:
-        ValueError: the run's ledger cannot be read.
+        InputError: the run's ledger cannot be read.
     """
-    from tasks.showing.trend_chart import trend_chart, trend_points  # asks the history: DuckDB takes long to load
+    from tasks.comparing.trend import trend_chart, trend_points  # asks the history: DuckDB takes long to load
 
     since, trend = since_last(store, start.run_id), b""
     # A drop is told whether or not the trend can be drawn.

@@ -10,11 +10,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.comparing.pairing import Judged, Row, Series, judged, rows, series
-from tasks.numbers.intervals import TAIL
+from tasks.comparing.wording import headline
+from tasks.ledger.evaluations import Whole, finished_before, read_whole
 from tasks.records import RunStart
-from tasks.showing.comparison_words import headline
-from tasks.showing.wording import one_line
-from tasks.whole import Whole, finished_before, read_whole
+from tasks.statistics.intervals import TAIL
+from tasks.text import one_line
 
 EVENT = "jury.regression"
 RISK = 0.05
@@ -65,7 +65,7 @@ def since_last(store: Path, run_id: str) -> Since | None:
 
     Raises:
         FileNotFoundError: the store has no such ledger.
-        ValueError: its ledger is damaged.
+        InputError: its ledger is damaged.
     """
     now = read_whole(store, run_id)
     earlier = _earlier(store, now) if _measured(now) else None

@@ -8,12 +8,13 @@ from pathlib import Path
 
 from tasks.datasets.entries import Entry, Layout, Loaded, read_entry
 from tasks.datasets.folders import Folder
-from tasks.datasets.generated import Pictures, read_images, read_results
-from tasks.datasets.places import find_rows
+from tasks.datasets.model_outputs import Pictures, read_images, read_results
+from tasks.datasets.rows import find_rows
+from tasks.errors import InputError, Problems
 from tasks.parameters import PairwiseParameters
-from tasks.problems import Problems, listed
 from tasks.records import PictureSource
-from tasks.samples import read_labels
+from tasks.synthetic.samples import read_labels
+from tasks.text import listed
 
 LAYOUT = Layout(context="content", caption="visual_intent", human="path_to_gt_image")
 
@@ -55,7 +56,7 @@ def _task_folder(source: Path, flow: str, split: str) -> Path:
         if (folder / f"{split}.json").is_file():
             return folder
     lists = listed(str(path.relative_to(source)) for folder in folders for path in sorted(folder.glob("*.json")))
-    raise ValueError(f"dataset {source} has neither {flow}/{split}.json nor {split}.json; JSON files there: {lists}")
+    raise InputError(f"dataset {source} has neither {flow}/{split}.json nor {split}.json; JSON files there: {lists}")
 
 
 def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
@@ -65,16 +66,16 @@ def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
     if not given and usual.is_file():
         given = [usual]
     if len(given) != 1:
-        raise ValueError(
+        raise InputError(
             f"{'two sources' if given else 'no source'} of Model figures for dataset {root}: give either `results` (a "
             f"generator's result file) or `images` (a folder of pictures); with neither, {usual} must exist"
         )
     if parameters.images and not given[0].is_dir():
-        raise ValueError(f"images {given[0]} is no folder")
+        raise InputError(f"images {given[0]} is no folder")
     if not parameters.images and not given[0].is_file():
-        raise ValueError(f"results {given[0]} is no file")
+        raise InputError(f"results {given[0]} is no file")
     if parameters.images and parameters.stage:
-        raise ValueError("`stage` picks pictures of a result file: it cannot be given with `images`")
+        raise InputError("`stage` picks pictures of a result file: it cannot be given with `images`")
     return given[0]
 
 

@@ -3,8 +3,9 @@
 A misspelt optional column would be lost in silence, so that any other is a problem, told once where it is first met.
 """
 
-from tasks.datasets.places import Row
-from tasks.problems import Problems, listed
+from tasks.datasets.rows import Row
+from tasks.errors import Problems
+from tasks.text import listed
 
 
 class Columns:

@@ -13,9 +13,9 @@ from tasks.datasets.entries import Entry
 from tasks.datasets.folders import NO_PICTURE
 from tasks.datasets.requirements import Asked
 from tasks.parameters import T2I
-from tasks.problems import listed
 from tasks.records import PictureSource, Place, Sample
-from tasks.rubric import holdings
+from tasks.rubrics.rubric import holdings
+from tasks.text import listed
 
 NONE = "none"
 """Stands for the image in the sample id of a prompt without one."""

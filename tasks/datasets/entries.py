@@ -12,8 +12,8 @@ from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from tasks.datasets.folders import NO_PICTURE, Folder
-from tasks.datasets.places import Row
-from tasks.problems import Problems
+from tasks.datasets.rows import Row
+from tasks.errors import InputError, Problems
 from tasks.records import PictureSource, Sample
 
 # One level of brackets inside, as Markdown allows. The alternatives exclude each other, so no text makes it back-track.
@@ -87,7 +87,7 @@ def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:
         return PictureSource(place=row.place, field=key)
     if isinstance(value, str):
         return folder.picture(value)
-    raise ValueError(f"key {key!r} is {kind(value)}, must be the path of a picture, a data: URL or bytes")
+    raise InputError(f"key {key!r} is {kind(value)}, must be the path of a picture, a data: URL or bytes")
 
 
 def candidate_and_picture(

@@ -10,8 +10,9 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from tasks.problems import listed
+from tasks.errors import InputError
 from tasks.records import PictureSource, Place
+from tasks.text import listed
 
 NO_PICTURE = "no picture: "
 """How the problem of a source begins when there is no picture."""
@@ -71,7 +72,7 @@ class Folder:
                 return path
         alike = sorted({match for path in paths for match in self._listing(path.parent).get(plain_name(path.name), [])})
         if len(alike) > 1:
-            raise ValueError(f"picture {name!r} may be any of {listed(repr(path.name) for path in alike)}: rename them")
+            raise InputError(f"picture {name!r} may be any of {listed(repr(path.name) for path in alike)}: rename them")
         return alike[0] if alike else None
 
     def _listing(self, folder: Path) -> dict[str, list[Path]]:

@@ -11,12 +11,13 @@ from typing import NamedTuple, cast
 
 from tasks.datasets.coverage import Generated, Image, covered
 from tasks.datasets.folders import Folder
-from tasks.datasets.generated import PICTURE_ENDINGS
-from tasks.datasets.places import Row, find_rows
+from tasks.datasets.model_outputs import PICTURE_ENDINGS
 from tasks.datasets.requirements import Asked, read_asked
+from tasks.datasets.rows import Row, find_rows
+from tasks.errors import InputError, Problems
 from tasks.parameters import RubricParameters
-from tasks.problems import Problems, listed
 from tasks.records import Place
+from tasks.text import listed
 
 LIST = "evaluation_metadata.jsonl"
 """GenEval's list of prompts: the line of a prompt, counted from 0, is the number of its folder."""
@@ -68,12 +69,12 @@ def _candidates(source: Path, name: str) -> dict[str, Path]:
     found = {path.name: path for path in _folders(source) if _holds_prompts(path)}
     if not found:
         deeper = [str(path) for path in _folders(source) if any(map(_holds_prompts, _folders(path)))]
-        raise ValueError(
+        raise InputError(
             f"dataset {source} holds no GenEval images: neither it nor a folder in it has folders 00000, 00001, …, "
             f"with {OWN} and {SAMPLES}/" + (f"; there are images in {listed(deeper)}" if deeper else "")
         )
     if name and len(found) > 1:
-        raise ValueError(f"candidate_name {name!r} can name one candidate, {source} holds several: {listed(found)}")
+        raise InputError(f"candidate_name {name!r} can name one candidate, {source} holds several: {listed(found)}")
     return {name: next(iter(found.values()))} if name else found
 
 
@@ -90,7 +91,7 @@ def _list_path(source: Path, metadata: str) -> Path | None:
     if metadata:
         path = Path(metadata).expanduser().absolute()
         if not path.is_file():
-            raise ValueError(f"metadata {path} is no file; it is GenEval's {LIST}")
+            raise InputError(f"metadata {path} is no file; it is GenEval's {LIST}")
         return path
     return next((folder / LIST for folder in (source, source.parent) if (folder / LIST).is_file()), None)
 

@@ -12,12 +12,12 @@ from tasks.datasets.columns import Columns
 from tasks.datasets.coverage import Generated, Image, covered
 from tasks.datasets.entries import candidate_and_picture, id_fault
 from tasks.datasets.folders import Folder
-from tasks.datasets.places import Row, find_rows
 from tasks.datasets.requirements import Asked, read_asked
+from tasks.datasets.rows import Row, find_rows
+from tasks.errors import InputError, Problems
 from tasks.parameters import RubricParameters
-from tasks.problems import Problems
 from tasks.records import PictureSource
-from tasks.showing.wording import well_formed
+from tasks.text import well_formed
 
 REQUIRED = ("id", "tag", "prompt", "image")
 OPTIONAL = ("candidate", "include", "exclude")
@@ -45,7 +45,7 @@ def read_image_manifest(path: Path, parameters: RubricParameters, problems: Prob
     two prompts, and one prompt that asks for different objects. Raises ValueError when `metadata` is given with it.
     """
     if parameters.metadata:
-        raise ValueError(f"manifest {path.name} names the prompts itself: give no `metadata`")
+        raise InputError(f"manifest {path.name} names the prompts itself: give no `metadata`")
     rows = list(_rows(path, parameters.candidate_name or path.stem, problems))
     first = {row.text: row for row in reversed(rows)}
     _check_ids(rows, problems)

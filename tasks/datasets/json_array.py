@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO, NamedTuple
 
+from tasks.errors import InputError
+
 BLOCK = 4 << 20
 """Bytes read at once."""
 LONGEST = 256 << 20
@@ -33,11 +35,11 @@ def array_spans(file: BinaryIO) -> Iterator[Span]:
     """
     for number, (between, span) in enumerate(_spans(file)):
         if not span.raw:
-            raise ValueError(f"after record {number}: the file ends before its array does")
+            raise InputError(f"after record {number}: the file ends before its array does")
         closing = span.raw in (b"]", b"}")
         if between != (b"," if number and not closing else b"") or span.raw == b"}":
             found = (between or span.raw)[:40].decode(errors="replace")
-            raise ValueError(f"after record {number}: found {found!r} where a comma and an object must stand")
+            raise InputError(f"after record {number}: found {found!r} where a comma and an object must stand")
         if closing:
             return _check_nothing_follows(file, span.start + 1)
         yield span
@@ -54,7 +56,7 @@ def _spans(file: BinaryIO) -> Iterator[tuple[bytes, Span]]:
             done = end
         base, buffer = base + done, buffer[done:]
         if len(buffer) > LONGEST:
-            raise ValueError(f"the record at byte {base:,} does not end within {LONGEST:,} bytes")
+            raise InputError(f"the record at byte {base:,} does not end within {LONGEST:,} bytes")
     yield buffer.strip(), Span(base + len(buffer), b"")
 
 
@@ -76,4 +78,4 @@ def _check_nothing_follows(file: BinaryIO, end: int) -> None:
     file.seek(end)
     while block := file.read(BLOCK):
         if text := block.strip()[:40]:
-            raise ValueError(f"found {text.decode(errors='replace')!r} behind the end of the array")
+            raise InputError(f"found {text.decode(errors='replace')!r} behind the end of the array")

@@ -8,9 +8,10 @@ from pathlib import Path
 from tasks.datasets.columns import Columns
 from tasks.datasets.entries import Entry, Layout, Loaded, candidate_and_picture, read_entry
 from tasks.datasets.folders import Folder
-from tasks.datasets.places import Row, find_rows
+from tasks.datasets.rows import Row, find_rows
+from tasks.errors import InputError, Problems
 from tasks.parameters import PairwiseParameters
-from tasks.problems import Problems, listed
+from tasks.text import listed
 
 LAYOUT = Layout(context="context", caption="caption", human="human_image")
 REQUIRED = ("id", "task", "context", "caption", "human_image", "model_image")
@@ -26,7 +27,7 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
     an id met twice for one candidate. Raises ValueError when `results`, `images` or `stage` is given with it.
     """
     if parameters.results or parameters.images or parameters.stage:
-        raise ValueError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")
+        raise InputError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent)
     columns = Columns(REQUIRED, OPTIONAL)
     tasks: set[str] = set()

@@ -1,0 +1,1 @@
+"""What Prefect needs around the chain: server, deployments, limits, shards, chunks, progress."""

@@ -1,0 +1,166 @@
+"""The list of deployments (`deployments/prefect.yaml`) as `jury up` serves it: the same list, without a work pool."""
+
+from collections.abc import Iterator
+from datetime import timedelta
+from importlib import import_module
+from pathlib import Path
+from typing import Any, Self, cast
+from zoneinfo import available_timezones
+
+import yaml
+from prefect import Flow, get_client
+from prefect.client.schemas.responses import DeploymentResponse
+from prefect.deployments.runner import RunnerDeployment
+from prefect.exceptions import ObjectNotFound
+from prefect.schedules import Schedule
+from prefect.types.entrypoint import EntrypointType
+from pydantic import BaseModel, ValidationError, field_validator, model_validator
+
+from tasks.errors import InputError, Problems
+from tasks.parameters import PAIRWISE, T2I, parameters_of
+
+LIST = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
+ENTRYPOINTS = {f"flows.{flow}.{flow}": flow for flow in (*PAIRWISE, *T2I)}
+"""Module and function of every flow, and its name."""
+
+
+class Scheduled(BaseModel, extra="forbid"):
+    """When a deployment runs by itself. Exactly one of cron, interval (seconds) and rrule."""
+
+    slug: str
+    cron: str | None = None
+    interval: float | None = None
+    rrule: str | None = None
+    timezone: str = "UTC"
+    active: bool = True
+    parameters: dict[str, Any] = {}
+
+    @field_validator("timezone")
+    @classmethod
+    def _known(cls, value: str) -> str:
+        if value not in available_timezones():
+            raise InputError("no such time zone; it has a name like Europe/Berlin")
+        return value
+
+    @model_validator(mode="after")
+    def _due_in_one_way(self) -> Self:
+        if sum(way is not None for way in (self.cron, self.interval, self.rrule)) != 1:
+            raise InputError("exactly one of cron, interval and rrule is needed")
+        self.schedule(self.active)  # where Prefect checks how it is written
+        return self
+
+    @property
+    def words(self) -> str:
+        """When it runs, on one line."""
+        when = self.cron or self.rrule or f"every {self.interval:g} s"
+        return f"{when} {self.timezone}" if self.active else f"{when} {self.timezone} (off)"
+
+    def schedule(self, active: bool) -> Schedule:
+        """The schedule for Prefect, switched on or off."""
+        values = self.model_dump(exclude={"interval", "active"})
+        interval = timedelta(seconds=self.interval) if self.interval else None
+        return Schedule(**values, interval=interval, active=active)
+
+
+class Form(BaseModel, extra="forbid"):
+    """What a flow is given: it has one parameter, which holds all fields of its form."""
+
+    parameters: dict[str, Any] = {}
+
+
+class Deployed(BaseModel, extra="forbid"):
+    """One entry of the list."""
+
+    name: str
+    entrypoint: str
+    """Module and function of the flow: `flows.counting.counting`."""
+    description: str
+    tags: list[str]
+    schedules: list[Scheduled]
+    parameters: Form
+    work_pool: dict[str, Any] = {}
+    """For workers; serving needs none."""
+
+    @model_validator(mode="after")
+    def _fits_the_flow(self) -> Self:
+        if self.entrypoint not in ENTRYPOINTS:
+            raise InputError(f"there is no entrypoint {self.entrypoint}; allowed are {', '.join(ENTRYPOINTS)}")
+        try:
+            parameters_of(ENTRYPOINTS[self.entrypoint]).model_validate(self.parameters.parameters)
+        except ValidationError as error:
+            raise InputError("; ".join(f"parameters.parameters.{words}" for words in _words(error))) from None
+        return self
+
+    @property
+    def title(self) -> str:
+        """Flow and name, as Prefect shows them."""
+        return f"{ENTRYPOINTS[self.entrypoint]}/{self.name}"
+
+    @property
+    def flow(self) -> Flow[..., Any]:
+        """The flow that is deployed."""
+        module, _, function = self.entrypoint.rpartition(".")
+        return getattr(import_module(module), function)
+
+
+def read_list(path: Path = LIST) -> list[Deployed]:
+    """The deployments of the list.
+
+    Raises:
+        InputError: the list cannot be used, with every problem and its place.
+    """
+    problems = Problems()
+    found: dict[str, Deployed] = {}
+    for number, entry in enumerate(_entries(path), 1):
+        try:
+            deployed = Deployed.model_validate(entry)
+        except ValidationError as error:
+            for words in _words(error):
+                problems.add(f"entry {number}", words)
+            continue
+        if deployed.title in found:
+            problems.add(f"entry {number}", f"{deployed.title} is in the list twice; give it another name")
+        found[deployed.title] = deployed
+    problems.stop(str(path))
+    return list(found.values())
+
+
+async def served(deployed: Deployed) -> RunnerDeployment:
+    """A deployment as it is served from here. What somebody has paused, as a whole or a schedule, stays paused."""
+    known = await _known(deployed.title)
+    paused = {schedule.slug for schedule in known.schedules if not schedule.active} if known else set[str | None]()
+    return await deployed.flow.ato_deployment(
+        deployed.name,
+        description=deployed.description,
+        tags=deployed.tags,
+        schedules=[each.schedule(each.active and each.slug not in paused) for each in deployed.schedules],
+        parameters=deployed.parameters.model_dump(),
+        paused=known.paused if known else False,
+        entrypoint_type=EntrypointType.MODULE_PATH,
+    )
+
+
+def _entries(path: Path) -> list[Any]:
+    try:
+        read = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, yaml.YAMLError) as error:
+        raise InputError(f"{path} cannot be read as a list of deployments: {error}") from error
+    listed: object = cast(dict[str, object], read).get("deployments") if isinstance(read, dict) else None
+    if not isinstance(listed, list) or not listed:
+        raise InputError(f"{path} holds no list of deployments: it needs the key `deployments` with at least one entry")
+    return cast(list[Any], listed)
+
+
+def _words(error: ValidationError) -> Iterator[str]:
+    for each in error.errors():
+        place = ".".join(map(str, each["loc"]))
+        yield f"{place}: {each['msg']}".removeprefix(": ").replace("Value error, ", "")
+
+
+async def _known(title: str) -> DeploymentResponse | None:
+    """What the server has of a deployment."""
+    async with get_client() as client:
+        try:
+            return await client.read_deployment_by_name(title)
+        except ObjectNotFound:
+            return None

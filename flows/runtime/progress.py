@@ -1,0 +1,125 @@
+"""How far a run is while it runs: a bar or lines on stderr, and a progress artifact in the Prefect UI.
+
+Showing progress never slows a run down and never fails it: what cannot be shown is logged at debug level.
+"""
+
+import asyncio
+import logging
+import sys
+from collections import Counter
+from collections.abc import Iterable
+from contextlib import suppress
+from types import TracebackType
+from typing import IO, TYPE_CHECKING, Self
+from uuid import UUID
+
+from tasks.records import Judgment
+from tasks.text import counted
+
+if TYPE_CHECKING:
+    from rich.progress import Progress as Bar
+
+UPDATE_SECONDS = 1.0
+"""Least time between two updates of the artifact, each of which is a request to the server."""
+PATIENCE_SECONDS = 5.0
+"""Longest wait for the last update when the run is over."""
+LINES = 10
+"""Lines in all, where there is no terminal to draw a bar on."""
+
+_log = logging.getLogger(__name__)
+
+
+class Progress:
+    """The progress of one run, shown from entering the context to leaving it."""
+
+    def __init__(self, flow: str, samples: int, stream: IO[str] | None = None) -> None:
+        self._flow = flow
+        self._samples = samples
+        self._stream = stream or sys.stderr
+        self._done = 0
+        self._statuses: Counter[str] = Counter()
+        self._bar = _bar(self._stream, flow, samples) if self._stream.isatty() else None
+        self._over = asyncio.Event()
+        self._publishing: asyncio.Task[None] | None = None
+        self._artifact: UUID | None = None
+        self._published = ""
+
+    async def __aenter__(self) -> Self:
+        if self._bar:
+            self._bar.start()
+        if _in_prefect_run():
+            self._publishing = asyncio.create_task(self._keep_publishing())
+        return self
+
+    async def __aexit__(
+        self, _kind: type[BaseException] | None, _error: BaseException | None, _trace: TracebackType | None
+    ) -> None:
+        self._over.set()
+        if self._bar:
+            self._bar.stop()
+        if self._publishing:
+            await asyncio.wait([self._publishing], timeout=PATIENCE_SECONDS)
+            self._publishing.cancel()
+
+    def advance(self, judgments: Iterable[Judgment]) -> None:
+        """Count one more decided sample, and the judgments of it that count."""
+        before = self._share()
+        self._done += 1
+        self._statuses.update(row.status for row in judgments)
+        if self._bar:
+            self._bar.update(self._bar.task_ids[0], completed=self._done, not_ok=self._not_ok())
+        elif int(LINES * self._share()) > int(LINES * before):
+            with suppress(OSError):
+                print(f"{self._flow} {self._words()}", file=self._stream, flush=True)
+
+    def _share(self) -> float:
+        return self._done / self._samples if self._samples else 0.0
+
+    def _not_ok(self) -> str:
+        failed = Counter({status: n for status, n in self._statuses.items() if status != "ok"})
+        return f", {failed.total()} not ok ({counted(failed)})" if failed else ""
+
+    def _words(self) -> str:
+        return f"{self._done}/{self._samples} samples{self._not_ok()}"
+
+    async def _keep_publishing(self) -> None:
+        while not self._over.is_set():
+            await self._publish()
+            with suppress(TimeoutError):
+                await asyncio.wait_for(self._over.wait(), UPDATE_SECONDS)
+        await self._publish()
+
+    async def _publish(self) -> None:
+        """Bring the artifact up to date. What fails is tried again with the next update."""
+        from prefect.artifacts import acreate_progress_artifact, aupdate_progress_artifact
+
+        words, percent = self._words(), round(100 * self._share(), 1)
+        if words == self._published:
+            return
+        try:
+            if self._artifact is None:
+                self._artifact = await acreate_progress_artifact(percent, f"{self._flow}-progress", words)
+            else:
+                await aupdate_progress_artifact(self._artifact, percent, words)
+            self._published = words
+        except Exception as error:
+            _log.debug("The progress artifact could not be updated: %s", error)
+
+
+def _bar(stream: IO[str], flow: str, samples: int) -> "Bar":
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import Progress as Bar
+
+    words = TextColumn("samples{task.fields[not_ok]}", markup=False)
+    columns = (TextColumn(flow), BarColumn(), MofNCompleteColumn(), words, TimeElapsedColumn(), TimeRemainingColumn())
+    # Standard output is not the bar's: it may go to a file while the bar goes to a terminal.
+    bar = Bar(*columns, console=Console(file=stream), redirect_stdout=False)
+    bar.add_task(flow, total=samples, not_ok="")
+    return bar
+
+
+def _in_prefect_run() -> bool:
+    from prefect.context import FlowRunContext, TaskRunContext
+
+    return bool(FlowRunContext.get() or TaskRunContext.get())

@@ -1,0 +1,168 @@
+"""The Prefect server of a store: started, told apart from anybody else's, and found again.
+
+A port that answers proves nothing: it may be another person's Prefect, and registering deployments there would write
+into it. A server is ours when the process that we noted lives, and what answers has our version and our home.
+"""
+
+import contextlib
+import json
+import os
+import socket
+import subprocess
+import sys
+import time
+import urllib.request
+from collections.abc import Generator, Mapping
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tasks.errors import InputError
+
+HOST = "127.0.0.1"
+NOTE = "server.json"
+PATIENCE_SECONDS = 120.0
+QUIET = {
+    "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
+    "DO_NOT_TRACK": "1",
+    "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
+}
+"""Telemetry and advertisements off."""
+
+
+class Server(NamedTuple):
+    """A running server of ours."""
+
+    port: int
+    pid: int
+    """Of the server's process."""
+
+    @property
+    def ui(self) -> str:
+        """Where a person looks at it."""
+        return f"http://{HOST}:{self.port}"
+
+    @property
+    def api(self) -> str:
+        """What `PREFECT_API_URL` is for its clients."""
+        return api_at(self.port)
+
+
+def api_at(port: int) -> str:
+    """Address of the API of a server of ours, running or not."""
+    return f"http://{HOST}:{port}/api"
+
+
+def home(store: Path) -> Path:
+    """Prefect's home under a store, so that it and a person's other Prefect never mix."""
+    return store.absolute() / "prefect"
+
+
+def running(store: Path) -> Server | None:
+    """The server that `jury up` runs for this store, when it is there and proves to be ours."""
+    try:
+        noted = json.loads((home(store) / NOTE).read_text(encoding="utf-8"))
+        server = Server(int(noted["port"]), int(noted["pid"]))
+        os.kill(server.pid, 0)
+    except (OSError, ValueError, KeyError, TypeError):
+        return None
+    return server if _answers_as_ours(server, home(store)) else None
+
+
+@contextlib.contextmanager
+def own_server(store: Path, port: int) -> Generator[Server]:
+    """A server of our own, for as long as the context lasts. Its output goes to `server.log` in its home.
+
+    Raises:
+        InputError: the port is taken (by whom, as far as that can be told), or the server did not start.
+    """
+    place = home(store)
+    place.mkdir(parents=True, exist_ok=True)
+    refuse_taken(port)
+    command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
+    with (place / "server.log").open("ab") as log:
+        # A session of its own: Ctrl-C is for `jury up`, which lets the runs end before their server goes.
+        process = subprocess.Popen(
+            command, env=_environment(place), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+        )
+    server = Server(port, process.pid)
+    try:
+        _wait_for(server, process, place)
+        (place / NOTE).write_text(json.dumps(server._asdict()), encoding="utf-8")
+        yield server
+    finally:
+        (place / NOTE).unlink(missing_ok=True)
+        process.terminate()
+        try:
+            process.wait(15)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def client_settings(api: str) -> dict[str, str]:
+    """Environment in which Prefect's client uses this server."""
+    return {**QUIET, "PREFECT_API_URL": api}
+
+
+def refuse_taken(port: int) -> None:
+    """Raise ValueError where a port of this machine is taken, with who has it as far as that can be told."""
+    with socket.socket() as attempt:
+        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        try:
+            attempt.bind((HOST, port))
+        except OSError as error:
+            raise InputError(
+                f"port {port} is taken by {_holder(port)}; choose another with --port, or end that program"
+            ) from error
+
+
+def _environment(place: Path) -> Mapping[str, str]:
+    others = {name: value for name, value in os.environ.items() if name not in ("PREFECT_API_URL", "PREFECT_PROFILE")}
+    own = {
+        "PREFECT_HOME": str(place),
+        # The browser asks whoever served the page, on whatever port that is.
+        "PREFECT_SERVER_UI_API_URL": "/api",
+        # Who holds places under a limit is still known after a restart, and soon forgotten when it has vanished.
+        "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
+        "PREFECT_SERVER_SERVICES_REPOSSESSOR_LOOP_SECONDS": "5",
+    }
+    return {**others, **QUIET, **own}
+
+
+def _wait_for(server: Server, process: subprocess.Popen[bytes], place: Path) -> None:
+    deadline = time.monotonic() + PATIENCE_SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        if _answers_as_ours(server, place):
+            return
+        time.sleep(0.2)
+    raise InputError(f"the Prefect server did not start; its last words are in {place / 'server.log'}")
+
+
+def _answers_as_ours(server: Server, place: Path) -> bool:
+    try:
+        return (
+            _get(f"{server.api}/admin/version") == version("prefect")
+            and Path(str(_get(f"{server.api}/admin/settings")["home"])).resolve() == place.resolve()
+        )
+    except (OSError, ValueError, KeyError, TypeError):
+        return False
+
+
+def _get(url: str) -> Any:
+    with urllib.request.urlopen(url, timeout=5) as reply:
+        return json.load(reply)
+
+
+def _holder(port: int) -> str:
+    """The program that listens on a port, from /proc where there is one."""
+    with contextlib.suppress(OSError, ValueError):
+        wanted = f"0100007F:{port:04X}", f"00000000:{port:04X}"
+        lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
+        inodes = {fields[9] for fields in map(str.split, lines) if fields[1] in wanted and fields[3] == "0A"}
+        for link in Path("/proc").glob("[0-9]*/fd/*"):
+            with contextlib.suppress(OSError):
+                if str(link.readlink()).removeprefix("socket:[").removesuffix("]") in inodes:
+                    words = (link.parents[1] / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
+                    return f"process {link.parents[1].name} ({words.strip()[:120]})"
+    return "another program"

@@ -1,0 +1,131 @@
+"""Paired comparisons in words and as a table: the same for a terminal, an artifact and a notification."""
+
+from collections.abc import Iterable
+from fractions import Fraction
+from typing import TYPE_CHECKING
+
+from tasks.comparing.pairing import Change, Row
+from tasks.parameters import T2I
+from tasks.presentation.tables import Grid
+from tasks.statistics.intervals import FEWEST
+from tasks.statistics.paired import POWER, Difference
+from tasks.text import number_words, one_line
+
+if TYPE_CHECKING:
+    from tasks.comparing.compare import Comparison, Side
+
+LONGEST_NAME = 40
+LONGEST_ID = 24
+_MINUS = "−"
+
+
+def headline(found: Difference, flow: str) -> str:
+    """What came of it in one sentence: better, worse or tied at this n, how much, how sure, and what would have shown.
+
+    Args:
+        flow: tells the scale (0-100 or 0-10) and what is counted (samples or prompts).
+    """
+    decimals, units = _scale(flow)
+    if found.change is None:
+        return f"nothing to compare: no {units} with a score on both sides"
+    means = f"{number_words(found.before, decimals)} → {number_words(found.after, decimals)}"
+    if found.decision == "too few":
+        return f"too few to tell: {found.n} {units} on both sides, {means}"
+    zero = "includes" if found.decision == "tied" else "excludes"
+    change = f"{signed(found.change, decimals)} {change_interval(found, decimals)} (the interval {zero} 0)"
+    shown = "" if found.smallest is None else f"; {_shown(found, decimals)}"
+    return f"{found.decision} at n = {found.n} {units}: {change}, {means}, sign test p {_p_sign(found.p)}{shown}"
+
+
+def _shown(found: Difference, decimals: int) -> str:
+    least = number_words(found.smallest, decimals)
+    if found.decision == "tied":
+        return f"a difference of {least} would have shown ({POWER:.0%} power)"
+    times, tries = Fraction(str(POWER)).as_integer_ratio()
+    return f"changes of {least} or more are found {times} times in {tries}"
+
+
+def _scale(flow: str) -> tuple[int, str]:
+    return (2, "prompts") if flow in T2I else (1, "samples")
+
+
+def signed(value: float | None, decimals: int) -> str:
+    """A change with its sign: `+6.2`, `−1.5`; a dash where there is none."""
+    if value is None:
+        return "–"
+    rounded = round(value, decimals)
+    return f"{rounded:+.{decimals}f}".replace("-", _MINUS) if rounded else f"{0:.{decimals}f}"
+
+
+def change_interval(found: Difference, decimals: int) -> str:
+    """The interval of a change, or why there is none."""
+    if found.ci_low is None or found.ci_high is None:
+        return f"(no interval below {FEWEST})"
+    return f"[{signed(found.ci_low, decimals)}, {signed(found.ci_high, decimals)}]"
+
+
+def _p_sign(p: float | None) -> str:
+    words = p_words(p)
+    return f"< {words[1:]}" if words.startswith("<") else f"= {words}"
+
+
+def p_words(p: float | None) -> str:
+    """A probability as it is usually written: `0.04`, `0.004`, `<0.001`; a dash where there is none."""
+    if p is None:
+        return "–"
+    return "<0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}"
+
+
+def difference_grid(rows: Iterable[Row], flow: str, tested: bool = True) -> Grid:
+    """The differences as a table: the headline, then the dimensions, each with its own number of pairs.
+
+    Args:
+        tested: with the p of each row; without, the dimensions are only shown.
+    """
+    decimals, _ = _scale(flow)
+    header = ["", "before", "after", "change", "95% interval", "n", "up/down", *["p"] * tested]
+    return Grid(header, [_line(row, decimals, tested) for row in rows])
+
+
+def _line(row: Row, decimals: int, tested: bool) -> list[str]:
+    found = row.difference
+    return [
+        row.dimension if row.measure == "score" else f"  {row.measure.replace('_', ' ')}",  # beneath its tag
+        number_words(found.before, decimals),
+        number_words(found.after, decimals),
+        signed(found.change, decimals),
+        change_interval(found, decimals) if found.ci_low is not None else f"none below {FEWEST}",
+        str(found.n),
+        f"{found.higher}/{found.lower}",
+        *[p_words(found.p if row.p_holm is None else row.p_holm)] * tested,
+    ]
+
+
+def notes(comparison: "Comparison") -> list[str]:
+    """What must be known to read the table, and who is in no pair."""
+    missing = ", ".join(f"{n} {why}" for why, n in sorted(comparison.not_paired.items()))
+    return [
+        "p: exact sign test; below the first row adjusted together (Holm).",
+        *[f"Across: {', '.join(comparison.across)}."] * bool(comparison.across),
+        *[f"Not paired: {missing}."] * bool(missing),
+    ]
+
+
+def side_words(side: "Side") -> str:
+    """Who was judged by whom, and when (the run's id begins with it)."""
+    return f"{one_line(side.candidate, LONGEST_NAME)} by {one_line(side.model, LONGEST_NAME)}, run {side.run_id}"
+
+
+def changed_lines(comparison: "Comparison") -> list[str]:
+    """The samples (prompts) that changed most, a line each, or that none did; nothing where none is paired."""
+    decimals, units = _scale(comparison.before.flow)
+    lines = [f"  {_changed(each, decimals)}" for each in comparison.changed]
+    if lines:
+        return [f"{units} that changed most:", *lines]
+    return [f"no {units.removesuffix('s')} changed"] if comparison.rows[0].difference.n else []
+
+
+def _changed(change: Change, decimals: int) -> str:
+    moved = ", ".join(f"{name} {signed(value, decimals)}" for name, value in change.moved.items())
+    scores = f"{change.before:.{decimals}f} → {change.after:.{decimals}f}"
+    return f"{one_line(change.sample_id, LONGEST_ID)}  {scores}" + (f"  ({moved})" if moved else "")

@@ -1,0 +1,158 @@
+"""What a generator made: the Model pictures of a PaperBanana result file, or of a folder.
+
+Owns the names of the stages and where each sample's picture stands. A sample without one keeps the reason in its place:
+its forfeit. Leaves the dataset itself to `benchmark`.
+"""
+
+import re
+from collections import defaultdict
+from collections.abc import Collection, Iterator, Sequence
+from pathlib import Path
+
+from tasks.datasets.entries import absence, id_fault, kind
+from tasks.datasets.folders import NO_PICTURE, REFUSED, Folder, is_url, plain_name
+from tasks.datasets.rows import Row, find_rows
+from tasks.errors import InputError, Problems
+from tasks.records import PictureSource
+from tasks.text import listed
+
+PICTURE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
+
+NAMED = "eval_image_field"
+"""Key of a result record that names the key of the picture to judge."""
+
+Pictures = dict[str, PictureSource]
+"""Sample id -> Model picture."""
+
+_STAGES = {
+    "vanilla": "vanilla_{flow}_base64_jpg",
+    "planner": "target_{flow}_desc0_base64_jpg",
+    "stylist": "target_{flow}_stylist_desc0_base64_jpg",
+    "polished": "polished_{flow}_base64_jpg",
+}
+_CRITIC = "target_{flow}_critic_desc{round}_base64_jpg"
+
+
+def stage_key(stage: str, flow: str) -> str:
+    """Key of a result record that holds the picture of a stage. Raises ValueError for a stage that does not exist."""
+    if stage in _STAGES:
+        return _STAGES[stage].format(flow=flow)
+    if critic := re.fullmatch(r"critic([0-9]+)", stage):
+        return _CRITIC.format(flow=flow, round=critic[1])
+    raise InputError(f"stage {stage!r} does not exist, allowed are {', '.join(_STAGES)}, critic0, critic1, …")
+
+
+def read_results(
+    path: Path, flow: str, stages: Sequence[str], ids: Collection[str], problems: Problems
+) -> dict[str, Pictures]:
+    """Stage -> Model pictures of these samples; without stages one entry, '', of the pictures the records name.
+
+    Problems are records without a usable id, of no sample or of one met before, pictures that are no text, and a stage
+    that no record holds.
+    """
+    keys = {stage: stage_key(stage, flow) for stage in stages} or {"": ""}
+    found: dict[str, Pictures] = {stage: {} for stage in keys}
+    held: set[str] = set()
+    for row in find_rows(path, problems):
+        held |= row.values.keys()
+        sample_id = _result_id(row, ids, found, problems)
+        for stage, key in keys.items() if sample_id else ():
+            found[stage][sample_id] = _result_picture(row, key, problems)
+    _check_held(path, flow, keys, held, problems)
+    absent = PictureSource(problem=f"{NO_PICTURE}{path.name} has no record of this sample")
+    return {stage: dict.fromkeys(ids, absent) | pictures for stage, pictures in found.items()}
+
+
+def read_images(folder: Path, ids: Collection[str], problems: Problems, warnings: list[str]) -> Pictures:
+    """Model pictures of these samples in a folder: `<id>.<ending>` or `<id>/final_output.<ending>`.
+
+    A name that is exact goes before one that only matches after Unicode normalisation; several of the same rank are a
+    problem, a folder without any picture of a sample is one too. Pictures of no sample are a warning.
+    """
+    root = Folder(folder)
+    named: dict[str, list[tuple[str, Path]]] = defaultdict(list)
+    for name, path in _named_pictures(root.root):
+        named[plain_name(name)].append((name, path))
+    pictures = {one: _one_picture(one, named.get(plain_name(one), []), root, problems) for one in ids}
+    if strange := sorted(named.keys() - {plain_name(one) for one in ids}):
+        warnings.append(f"{folder.name} holds pictures of no sample: {listed(strange)}")
+    if len(strange) == len(named):
+        problems.add(
+            str(folder), f"holds no <id>.png (or .jpg …) and no <id>/final_output.png for any of {listed(ids, 3)}"
+        )
+    return pictures
+
+
+def _result_id(row: Row, ids: Collection[str], found: dict[str, Pictures], problems: Problems) -> str:
+    """The record's sample; empty, with a problem noted, when it has none."""
+    sample_id = row.values.get("id")
+    fault = id_fault(sample_id)
+    if not fault and sample_id not in ids:
+        fault = f"id {sample_id!r} is not in the dataset"
+    elif not fault and any(sample_id in pictures for pictures in found.values()):
+        fault = f"id {sample_id!r} stands in the file before"
+    if fault:
+        problems.add(row.where, fault)
+    return "" if fault else str(sample_id)
+
+
+def _result_picture(row: Row, key: str, problems: Problems) -> PictureSource:
+    """The picture under a key; with an empty key, under the one that the record itself names."""
+    text = _text_under(row, key or NAMED, problems)
+    if isinstance(text, PictureSource):
+        return text
+    if not key:
+        return _result_picture(row, text, problems)
+    if is_url(text):
+        return PictureSource(problem=f"{REFUSED}key {key!r} holds a URL in {row.where}, and no URL is fetched")
+    return PictureSource(place=row.place, field=key)
+
+
+def _text_under(row: Row, key: str, problems: Problems) -> str | PictureSource:
+    """The text under a key, or why there is no picture; what is neither text nor absent is a problem."""
+    value = row.values.get(key)
+    if absent := absence(row, key):
+        return absent
+    if isinstance(value, str):
+        return value
+    problems.add(row.where, f"{key!r} is {kind(value)}, must be text or null")
+    return PictureSource(problem=f"{NO_PICTURE}key {key!r} is {kind(value)} in {row.where}")
+
+
+def _check_held(path: Path, flow: str, keys: dict[str, str], held: set[str], problems: Problems) -> None:
+    stages = listed(sorted(filter(None, (_stage_of(key, flow) for key in held))))
+    if not held:
+        problems.add(path.name, "holds no record")
+    elif "" in keys and NAMED not in held:
+        problems.add(path.name, f"no record names its picture in {NAMED!r}: choose a stage, the file holds {stages}")
+    for stage, key in keys.items():
+        if held and stage and key not in held:
+            problems.add(path.name, f"no record holds stage {stage!r} (key {key!r}), the file holds {stages}")
+
+
+def _stage_of(key: str, flow: str) -> str:
+    """Stage whose picture stands under a key; empty when it is the key of no stage."""
+    critic = re.fullmatch(_CRITIC.format(flow=flow, round="([0-9]+)"), key)
+    if critic:
+        return f"critic{critic[1]}"
+    return next((stage for stage, pattern in _STAGES.items() if pattern.format(flow=flow) == key), "")
+
+
+def _named_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
+    """Id in the name, and file, of each picture that a generator may have left."""
+    for path in sorted(folder.iterdir()):
+        if path.suffix.lower() in PICTURE_ENDINGS and path.is_file():
+            yield path.stem, path
+        for ending in PICTURE_ENDINGS if path.is_dir() else ():
+            if (file := path / f"final_output{ending}").is_file():
+                yield path.name, file
+
+
+def _one_picture(sample_id: str, named: list[tuple[str, Path]], folder: Folder, problems: Problems) -> PictureSource:
+    paths = [path for name, path in named if name == sample_id] or [path for _, path in named]
+    if not paths:
+        return PictureSource(problem=f"{NO_PICTURE}{folder.root} holds no {sample_id}.png and no final_output of it")
+    if len(paths) > 1:
+        names = listed(str(path.relative_to(folder.root)) for path in paths)
+        problems.add(folder.root.name, f"sample {sample_id!r} has several pictures, {names}: keep one")
+    return folder.at(paths[0])

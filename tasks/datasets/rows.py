@@ -1,0 +1,200 @@
+"""Records where they stand in their files: found one after another, then read again one at a time.
+
+Owns the formats JSON array, JSON Lines, CSV and Parquet. Files of several gigabytes are normal (pictures as base64), so
+nothing here holds more than one record and one block of a file; of Parquet, a few rows and what Polars needs to decode
+one row group. Leaves to others what the fields of a record mean.
+"""
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from pathlib import Path
+from typing import BinaryIO, NamedTuple, cast
+
+import polars as pl
+from polars.exceptions import PolarsError
+
+from tasks.datasets.json_array import LONGEST, Span, array_spans
+from tasks.errors import InputError, Problems
+from tasks.records import Place
+from tasks.text import listed
+
+# The csv module refuses cells above 128 KiB, less than the raw data of a large plot; the limit is one per process.
+csv.field_size_limit(LONGEST)
+
+PARQUET_ROWS = 16
+"""Rows of a Parquet file looked at together: each query decodes a row group, and the rows' pictures are held."""
+
+_BOM = b"\xef\xbb\xbf"
+_UNREADABLE = (OSError, ValueError, RecursionError, csv.Error, PolarsError)
+
+
+class Row(NamedTuple):
+    """One record of a file."""
+
+    where: str
+    """File name and number as people count, from 1: `results.json, record 9`, `x.jsonl, line 3`, `x.csv, row 2`."""
+    place: Place
+    values: dict[str, object]
+
+
+class _Cells(NamedTuple):
+    """One record of a CSV file, and the bytes it stands in."""
+
+    cells: list[str]
+    start: int
+    length: int
+
+
+_NO_CELLS = _Cells([], 0, 0)
+
+
+def find_rows(path: Path, problems: Problems) -> Iterator[Row]:
+    """Every readable record of a file, in its order; what cannot be read becomes a problem, with file and row.
+
+    The ending chooses the format: .json (array or one object a line), .jsonl, .ndjson, .csv, .parquet. UTF-8, with or
+    without a byte order mark. A file broken between two records yields those before the break.
+    """
+    reader = _FINDERS.get(path.suffix.lower())
+    if reader is None:
+        problems.add(path.name, f"ends in {path.suffix!r}, allowed are {', '.join(_FINDERS)}")
+        return
+    try:
+        yield from reader(path, problems)
+    except _UNREADABLE as error:
+        problems.add(path.name, str(error))
+
+
+def read_row(place: Place, fields: Sequence[str]) -> dict[str, object]:
+    """These fields of the record at a place, and nothing else of the file.
+
+    Raises ValueError when the file has vanished or no longer holds such a record there.
+    """
+    path = Path(place.path)
+    reader = _READERS.get(path.suffix.lower(), _read_json)
+    try:
+        values = reader(place, fields)
+    except _UNREADABLE as error:
+        raise InputError(f"{path.name} cannot be read as it was when the run started: {error}") from error
+    if gone := [field for field in fields if field not in values]:
+        raise InputError(f"{path.name} has changed since the run started: {listed(gone)} is no longer in the record")
+    return {field: values[field] for field in fields}
+
+
+def _find_json(path: Path, problems: Problems) -> Iterator[Row]:
+    with path.open("rb") as file:
+        for number, span in _numbered_spans(file):
+            where = f"{path.name}, {number}"
+            try:
+                values = _object(span.raw)
+            except (ValueError, RecursionError) as error:
+                problems.add(where, f"is not a JSON object ({error}); the file is an array of objects, or one a line")
+                continue
+            yield Row(where, Place(path=str(path), start=span.start, length=len(span.raw)), values)
+
+
+def _numbered_spans(file: BinaryIO) -> Iterator[tuple[str, Span]]:
+    start = _skip_bom(file)
+    head = file.read(1 << 16)
+    if head.lstrip().startswith(b"["):
+        file.seek(start + head.index(b"[") + 1)
+        yield from ((f"record {number}", span) for number, span in enumerate(array_spans(file), 1))
+    else:
+        file.seek(start)
+        yield from ((f"line {number}", span) for number, span in _line_spans(file) if span.raw.strip())
+
+
+def _line_spans(file: BinaryIO) -> Iterator[tuple[int, Span]]:
+    start = file.tell()
+    for number, line in enumerate(iter(partial(file.readline, LONGEST), b""), 1):
+        if len(line) == LONGEST:
+            raise InputError(f"line {number} is longer than {LONGEST:,} bytes")
+        yield number, Span(start, line)
+        start += len(line)
+
+
+def _read_json(place: Place, fields: Sequence[str]) -> dict[str, object]:
+    return _object(_bytes_at(place))
+
+
+def _object(raw: bytes) -> dict[str, object]:
+    value: object = json.loads(raw)
+    if not isinstance(value, dict):
+        raise InputError(f"found a value of type {type(value).__name__}")
+    return cast(dict[str, object], value)
+
+
+def _find_csv(path: Path, problems: Problems) -> Iterator[Row]:
+    """Rows by their bytes, not through Polars: it would parse all rows before the one asked for, each time again."""
+    with path.open("rb") as file:
+        records = _csv_records(file)
+        header = next(records, _NO_CELLS).cells
+        if len(set(header)) < len(header):
+            raise InputError(f"names a column twice: {listed(header)}")
+        for row, (cells, start, length) in enumerate(records):
+            where, place = f"{path.name}, row {row + 1}", Place(path=str(path), start=start, length=length, row=row)
+            if len(cells) == len(header):
+                yield Row(where, place, dict(zip(header, cells, strict=True)))
+            elif cells:
+                problems.add(where, f"has {len(cells)} cells, the header names {len(header)}")
+
+
+def _csv_records(file: BinaryIO) -> Iterator[_Cells]:
+    """Each record, the header first."""
+    start = _skip_bom(file)
+    reader = csv.reader((line.decode() for line in file), strict=True)
+    try:
+        for cells in reader:
+            end = file.tell()
+            yield _Cells(cells, start, end - start)
+            start = end
+    except (csv.Error, UnicodeDecodeError) as error:
+        raise InputError(f"the row that starts at byte {start:,} is no CSV in UTF-8: {error}") from error
+
+
+def _read_csv(place: Place, fields: Sequence[str]) -> dict[str, object]:
+    with Path(place.path).open("rb") as file:
+        header = next(_csv_records(file), _NO_CELLS).cells
+    cells = next(_csv_records(io.BytesIO(_bytes_at(place))), _NO_CELLS).cells
+    return dict(zip(header, cells, strict=True))
+
+
+def _find_parquet(path: Path, problems: Problems) -> Iterator[Row]:
+    table = pl.scan_parquet(path, glob=False)
+    row = 0
+    while rows := table.slice(row, PARQUET_ROWS).collect().to_dicts():
+        for values in rows:
+            yield Row(f"{path.name}, row {row + 1}", Place(path=str(path), row=row), values)
+            row += 1
+
+
+def _read_parquet(place: Place, fields: Sequence[str]) -> dict[str, object]:
+    rows = pl.scan_parquet(place.path, glob=False).select(fields).slice(place.row, 1).collect().to_dicts()
+    if not rows:
+        raise InputError(f"row {place.row + 1} is no longer there")
+    return rows[0]
+
+
+def _skip_bom(file: BinaryIO) -> int:
+    return file.seek(len(_BOM) if file.read(len(_BOM)) == _BOM else 0)
+
+
+def _bytes_at(place: Place) -> bytes:
+    with Path(place.path).open("rb") as file:
+        file.seek(place.start)
+        return file.read(place.length)
+
+
+_FINDERS: dict[str, Callable[[Path, Problems], Iterator[Row]]] = {
+    ".json": _find_json,
+    ".jsonl": _find_json,
+    ".ndjson": _find_json,
+    ".csv": _find_csv,
+    ".parquet": _find_parquet,
+}
+_READERS: dict[str, Callable[[Place, Sequence[str]], dict[str, object]]] = {
+    ".csv": _read_csv,
+    ".parquet": _read_parquet,
+}

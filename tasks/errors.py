@@ -1,0 +1,51 @@
+"""The errors of the project: what a user must mend, what asking again may mend, and problems gathered into one message.
+
+A mistake of the user is an `InputError`, with the sentence that the user needs. What asking again may help has a type
+of its own for each reason. Any other exception is a fault of the program, and no command tells it as the user's.
+"""
+
+
+class InputError(ValueError):
+    """A mistake in what the user gave, or a state that only the user can change: what was found, what is allowed."""
+
+
+class JudgeStopped(InputError):
+    """No call to this judge can succeed: the run stops with this sentence."""
+
+
+class JudgeUnavailable(Exception):
+    """The judge gave no reply: network, 429, 5xx or a time-out. Asking again may help."""
+
+
+class InvalidReply(Exception):
+    """The judge replied, but not with one of the allowed verdicts. Asking once more may help."""
+
+
+class HistoryLocked(Exception):
+    """The history is in use. Asking again later helps, and nothing is lost meanwhile."""
+
+
+SHOWN = 20
+"""Problems listed in full; the rest is counted."""
+
+
+class Problems:
+    """Problems of one input, in the order found. Only the first `SHOWN` are kept: a broken file may hold millions."""
+
+    def __init__(self) -> None:
+        self._first: list[str] = []
+        self._count = 0
+
+    def add(self, where: str, what: str) -> None:
+        """Note one problem. `where` names file and row, `what` says what was found and what is allowed."""
+        self._count += 1
+        if self._count <= SHOWN:
+            self._first.append(f"{where}: {what}")
+
+    def stop(self, subject: str) -> None:
+        """Raise one InputError that lists the problems of `subject`; return when there are none."""
+        if not self._count:
+            return
+        more = f"\n  and {self._count - SHOWN} more" if self._count > SHOWN else ""
+        number = "1 problem" if self._count == 1 else f"{self._count} problems"
+        raise InputError(f"{subject} has {number}:\n  " + "\n  ".join(self._first) + more)

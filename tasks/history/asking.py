@@ -1,0 +1,125 @@
+"""The history asked: a table or view by its name, or any SQL that only reads.
+
+Owns how an answer is brought into Python and JSON. How the history is made and opened is `store`'s; how an answer is
+shown is the command's.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from datetime import date, datetime, time
+from decimal import Decimal
+from math import isfinite
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from tasks.errors import InputError
+from tasks.history.loading import HISTORY, Connection, reading
+
+_CATALOG = """
+    SELECT table_name AS name, 'table' AS kind, comment FROM duckdb_tables() WHERE NOT internal
+    UNION ALL
+    SELECT view_name, 'view', comment FROM duckdb_views() WHERE NOT internal
+    ORDER BY kind DESC, name"""
+
+
+class Table(NamedTuple):
+    """The answer to a query. Values are Python's own; JSON columns are decoded."""
+
+    columns: tuple[str, ...]
+    """Names, each once: a second `score` is `score_2`."""
+    rows: list[tuple[Any, ...]]
+
+
+class Entry(NamedTuple):
+    """A table or view that can be asked by its name."""
+
+    name: str
+    kind: str
+    """`table` or `view`."""
+    comment: str
+
+
+def query(store: Path, name_or_sql: str, wait_seconds: float = 30.0, values: Sequence[object] = ()) -> Table:
+    """Everything in the table or view of this name, or what this SQL comes to. Of several statements the last answers.
+
+    `values` stand for the `$1`, `$2` … of the SQL: texts of strangers never become a part of it.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: there is no history or no such name, or DuckDB refused the SQL (why, and its message): a history
+            opened here cannot be written to, and SQL reaches no other files.
+    """
+    text = name_or_sql.strip().rstrip(";").strip()
+    with reading(_existing(store), wait_seconds) as db:
+        if len(text.split()) <= 1:
+            text = f'FROM "{_known(db, text)}"'
+        db.execute(text, list(values))
+        described = db.description or []
+        rows = db.fetchall() if described else []
+    kinds = [str(column[1]) for column in described]
+    columns = _distinct([column[0] for column in described])
+    return Table(columns, _decoded(rows, kinds) if "JSON" in kinds else rows)
+
+
+def catalog(store: Path, wait_seconds: float = 30.0) -> list[Entry]:
+    """Tables and views of the history with what they hold, views first.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: there is no history.
+    """
+    with reading(_existing(store), wait_seconds) as db:
+        return _entries(db)
+
+
+def as_json_rows(table: Table) -> list[dict[str, Any]]:
+    """Rows as JSON objects: times as ISO 8601 (UTC), what JSON cannot say (NaN, infinity) as null, the rest as text."""
+    return [{name: _json(value) for name, value in zip(table.columns, row, strict=True)} for row in table.rows]
+
+
+def _existing(store: Path) -> Path:
+    history = store / HISTORY
+    if not history.exists():
+        raise InputError(f"{store} holds no history yet: `jury run` makes one, `jury sync` makes it from the ledgers")
+    return history
+
+
+def _entries(db: Connection) -> list[Entry]:
+    return [Entry(*row) for row in db.execute(_CATALOG).fetchall()]
+
+
+def _known(db: Connection, name: str) -> str:
+    names = [entry.name for entry in _entries(db)]
+    if name.lower() not in names:
+        raise InputError(f"no table or view is called {name!r}: there are {', '.join(names)}; or write SQL")
+    return name
+
+
+def _distinct(names: list[str]) -> tuple[str, ...]:
+    return tuple(
+        f"{name}_{names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)
+    )
+
+
+def _decoded(rows: list[tuple[Any, ...]], kinds: list[str]) -> list[tuple[Any, ...]]:
+    return [
+        tuple(json.loads(value) if kind == "JSON" and value else value for kind, value in zip(kinds, row, strict=True))
+        for row in rows
+    ]
+
+
+def _json(value: object) -> object:
+    match value:
+        case None | bool() | int() | str():
+            return value
+        case float() | Decimal():
+            return float(value) if isfinite(value) else None
+        case date() | datetime() | time():
+            return value.isoformat()
+        case Mapping():
+            items = cast(Mapping[object, object], value).items()
+            return {str(key): _json(each) for key, each in items}
+        case list() | tuple():
+            return [_json(each) for each in cast(list[object], value)]
+        case _:
+            return str(value)

@@ -1,0 +1,99 @@
+"""Which evaluation of the history is meant: by its id, by the beginning of it, or as one of the last of a flow."""
+
+from datetime import datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.errors import InputError
+from tasks.history.asking import query
+from tasks.text import bounded
+
+SHOWN = 5
+"""Runs named in an error."""
+
+
+class Evaluation(NamedTuple):
+    """A finished evaluation: a row of the view `evaluations`, as far as comparisons go by it."""
+
+    run_id: str
+    flow: str
+    started_at: datetime
+    """UTC."""
+    dataset: str
+    dataset_key: str
+    candidates: list[str]
+    model: str
+    prompt_set: str
+    protocol_key: str
+    protocol: dict[str, str]
+
+
+def find(store: Path, wanted: str) -> Evaluation:
+    """The finished evaluation with this id, or the only one whose id begins so.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: there is none, or several; or it is unfinished.
+    """
+    columns = ", ".join(Evaluation._fields)
+    sql = f"SELECT {columns} FROM evaluations WHERE starts_with(run_id, $1) ORDER BY run_id"
+    found = [Evaluation(*row) for row in query(store, sql, values=(wanted,)).rows]
+    exact = [run for run in found if run.run_id == wanted]
+    if len(exact or found) != 1:
+        raise InputError(_not_one(store, wanted, [run.run_id for run in found]))
+    return (exact or found)[0]
+
+
+def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[str, str]:
+    """The oldest and the newest of a flow's last evaluations, by id; those that reused every reply do not count.
+
+    Args:
+        last: how many; 2 gives the newest and the one before it.
+        candidate: count only evaluations of this candidate; empty: all.
+
+    Raises:
+        InputError: there are not so many, or fewer than two are asked for.
+    """
+    if last < 2:
+        raise InputError(f"--last {last}: it takes at least 2 runs to compare")
+    found = query(
+        store,
+        """SELECT run_id FROM evaluations WHERE flow = $1 AND measured
+           AND ($2 = '' OR list_contains(candidates, $2)) ORDER BY started_at DESC, run_id DESC LIMIT $3""",
+        values=(flow, candidate, last),
+    )
+    ids = [str(run_id) for (run_id,) in found.rows]
+    if len(ids) < last:
+        of = f" of {candidate}" if candidate else ""
+        raise InputError(
+            f"--last {last}: {store} holds {len(ids)} finished {flow} runs{of} that made calls of their own"
+        )
+    return ids[-1], ids[0]
+
+
+def shared_replies(store: Path, one: str, other: str) -> str:
+    """What to say where replies of one evaluation are the very replies of another; nothing where none is.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+    """
+    if one == other:
+        return ""
+    sql = """WITH counting AS (
+        FROM judgment_attempts WHERE last_attempt AND status = 'ok' AND coalesce("control", '') = '')
+        SELECT count(*) FILTER (a.run_id IS NOT NULL), count(*) FROM counting b LEFT JOIN (
+            SELECT DISTINCT run_id, "key", judged_at FROM counting WHERE run_id = $1) a USING ("key", judged_at)
+        WHERE b.run_id = $2"""
+    [(shared, replies)] = query(store, sql, values=(one, other)).rows
+    told = f"{shared:,} of {replies:,} replies of {other} are those of {one} itself, taken over and not asked anew"
+    return f"{told}: what they share says nothing of the judge." if shared else ""
+
+
+def _not_one(store: Path, wanted: str, found: list[str]) -> str:
+    if found:
+        return f"{wanted!r} is the beginning of several runs: {', '.join(bounded(found[:SHOWN], len(found)))}"
+    sql = "SELECT run_id FROM runs WHERE starts_with(run_id, $1) OR starts_with(evaluation_id, $1)"
+    if query(store, sql, values=(wanted,)).rows:
+        return f"run {wanted!r} is unfinished: only finished runs, with all their shards, are compared"
+    newest = [str(row[0]) for row in query(store, "SELECT run_id FROM evaluations ORDER BY run_id DESC LIMIT 5").rows]
+    return f"no run is called {wanted!r}; the newest finished ones are {', '.join(newest) or 'none'}"

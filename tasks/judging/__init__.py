@@ -1,0 +1,1 @@
+"""What is in memory while a run is judged."""

@@ -1,0 +1,121 @@
+"""What makes two runs comparable, and two runs the same undertaking.
+
+Owns the identity of a run: its id, the protocol it follows, and the key that a resumed run is recognised by.
+"""
+
+import secrets
+from collections.abc import Iterable, Mapping
+from datetime import UTC, datetime
+from importlib.metadata import version
+
+from tasks.datasets.dataset import Dataset
+from tasks.endpoint import requests as request
+from tasks.judging.cases import RunContext
+from tasks.kinds import reply
+from tasks.kinds.tier_rule import AGGREGATION
+from tasks.ledger.protocol_keys import PROMPT, digest, protocol_key
+from tasks.parameters import Parameters
+from tasks.pictures.prepare import Policy
+from tasks.records import RunEnd, RunStart
+from tasks.rubrics.rubric import Prompt, Rubric
+
+
+def picture_policy(parameters: Parameters) -> Policy:
+    """How pictures of this run are changed before they are sent."""
+    return Policy(
+        max_bytes=int(parameters.max_picture_megabytes * 1_000_000),
+        max_side=parameters.max_picture_side,
+        normalize=parameters.normalize,
+    )
+
+
+def new_id(flow: str, now: datetime) -> str:
+    """A name for a run or an evaluation that no other has; they sort by time."""
+    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-{flow}-{secrets.token_hex(3)}"
+
+
+def run_start(
+    flow: str, parameters: Parameters, dataset: Dataset, rubric: Rubric, prefect_run_id: str, scheduled: bool
+) -> RunStart:
+    """Everything known about a run before its first call."""
+    now = datetime.now(UTC)
+    run_id = new_id(flow, now)
+    protocol = asked_protocol(parameters, rubric)
+    asked = {"flow": flow, "dataset": dataset.key, "candidates": list(dataset.candidates), "protocol": protocol}
+    return RunStart(
+        run_id=run_id,
+        evaluation_id=parameters.evaluation_id or run_id,
+        shard=parameters.shard or 1,
+        shards=parameters.shards,
+        flow=flow,
+        started_at=now.isoformat(),
+        version=version("image-jury"),
+        prefect_run_id=prefect_run_id,
+        scheduled=scheduled,
+        dataset=dataset.name,
+        dataset_key=dataset.key,
+        candidates=dataset.candidates,
+        samples=len(dataset.samples),
+        prompt_set=rubric.prompt_set,
+        prompts={prompt.dimension: prompt.sha256 for prompt in rubric.prompts},
+        dimensions=tuple(prompt.dimension for prompt in rubric.prompts),
+        model=parameters.judge.model,
+        endpoint=parameters.judge.base_url,
+        resume_key=digest(asked | ({"shard": [parameters.shard, parameters.shards]} if parameters.shard else {})),
+        protocol=protocol,
+        parameters=parameters.model_dump(mode="json"),
+    )
+
+
+def run_end(run: RunContext, warnings: tuple[str, ...], seconds: float) -> RunEnd:
+    """What the run has come to, with the protocol as it was really followed."""
+    tally = run.tally
+    protocol = answered_protocol(run.start.protocol, tally.models, tally.rungs, tally.not_sent)
+    return RunEnd(
+        run_id=run.start.run_id,
+        finished_at=datetime.now(UTC).isoformat(),
+        seconds=round(seconds, 3),
+        protocol_key=protocol_key(protocol),
+        protocol=protocol,
+        calls=tally.calls,
+        sham_calls=tally.sham_calls,
+        reused=tally.reused,
+        judgments=dict(tally.judgments),
+        outcomes=dict(tally.outcomes),
+        warnings=warnings,
+    )
+
+
+def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:
+    """What is asked and how, item by item, in words that can be compared and shown."""
+    settings = parameters.judge
+    return {
+        "model asked": settings.model,
+        "endpoint": settings.base_url,
+        "temperature": f"{settings.temperature:g}",
+        "max output tokens": str(settings.max_output_tokens),
+        "detail": settings.detail,
+        "orders": ", ".join(parameters.order_list()),
+        "votes": str(parameters.votes),
+        "pictures": picture_policy(parameters).model_dump_json(),
+        "request layout": request.LAYOUT,
+        "reply schema": reply.SCHEMA_VERSION,
+        "aggregation": AGGREGATION,
+        **{f"{PROMPT}{prompt.dimension}": _prompt_digest(prompt) for prompt in rubric.prompts},
+    }
+
+
+def answered_protocol(
+    asked: Mapping[str, str], models: Iterable[str], rungs: Iterable[str], not_sent: Iterable[str]
+) -> dict[str, str]:
+    """The asked protocol with what the judge made of it: the model's own name, reply formats, parameters refused."""
+    return {
+        **asked,
+        "model answered": ", ".join(sorted(models)),
+        "reply formats": ", ".join(sorted(rungs)),
+        "not sent": ", ".join(sorted(not_sent)),
+    }
+
+
+def _prompt_digest(prompt: Prompt) -> str:
+    return digest(prompt.model_dump(mode="json", exclude={"file"}))

@@ -1,0 +1,130 @@
+"""Results as other tools read them: one JSON line an image, in the form of GenEval's own result files.
+
+Owns that form and how the file comes into being. Which outcomes there are is for the run; the ledger stays the truth.
+"""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from secrets import token_hex
+from typing import Any, NamedTuple
+
+from tasks.errors import InputError
+from tasks.parameters import Parameters, RubricParameters
+from tasks.records import Outcome, Requirement, Sample
+
+_BEGIN = b'{"filename"'
+"""How every export begins, GenEval's own too."""
+
+
+class Exported(NamedTuple):
+    """How many images a file came to hold."""
+
+    written: int
+    left_out: int
+    """Images without a score: `correct` knows only yes and no."""
+
+
+def open_export(parameters: Parameters, candidates: Sequence[str]) -> "Export | None":
+    """The file that a run was asked to write besides; None when it was not.
+
+    Raises:
+        InputError: nothing can be written there, another file would be lost, or the images of several candidates would
+            fall together.
+    """
+    if not isinstance(parameters, RubricParameters) or not parameters.export:
+        return None
+    if len(candidates) > 1:
+        named = ", ".join(candidates)
+        raise InputError(f"export takes the images of one candidate, found {named}: set `candidate` to one of them")
+    path = Path(parameters.export).expanduser().absolute()
+    if path.is_file() and not _may_be_replaced(path):
+        raise InputError(f"export {path}: found a file that is no export; allowed: a new name, or an earlier export's")
+    return Export(path, parameters.threshold)
+
+
+def _may_be_replaced(path: Path) -> bool:
+    """Whether a file is empty or an earlier export: a slip in the form must not cost a dataset."""
+    with path.open("rb") as file:
+        return file.read(len(_BEGIN)) in (b"", _BEGIN)
+
+
+class Export:
+    """A result file in the making: written beside its place and put there whole by `close`."""
+
+    def __init__(self, path: Path, threshold: float) -> None:
+        """Begin the file; an older one stays until `close`. An image is correct from a score (0-10) of `threshold` on.
+
+        Raises:
+            InputError: nothing can be written there, which is better known before the first call than after the last.
+        """
+        self._path, self._threshold = path, threshold
+        self._draft = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
+        self._written = self._left_out = 0
+        if path.is_dir():
+            raise InputError(f"export {path}: found a folder; allowed: the name of a file")
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            self._file = self._draft.open("w", encoding="utf-8", newline="\n")
+        except OSError as error:
+            raise InputError(f"export {path}: cannot be written: {error.strerror}") from error
+
+    def add(self, outcome: Outcome, sample: Sample) -> None:
+        """Write the line of one image, or count it as left out when it has no score."""
+        place = sample.pictures["image"].place
+        if outcome.score is None or place is None:
+            self._left_out += 1
+            return
+        self._written += 1
+        self._file.write(json.dumps(_line(outcome, outcome.score, sample, place.path, self._threshold)) + "\n")
+
+    def close(self) -> Exported:
+        """Put the file in its place and say what it holds."""
+        self._file.close()
+        self._draft.replace(self._path)
+        return Exported(self._written, self._left_out)
+
+    def discard(self) -> None:
+        """Give the file up, for a run that stopped; an older one stays. After `close` there is nothing to give up."""
+        self._file.close()
+        self._draft.unlink(missing_ok=True)
+
+
+def _line(outcome: Outcome, score: float, sample: Sample, filename: str, threshold: float) -> dict[str, Any]:
+    """One image in GenEval's keys; `metadata` and `details` are strings that hold JSON, as they are there."""
+    correct = score >= threshold
+    return {
+        "filename": filename,
+        "tag": outcome.tag,
+        "prompt": outcome.prompt,
+        "correct": correct,
+        "reason": outcome.path or ("" if correct else f"score {score:g} is below {threshold:g}"),
+        "metadata": json.dumps(_metadata(outcome, sample)),
+        "details": json.dumps(_details(outcome, threshold)),
+    }
+
+
+def _metadata(outcome: Outcome, sample: Sample) -> dict[str, Any]:
+    """The prompt's row of GenEval's metadata, with its keys in their order: summaries group images by this text."""
+    exclude = {"exclude": _entries(sample.excluded)} if sample.excluded else {}
+    return {"tag": outcome.tag, "include": _entries(sample.required), **exclude, "prompt": outcome.prompt}
+
+
+def _entries(requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
+    return [
+        {"class": each.name, "count": each.count}
+        | ({"color": each.color} if each.color else {})
+        | ({"position": [each.relation, each.target]} if each.relation else {})
+        for each in requirements
+    ]
+
+
+def _details(outcome: Outcome, threshold: float) -> dict[str, Any]:
+    return {
+        "candidate": outcome.candidate,
+        "aspects": {each.aspect: {"score": each.score, "explanation": each.explanation} for each in outcome.aspects},
+        "score": outcome.score,
+        "threshold": threshold,
+        "aspect_mean": outcome.aspect_mean,
+        "satisfied": outcome.satisfied,
+    }

@@ -1,0 +1,196 @@
+"""From verdicts to decisions: votes, orders, the two-tier rule and the scores. Pure functions.
+
+The rule is the PaperBanana protocol's; what it leaves open (votes, orders, missing verdicts) is settled here and only
+here. Nothing is made up: a missing verdict is not a neutral one.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import product
+from typing import NamedTuple
+
+from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order, OutcomeStatus
+from tasks.rubrics.rubric import Rubric
+from tasks.statistics.scores import verdict_score
+
+AGGREGATION = "1"
+"""Version of the rules below; part of the protocol key."""
+
+
+Cast = Mapping[str, Mapping[Order, Sequence[str | None]]]
+"""Dimension -> order -> its votes, the first one first; None stands for a vote that is not ok."""
+
+
+def merge_votes(votes: Sequence[str | None]) -> str | None:
+    """One verdict from the votes of one order; None stands for a vote that is not ok.
+
+    The verdict with more than half of the ok votes; else whichever of Model, Human and neutral has the most (of the
+    neutrals the one with more votes, `Mixed` when they are level); else `Mixed`. None when fewer than half are ok.
+    """
+    ok = [vote for vote in votes if vote is not None]
+    if 2 * len(ok) < len(votes) or not ok:
+        return None
+    counts = Counter(ok)
+    first, most = counts.most_common(1)[0]
+    if 2 * most > len(ok):
+        return first
+    (side, lead), *others = Counter(vote if vote in WINNERS else MIXED for vote in ok).most_common()
+    if others and others[0][1] == lead:
+        return MIXED
+    return side if side in WINNERS else _leading({vote: n for vote, n in counts.items() if vote not in WINNERS})
+
+
+def _leading(counts: Mapping[str, int]) -> str:
+    (first, most), *others = Counter(counts).most_common()
+    return MIXED if others and others[0][1] == most else first
+
+
+class MergedOrders(NamedTuple):
+    """What the orders of one dimension come to."""
+
+    verdict: str | None
+    order_flip: bool | None
+    reversal: bool | None
+
+
+def merge_orders(by_order: Mapping[Order, str | None]) -> MergedOrders:
+    """One verdict from the orders asked: equal orders agree, others are `Mixed`, a missing one leaves none.
+
+    `order_flip` and `reversal` (Model in one order, Human in the other) are None unless both orders gave a verdict.
+    """
+    found = list(by_order.values())
+    if None in found:
+        return MergedOrders(None, None, None)
+    if len(found) == 1:
+        return MergedOrders(found[0], None, None)
+    flip = found[0] != found[1]
+    return MergedOrders(MIXED if flip else found[0], flip, set(found) == WINNERS)
+
+
+def tier(first: str, second: str) -> str:
+    """The rule of one tier: the winner that both name or that one names beside a neutral; otherwise Tie."""
+    winners = {first, second} & WINNERS
+    return winners.pop() if len(winners) == 1 else TIE
+
+
+class Overall(NamedTuple):
+    """Outcome of the two tiers, the tier that decided, and how, in words."""
+
+    outcome: str | None
+    tier: str
+    path: str
+
+
+def overall(verdicts: Mapping[str, str | None], rubric: Rubric) -> Overall:
+    """Combine one verdict a dimension by the two-tier rule.
+
+    Args:
+        verdicts: dimension -> verdict, None where it is missing.
+        rubric: says which two dimensions make a tier and what each may answer.
+
+    Returns:
+        The outcome (Model, Human, Tie). With verdicts missing it stands only where every allowed value of them gives
+        the same, and is None otherwise; the tier is `either` where the missing values would decide which one it is.
+    """
+    given = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
+    missing = [prompt for prompt in rubric.pairwise() if prompt.dimension not in given]
+    names = [prompt.dimension for prompt in missing]
+    possible = [
+        _two_tiers({**given, **dict(zip(names, values, strict=True))}, rubric)
+        for values in product(*(prompt.verdicts for prompt in missing))
+    ]
+    if not missing:
+        return possible[0]
+    outcomes = sorted({result.outcome for result in possible if result.outcome})
+    if len(outcomes) > 1:
+        return Overall(None, "", f"{' and '.join(names)} missing: the outcome could be {' or '.join(outcomes)}")
+    tiers = {result.tier for result in possible}
+    said = ", ".join(f"{name} {verdict}" for name, verdict in given.items())
+    path = f"{said}; {' and '.join(names)} missing, but every allowed answer leads to {outcomes[0]}"
+    return Overall(outcomes[0], tiers.pop() if len(tiers) == 1 else "either", path)
+
+
+def _two_tiers(verdicts: Mapping[str, str], rubric: Rubric) -> Overall:
+    first, first_words = _one_tier(1, verdicts, rubric)
+    if first != TIE:
+        return Overall(first, "tier 1", first_words)
+    second, second_words = _one_tier(2, verdicts, rubric)
+    return Overall(second, "tier 2", f"{first_words}; {second_words}")
+
+
+def _one_tier(number: int, verdicts: Mapping[str, str], rubric: Rubric) -> tuple[str, str]:
+    one, other = (prompt.dimension for prompt in rubric.pairwise() if prompt.tier == number)
+    result = tier(verdicts[one], verdicts[other])
+    return result, f"tier {number}: {one} {verdicts[one]}, {other} {verdicts[other]} -> {result}"
+
+
+class Decision(NamedTuple):
+    """What the rule makes of one sample, before it is written down as an Outcome."""
+
+    status: OutcomeStatus
+    overall: Overall
+    score: float | None
+    dimensions: tuple[DimensionOutcome, ...]
+    cast: Cast
+    """The votes that it was made from; empty where none were asked for."""
+    problem: str = ""
+
+    def verdicts(self) -> dict[str, str | None]:
+        """Dimension -> its verdict, None where it is missing."""
+        return {each.dimension: each.verdict for each in self.dimensions}
+
+
+def decide(judgments: Iterable[Judgment], rubric: Rubric, orders: Sequence[Order], votes: int) -> Decision:
+    """Decide a sample whose pictures were judged, from its judgments: all attempts, in any order."""
+    cast = _cast(last_attempts(judgments), rubric, orders, votes)
+    dimensions = tuple(_dimension(dimension, by_order) for dimension, by_order in cast.items())
+    result = overall({each.dimension: each.verdict for each in dimensions}, rubric)
+    status: OutcomeStatus = "complete" if result.outcome else "incomplete"
+    return Decision(status, result, verdict_score(result.outcome), dimensions, cast)
+
+
+def undecided(status: OutcomeStatus, problem: str, rubric: Rubric) -> Decision:
+    """Decide a sample that lacks a picture: a forfeit scores 0 on everything, the other statuses score nothing."""
+    value = 0.0 if status == "forfeit" else None
+    dimensions = tuple(DimensionOutcome(dimension=p.dimension, verdict=None, score=value) for p in rubric.prompts)
+    words = f"{status.replace('_', ' ')}: {problem}"
+    return Decision(status, Overall(None, "", words), value, dimensions, {}, problem)
+
+
+def last_attempts(judgments: Iterable[Judgment]) -> dict[tuple[str, Order, int], Judgment]:
+    """The judgment that counts for each (dimension, order, vote): the last attempt."""
+    latest: dict[tuple[str, Order, int], Judgment] = {}
+    for row in sorted(judgments, key=lambda row: row.attempt):
+        latest[row.dimension, row.order, row.vote] = row
+    return latest
+
+
+def _cast(
+    latest: Mapping[tuple[str, Order, int], Judgment], rubric: Rubric, orders: Sequence[Order], votes: int
+) -> Cast:
+    def vote(dimension: str, order: Order, number: int) -> str | None:
+        row = latest.get((dimension, order, number))
+        return row.verdict if row else None
+
+    return {
+        prompt.dimension: {order: [vote(prompt.dimension, order, n) for n in range(1, votes + 1)] for order in orders}
+        for prompt in rubric.prompts
+    }
+
+
+def _dimension(dimension: str, cast: Mapping[Order, Sequence[str | None]]) -> DimensionOutcome:
+    by_order: dict[Order, str | None] = {order: merge_votes(votes) for order, votes in cast.items()}
+    merged = merge_orders(by_order)
+    votes = [vote for each in cast.values() for vote in each]
+    return DimensionOutcome(
+        dimension=dimension,
+        verdict=merged.verdict,
+        score=verdict_score(merged.verdict),
+        human_first=by_order.get("human_first"),
+        model_first=by_order.get("model_first"),
+        published=cast["human_first"][0] if "human_first" in cast else None,
+        votes=len(votes),
+        ok_votes=sum(vote is not None for vote in votes),
+        order_flip=merged.order_flip,
+        reversal=merged.reversal,
+    )

@@ -1,0 +1,72 @@
+"""The reply to a pairwise question: its form, and the one verdict in it.
+
+It never guesses: what cannot be read, and what names two winners, is invalid.
+"""
+
+import json
+import re
+from typing import Any
+
+from tasks.endpoint.reply_text import Reading, excerpt, pairs, recovery, unwrapped
+from tasks.rubrics.rubric import PairwisePrompt
+
+REASONING, WINNER = "comparison_reasoning", "winner"
+
+# The value must be followed by what ends it, so that an echoed list of options or a cut-off word is no winner.
+_WINNER = re.compile(r"[\"'*_]*winner[\"'*_]*\s*:\s*[\"']([^\"'\n]*)[\"']\s*(?=[,}\]\n]|$)", re.IGNORECASE)
+_REASONING = re.compile(r"[\"']comparison_reasoning[\"']\s*:\s*[\"'](.*?)[\"']\s*,?\s*[\"']winner", re.DOTALL)
+
+
+def schema(prompt: PairwisePrompt) -> dict[str, Any]:
+    """JSON schema of the reply, reasoning first. Bounds stay out: some servers refuse them."""
+    return {
+        "type": "object",
+        "properties": {REASONING: {"type": "string"}, WINNER: {"type": "string", "enum": list(prompt.verdicts)}},
+        "required": [REASONING, WINNER],
+        "additionalProperties": False,
+    }
+
+
+def format_words(prompt: PairwisePrompt) -> str:
+    """The request for the reply format, sent on every rung of the ladder."""
+    allowed = ", ".join(json.dumps(verdict) for verdict in prompt.verdicts)
+    return (
+        "Reply with a single JSON object and nothing around it. It has two keys, in this order: "
+        f'"{REASONING}", a string with your reasoning in the structure asked for, then '
+        f'"{WINNER}", a string that is exactly one of {allowed}.'
+    )
+
+
+def read(text: str, prompt: PairwisePrompt) -> Reading:
+    """The verdict in a reply. Case and closing punctuation are forgiven, nothing else is."""
+    body, taken_off = unwrapped(text)
+    winners, reasoning, how = _fields(body)
+    read = Reading(reasoning=reasoning, recovery=recovery(*taken_off, how))
+    if not winners:
+        return read._replace(error=f"no winner found in the reply: {excerpt(text)}")
+    verdicts = {_allowed(winner, prompt.verdicts) for winner in winners}
+    if len(verdicts) > 1:
+        return read._replace(error=f"several winners in one reply: {', '.join(map(repr, winners))}")
+    verdict = verdicts.pop()
+    if verdict is None:
+        return read._replace(error=f"winner {winners[0]!r} is not one of {', '.join(prompt.verdicts)}")
+    return read._replace(verdict=verdict)
+
+
+def _fields(body: str) -> tuple[list[Any], str, str]:
+    """Every winner named, the reasoning, and how they were found."""
+    found, whole = pairs(body)
+    winners = [value for key, value in found if key == WINNER]
+    if winners:
+        reasoning = next((value for key, value in found if key == REASONING), "")
+        words = reasoning if isinstance(reasoning, str) else json.dumps(reasoning, ensure_ascii=False)
+        return winners, words, "" if whole else "taken out of prose"
+    reasons = _REASONING.search(body)
+    return _WINNER.findall(body), reasons[1] if reasons else "", "broken JSON mended"
+
+
+def _allowed(winner: Any, allowed: tuple[str, ...]) -> str | None:
+    if not isinstance(winner, str):
+        return None
+    plain = winner.strip(" \t\n.*_`'\"").casefold()
+    return next((verdict for verdict in allowed if verdict.casefold() == plain), None)

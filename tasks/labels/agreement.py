@@ -1,0 +1,195 @@
+"""Two raters on the same samples: how far a judge agrees with another judge, with itself, or with people.
+
+Owns which answers stand against each other and what they come to, question by question. Who the raters are is left to
+`raters`, the statistics to `concordance`.
+"""
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.errors import InputError
+from tasks.labels.raters import Answer, Key, Rater, answers, candidates, find_rater
+from tasks.parameters import PAIRWISE
+from tasks.records import MIXED, OVERALL, OVERALL_SCORE, TIE, VERDICTS, Record
+from tasks.rubrics.rubric import ORDER
+from tasks.statistics.concordance import Pairs, Statistic, kappa, paired, quadratic_kappa, raw_agreement, tau_b
+from tasks.statistics.scores import verdict_score
+from tasks.text import listed
+
+NEAR = 1.0
+"""Scores that are no further apart count as agreement."""
+CATEGORIES = ("Model", *(verdict for verdict in VERDICTS if verdict.startswith("Both")), MIXED, TIE, "Human")
+
+
+class Agreed(Record):
+    """How far two raters agree on one question."""
+
+    question: str
+    """Dimension, or overall; of generated images an aspect, or overall_score."""
+    tag: str
+    """Tag of the images' prompts; empty for figures."""
+    n: int
+    """Answers that stand against each other."""
+    only_a: int
+    """Answers of A that B has none for."""
+    only_b: int
+    other_picture: int
+    """Answers to different pictures of one name; they are compared with nothing."""
+    agreement: Statistic
+    """Share of equal answers, of scores at most 1 point apart."""
+    kappa: Statistic
+    """Cohen's, of scores with quadratic weights."""
+    tau: Statistic
+    """Kendall's tau-b, verdicts on the scale Model > neutral > Human."""
+    categories: tuple[str, ...]
+    """Answers met, of scores rounded to whole points."""
+    confusion: tuple[tuple[int, ...], ...]
+    """How often A answered (row) what and B (column) what, in the order of the categories."""
+
+
+class Agreement(Record):
+    """How far two raters agree, question by question."""
+
+    a: Rater
+    b: Rater
+    questions: tuple[Agreed, ...]
+
+
+class _Met(NamedTuple):
+    """The answers of both raters to one question about one sample."""
+
+    key: Key
+    a: Answer
+    b: Answer
+
+    @property
+    def tag(self) -> str:
+        return self.a.tag or self.b.tag
+
+    @property
+    def drawn(self) -> str:
+        """What is drawn when resampling: the figure, or the prompt, which its images share."""
+        return self.a.prompt_id or self.b.prompt_id or self.key.sample_id
+
+    @property
+    def same_picture(self) -> bool:
+        return not (self.a.picture and self.b.picture) or self.a.picture == self.b.picture
+
+
+_NOTHING = Answer(None)
+
+
+def agreement(store: Path, a: str, b: str) -> Agreement:
+    """Agreement of two evaluations (by the beginning of the id), of labels (by name), or of one with the other.
+
+    All candidates count together, as in the PaperBanana paper, whose check (Kendall's tau for each dimension and the
+    aggregate, 50 figures of two systems) this is. The paper does not tell which tau; in data with so many ties it must
+    be tau-b. Its two people agreed by discussion, where here the votes of annotators are merged.
+
+    Raises:
+        HistoryLocked: a writer held the history.
+        InputError: a rater is not known or stands on both sides, the flows differ, it is not clear whose figures
+            labels are about, or nothing was answered by both.
+    """
+    first, second = find_rater(store, a), find_rater(store, b)
+    if first.name == second.name:
+        raise InputError(f"{a!r} and {b!r} are both {first.name}: agreement takes two")
+    if first.flow != second.flow:
+        raise InputError(f"{first.name} is of {first.flow} and {second.name} of {second.flow}: they share no samples")
+    ours, theirs = answers(store, first), answers(store, second)
+    met = _meet(_named(ours, theirs, first), _named(theirs, ours, second))
+    questions = tuple(_agreed(*group, first.flow) for group in _grouped(met))
+    if not any(question.n for question in questions):
+        raise InputError(_nothing_shared(first, ours, second, theirs, met))
+    return Agreement(a=first, b=second, questions=questions)
+
+
+def _named(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer], rater: Rater) -> dict[Key, Answer]:
+    """Answers that do not tell the candidate belong to the only one of the other side, or of the same."""
+    known = candidates(theirs) or candidates(ours)
+    if len(known) > 1 and any(not key.candidate for key in ours):
+        raise InputError(
+            f"{rater.name} does not tell whose samples it is about, and there are several candidates: "
+            f"{listed(known)}; import it with a column `candidate`"
+        )
+    only = known[0] if known else ""
+    return {key if key.candidate else key._replace(candidate=only): answer for key, answer in ours.items()}
+
+
+def _meet(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer]) -> list[_Met]:
+    keys = dict.fromkeys((*ours, *theirs))
+    return [_Met(key, ours.get(key, _NOTHING), theirs.get(key, _NOTHING)) for key in keys]
+
+
+def _grouped(met: Iterable[_Met]) -> list[tuple[tuple[str, str], list[_Met]]]:
+    """By tag and question, in the protocols' order, the overall ones last."""
+    groups: dict[tuple[str, str], list[_Met]] = {}
+    for each in met:
+        groups.setdefault((each.tag, each.key.question), []).append(each)
+
+    def place(group: tuple[str, str]) -> tuple[object, ...]:
+        tag, question = group
+        ranks = (ORDER.index(name) if name in ORDER else len(ORDER) for name in group)
+        return (*ranks, tag, question in (OVERALL, OVERALL_SCORE), question)
+
+    return [(group, groups[group]) for group in sorted(groups, key=place)]
+
+
+def _agreed(group: tuple[str, str], met: Sequence[_Met], flow: str) -> Agreed:
+    both = [each for each in met if each.a.given is not None and each.b.given is not None]
+    same = [each for each in both if each.same_picture]
+    statistics = _of_verdicts(same) if flow in PAIRWISE else _of_scores(same)
+    met_by = Counter((_category(each.a), _category(each.b)) for each in same)
+    categories = _in_order({category for pair in met_by for category in pair})
+    return Agreed(
+        tag=group[0],
+        question=group[1],
+        n=len(same),
+        only_a=sum(each.a.given is not None and each.b.given is None for each in met),
+        only_b=sum(each.b.given is not None and each.a.given is None for each in met),
+        other_picture=len(both) - len(same),
+        agreement=statistics[0],
+        kappa=statistics[1],
+        tau=statistics[2],
+        categories=categories,
+        confusion=tuple(tuple(met_by[row, column] for column in categories) for row in categories),
+    )
+
+
+def _of_verdicts(met: Sequence[_Met]) -> tuple[Statistic, Statistic, Statistic]:
+    categories = _pairs(met, lambda answer: float(CATEGORIES.index(str(answer.given))))
+    scale = _pairs(met, lambda answer: verdict_score(str(answer.given)) or 0.0)
+    return raw_agreement(categories), kappa(categories), tau_b(scale)
+
+
+def _of_scores(met: Sequence[_Met]) -> tuple[Statistic, Statistic, Statistic]:
+    scores = _pairs(met, lambda answer: float(answer.given or 0))
+    return raw_agreement(scores, NEAR), quadratic_kappa(scores), tau_b(scores)
+
+
+def _pairs(met: Sequence[_Met], number: Callable[[Answer], float]) -> Pairs:
+    return paired([number(each.a) for each in met], [number(each.b) for each in met], [each.drawn for each in met])
+
+
+def _category(answer: Answer) -> str:
+    """The verdict, or the score in whole points, halves rounded up."""
+    return answer.given if isinstance(answer.given, str) else str(int((answer.given or 0) + 0.5))
+
+
+def _in_order(found: Iterable[str]) -> tuple[str, ...]:
+    return tuple(sorted(found, key=lambda name: CATEGORIES.index(name) if name in CATEGORIES else int(name)))
+
+
+def _nothing_shared(
+    first: Rater, ours: Mapping[Key, Answer], second: Rater, theirs: Mapping[Key, Answer], met: Sequence[_Met]
+) -> str:
+    if any(not each.same_picture for each in met):
+        return f"{first.name} and {second.name} judged different pictures under the same names: nothing to compare"
+    sides = [
+        f"{rater.name} has samples such as {listed(sorted({key.sample_id for key in keys}), 3)} "
+        f"of {listed(candidates(keys) or ['a candidate it does not name'], 3)}"
+        for rater, keys in ((first, ours), (second, theirs))
+    ]
+    return f"{first.name} and {second.name} have answered no question about the same sample: {'; '.join(sides)}"

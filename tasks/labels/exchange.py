@@ -1,0 +1,60 @@
+"""Labels in a remote store: every machine gets those of all others.
+
+Owns how labels come and go between a mirror and its bucket. They are small and never change, so whole files travel;
+`label.json` goes last, so that where it is, all is.
+"""
+
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.files import write_whole
+from tasks.ledger.bucket import Bucket
+from tasks.ledger.label_sets import ABOUT, LABELS, folder, is_name, label_folders, read_label_set
+
+
+class Exchanged(NamedTuple):
+    """Names of the labels that travelled, and of those that could not."""
+
+    sent: list[str]
+    fetched: list[str]
+    clashing: list[str]
+    """One name, but different labels here and in the bucket."""
+
+
+def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
+    """Send the labels that the bucket lacks and fetch those that the mirror lacks.
+
+    Raises:
+        InputError: labels of the mirror are damaged.
+        RemoteUnavailable: the network or the store fails; what was done until then stays done.
+    """
+    parts = (path.split("/") for path in bucket.sizes("labels"))
+    there = {name for _, name, *file in parts if file == [ABOUT] and is_name(name)}
+    here = {place.name for place in label_folders(store)}
+    sent, fetched = sorted(here - there), sorted(there - here)
+    for name in sent:
+        for file in (LABELS, ABOUT):
+            bucket.put({_object(name, file): (folder(store, name) / file).read_bytes()})
+    found = bucket.get([_object(name, file) for name in fetched for file in (LABELS, ABOUT)])
+    for name in fetched:
+        _keep(store, name, found)
+    return Exchanged(sent, fetched, _clashing(bucket, store, sorted(here & there)))
+
+
+def _object(name: str, file: str) -> str:
+    return f"labels/{name}/{file}"
+
+
+def _keep(store: Path, name: str, found: Mapping[str, bytes]) -> None:
+    place = folder(store, name)
+    place.mkdir(parents=True, exist_ok=True)
+    for file in (LABELS, ABOUT):
+        write_whole(place / file, found[_object(name, file)])
+
+
+def _clashing(bucket: Bucket, store: Path, names: list[str]) -> list[str]:
+    found = bucket.get([_object(name, ABOUT) for name in names])
+    ours = {name: read_label_set(folder(store, name)).source_sha256 for name in names}
+    return [name for name in names if json.loads(found[_object(name, ABOUT)])["source_sha256"] != ours[name]]

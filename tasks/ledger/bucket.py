@@ -1,0 +1,132 @@
+"""A remote place for whole objects: a bucket, or whatever else fsspec reaches.
+
+Owns the URL, the file system behind it, and its failures, which all become `RemoteUnavailable`. Names of objects are
+relative to the URL; which objects there are is up to `remote`. fsspec is imported only when a place is opened.
+"""
+
+import re
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from typing import Any, Literal, Protocol, cast
+from uuid import uuid4
+
+from tasks.errors import InputError
+
+_OPTIONS: dict[str, dict[str, Any]] = {
+    "file": {"auto_mkdir": True},
+    # More connections than botocore's ten, for thousands of small objects; and few attempts, since whatever could not
+    # be sent now is sent with the next chunk or by the next sync.
+    "s3": {"config_kwargs": {"max_pool_connections": 32, "retries": {"mode": "standard", "total_max_attempts": 3}}},
+}
+_URL = re.compile(r"[a-z][a-z0-9+.-]+://[^/].*|file:///.+")
+_SECRET = re.compile(r":[^:]*:.*@|:/[^/].*:.*@|[?#]")
+
+
+class RemoteUnavailable(OSError):
+    """The remote store cannot be reached, or refuses. Nothing local is lost, and asking again later may help."""
+
+
+class _Files(Protocol):
+    """What is used of fsspec's file systems, which have no types of their own."""
+
+    def invalidate_cache(self) -> None: ...
+    def ls(self, path: str, detail: Literal[False]) -> list[str]: ...
+    def find(self, path: str, detail: Literal[True]) -> dict[str, dict[str, Any]]: ...
+    def pipe(self, path: dict[str, bytes]) -> None: ...
+    def mv(self, path: str, name: str, /) -> None: ...
+
+    cat: Callable[..., dict[str, bytes | Exception]]
+
+
+def checked_url(store: str) -> str:
+    """The URL without a slash at its end.
+
+    Raises:
+        InputError: it is malformed, or holds credentials or a query.
+    """
+    url = store.rstrip("/")
+    if _SECRET.search(url):
+        # The URL is not repeated: what it holds would end in logs.
+        raise InputError(
+            "The store's URL holds a password or a query; it must be bare, such as s3://bucket/prefix, and credentials "
+            "belong into the worker's environment (AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY, or AWS_PROFILE)"
+        )
+    if not _URL.fullmatch(url):
+        raise InputError(f"The store {store!r} is no URL of a remote store, such as s3://bucket/prefix")
+    return url
+
+
+class Bucket:
+    """The objects below one URL. May be used from any thread.
+
+    Raises:
+        InputError: the URL is malformed, its scheme is unknown, or the package for it is missing.
+        RemoteUnavailable: from every method, when the network or the other side fails.
+    """
+
+    def __init__(self, url: str) -> None:
+        self.url = checked_url(url)
+        self._scheme = self.url.partition(":")[0]
+        self._files, self._root = _open(self.url, self._scheme)
+
+    def folders(self, name: str) -> list[str]:
+        """Names of the folders and objects right below a folder; none where it is absent."""
+        with self._reaching(), suppress(FileNotFoundError):
+            self._files.invalidate_cache()
+            return [path.rstrip("/").rpartition("/")[2] for path in self._files.ls(self._path(name), detail=False)]
+        return []
+
+    def sizes(self, name: str) -> dict[str, int]:
+        """Names of all objects in a folder and below it, with their sizes in bytes."""
+        with self._reaching():
+            self._files.invalidate_cache()
+            found = self._files.find(self._path(name), detail=True)
+        return {path.removeprefix(self._path("")): int(about["size"]) for path, about in found.items()}
+
+    def get(self, names: Sequence[str]) -> dict[str, bytes]:
+        """These objects, fetched side by side; without those that are not there."""
+        paths = {self._path(name): name for name in names}
+        found: dict[str, bytes] = {}
+        with self._reaching():
+            for path, data in (self._files.cat(list(paths), on_error="return") if paths else {}).items():
+                if isinstance(data, bytes):
+                    found[paths[path]] = data
+                elif not isinstance(data, FileNotFoundError):
+                    raise data
+        return found
+
+    def put(self, objects: Mapping[str, bytes]) -> None:
+        """Write these objects side by side; nobody sees one that is half written."""
+        paths = {self._path(name): data for name, data in objects.items()}
+        with self._reaching():
+            if self._scheme != "file":
+                self._files.pipe(paths)
+                return
+            for path, data in paths.items():  # a folder, other than an object store, shows what is half written
+                draft = f"{path}.{uuid4().hex}.draft"
+                self._files.pipe({draft: data})
+                self._files.mv(draft, path)
+
+    def _path(self, name: str) -> str:
+        return f"{self._root}/{name}"
+
+    @contextmanager
+    def _reaching(self) -> Generator[None]:
+        try:
+            yield
+        except Exception as error:  # every file system has errors of its own
+            words = " ".join(str(error).split())[:300] or type(error).__name__
+            raise RemoteUnavailable(f"The store {self.url} cannot be used now: {words}") from error
+
+
+def _open(url: str, scheme: str) -> tuple[_Files, str]:
+    try:
+        from fsspec.core import url_to_fs  # pyright: ignore
+
+        files, root = cast("tuple[_Files, str]", url_to_fs(url, **_OPTIONS.get(scheme, {})))
+    except ImportError as error:
+        cure = ": pip install 'image-jury[s3]'" if scheme in ("s3", "s3a") else ""
+        raise InputError(f"The store {url} needs a package that is not installed ({error}){cure}") from error
+    except ValueError as error:
+        raise InputError(f"The store {url} cannot be opened: {error}") from error
+    return files, root.rstrip("/")

@@ -1,0 +1,114 @@
+"""What people say of samples, kept as a ledger of its own beside those of the runs.
+
+Owns `<store>/labels/<name>/` with `labels.jsonl` and `label.json`: written once, never changed, and the source of the
+history's table `labels`. What the rows of an imported file must hold is left to `label_rows`, how labels are compared
+to `agreement`.
+"""
+
+import re
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field
+
+from tasks.errors import InputError
+from tasks.files import write_whole
+from tasks.ledger import files as ledger
+from tasks.records import SCHEMA, Record
+
+LABELS, ABOUT = "labels.jsonl", "label.json"
+
+_NAME = re.compile(r"\w[\w.-]{0,99}")
+
+
+class LabelRow(Record):
+    """What one person says of one sample. Rows of `labels.jsonl`."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    sample_id: str
+    candidate: str
+    """Whose figure or image it is; empty: not told."""
+    dimension: str = ""
+    """Dimension, or `overall`; empty for generated images."""
+    tag: str = ""
+    """Tag of the image's prompt; empty: not told, and for figures."""
+    aspect: str = ""
+    """Aspect of a generated image, or `overall_score`; empty for figures."""
+    verdict: str | None = None
+    """One of the four verdicts, overall Model, Human or Tie; None for generated images."""
+    score: float | None = None
+    """0-10; None for figures."""
+    annotator: str
+    """Who says so; empty: not told."""
+    order: str = ""
+    """Which figure this person was shown first: human_first or model_first; empty: not told."""
+
+
+class LabelSet(Record):
+    """Where a set of labels comes from: `label.json`, written last, so that where it is, all is."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    name: str
+    flow: str
+    source: str
+    """Name of the file that was imported."""
+    source_sha256: str
+    imported_at: str
+    """UTC, ISO 8601."""
+    labels: int
+    annotators: tuple[str, ...]
+    """Who is named in the file; empty: nobody."""
+
+
+def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
+    """Write the labels of a set, then `label.json`, each whole or not at all."""
+    place.mkdir(parents=True, exist_ok=True)
+    write_whole(place / LABELS, b"".join(row.model_dump_json().encode() + b"\n" for row in rows))
+    write_whole(place / ABOUT, (about.model_dump_json(indent=1) + "\n").encode())
+
+
+def is_name(text: str) -> bool:
+    """Whether labels, and so their folder, can be called this."""
+    return _NAME.fullmatch(text) is not None
+
+
+def folder(store: Path, name: str) -> Path:
+    """Where the labels of this name are kept."""
+    return store / "labels" / name
+
+
+def label_folders(store: Path) -> list[Path]:
+    """Folders of all labels in the store, by name."""
+    return sorted(path.parent for path in (store / "labels").glob(f"*/{ABOUT}"))
+
+
+def read_label_set(place: Path) -> LabelSet:
+    """Where the labels in a folder come from; ValueError when `label.json` is damaged or of a newer version."""
+    return ledger.read_record(place / ABOUT, LabelSet)
+
+
+def history_rows(place: Path) -> Iterator[dict[str, Any]]:
+    """The labels in a folder as rows of the history's table `labels`.
+
+    Raises:
+        InputError: a row is damaged or of a newer version, or rows are missing.
+    """
+    about = read_label_set(place)
+    rows = list(ledger.read_rows(place / LABELS))
+    if len(rows) != about.labels:
+        raise InputError(f"{place / LABELS}: damaged: found {len(rows)} rows, {ABOUT} tells of {about.labels}")
+    origin = {
+        "name": about.name,
+        "flow": about.flow,
+        "source": about.source,
+        "source_sha256": about.source_sha256,
+        "imported_at": about.imported_at,
+    }
+    return ({**row, **origin} for row in rows)
+
+
+def labels_words(labels: int, annotators: int) -> str:
+    """How many labels there are, and of how many people; 0: the file does not tell."""
+    people = {0: "people", 1: "1 person"}.get(annotators, f"{annotators:,} people")
+    return f"1 label of {people}" if labels == 1 else f"{labels:,} labels of {people}"

@@ -1,0 +1,130 @@
+"""Numbered parts: how a file that only grows is kept where nothing can be appended.
+
+Owns how a ledger's file is cut into parts of whole lines, what they are called, how they come together again, and the
+notes of what has been sent. A part, once cut, never changes. Where the parts lie, and when they travel, is `remote`'s.
+"""
+
+import re
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import count, takewhile
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.files import write_whole
+from tasks.ledger.files import JUDGMENTS, OUTCOMES, RUN
+from tasks.records import Record
+
+PARTED = (JUDGMENTS, OUTCOMES)
+"""The files of a ledger that grow."""
+PART_BYTES = 8_000_000
+"""A part ends with the line that reaches this, so that memory stays flat."""
+SENT = "sent.json"
+"""The notes, in the folder of the run."""
+
+
+class Part(NamedTuple):
+    """One part and the place of its bytes in the file."""
+
+    name: str
+    file: str
+    start: int
+    size: int
+
+
+class Sent(Record):
+    """What of a run has been sent."""
+
+    ends: dict[str, tuple[int, ...]]
+    """File -> where each of its parts ends, in bytes. Noted before a part is sent: after a crash, or a reply that got
+    lost, the same number is sent with the same bytes, however much the file has grown meanwhile."""
+    objects: tuple[str, ...]
+    """Names of what has arrived, parts and whole files."""
+
+    def parts(self) -> list[Part]:
+        """All parts that were cut, in their order."""
+        return [
+            Part(_name(file, number), file, start, end - start)
+            for file, ends in self.ends.items()
+            for number, (start, end) in enumerate(zip((0, *ends), ends, strict=False), 1)
+        ]
+
+    def cut(self, run: Path) -> "Sent":
+        """With new parts for the whole lines that came since; a torn last line waits for its end."""
+        ends = {file: (*self.ends.get(file, ()), *_new_ends(run / file, self.ends.get(file, ()))) for file in PARTED}
+        return Sent(ends=ends, objects=self.objects)
+
+    def arrived(self, name: str) -> "Sent":
+        """With one more object that is there."""
+        return Sent(ends=self.ends, objects=(*self.objects, name))
+
+
+def parts_there(file: str, sizes: Mapping[str, int]) -> list[Part]:
+    """The parts of a file among what lies in a folder, from the first up to the first that is missing."""
+    parts: list[Part] = []
+    start = 0
+    for name in takewhile(sizes.__contains__, (_name(file, number) for number in count(1))):
+        parts.append(Part(name, file, start, sizes[name]))
+        start += sizes[name]
+    return parts
+
+
+def is_part(name: str, file: str) -> bool:
+    """Whether this is what a part of the file is called."""
+    return re.fullmatch(rf"{Path(file).stem}-\d+{Path(file).suffix}", name) is not None
+
+
+def read_part(run: Path, part: Part) -> bytes:
+    """The lines of a part, from the file of the run."""
+    with (run / part.file).open("rb") as file:
+        file.seek(part.start)
+        return file.read(part.size)
+
+
+def write_part(run: Path, part: Part, lines: bytes) -> None:
+    """Put a part at its own place, not at the end: whoever wrote it before, half or whole, wrote the same bytes."""
+    (run / part.file).touch()
+    with (run / part.file).open("r+b") as file:
+        file.seek(part.start)
+        file.write(lines)
+
+
+def read_notes(run: Path) -> Sent | None:
+    """What was noted as sent; None where there are no notes that can be read."""
+    with suppress(FileNotFoundError, ValueError):
+        return Sent.model_validate_json((run / SENT).read_bytes())
+    return None
+
+
+def write_notes(run: Path, sent: Sent) -> None:
+    """Keep what has been sent."""
+    write_whole(run / SENT, sent.model_dump_json().encode())
+
+
+@contextmanager
+def alone(run: Path) -> Generator[None]:
+    """Wait until nobody else on this machine sends this run: two would cut it differently under the same numbers."""
+    import fcntl  # absent on Windows, where all but remote stores works
+
+    with (run / RUN).open("r+b") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+def _name(file: str, number: int) -> str:
+    return f"{Path(file).stem}-{number:06}{Path(file).suffix}"
+
+
+def _new_ends(path: Path, ends: tuple[int, ...]) -> Iterator[int]:
+    if not path.exists():
+        return
+    end = ends[-1] if ends else 0
+    with path.open("rb") as file:
+        while True:
+            file.seek(end)
+            lines = file.read(PART_BYTES) + file.readline()
+            length = lines.rfind(b"\n") + 1
+            if not length:
+                return
+            end += length
+            yield end

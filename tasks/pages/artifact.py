@@ -1,0 +1,238 @@
+"""The report step: what remains of a run in the Prefect UI, as one Markdown artifact.
+
+Owns what it tells and in which order. Numbers come from `summary`, tables and charts from `standings`, sentences from
+`wording` and `tables`, the form from `markup`.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import datetime
+from itertools import islice
+from pathlib import Path
+
+from tasks.comparing.past import Past
+from tasks.comparing.regression import Since
+from tasks.comparing.wording import difference_grid
+from tasks.controls.status import light_lines
+from tasks.pages.rate_tables import rate_grid, rate_notes
+from tasks.pages.standings import chart, defect_lines, failure_lines, grid, notes, sentence, standings
+from tasks.pages.summary import Summary, Telling
+from tasks.presentation.markup import QUOTE, bullets, picture, plain, table
+from tasks.presentation.tables import Grid
+from tasks.presentation.wording import coverage_words, judge_words, score_with_interval
+from tasks.records import OVERALL, DimensionOutcome, Outcome, PictureNote
+from tasks.statistics.rates import repeated
+from tasks.text import bounded, counted, number_words, one_line
+
+MOST_LINES = 20
+"""Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
+MOST_FAILURES = 500
+"""Failed calls listed in the table of failures; the view `failures` has them all."""
+NAME = 80
+"""Longest name shown, in characters."""
+THUMBNAIL_BYTES = 80_000
+"""Largest thumbnail shown; only noise is larger."""
+
+
+async def publish(summary: Summary, warnings: Sequence[str] = (), past: Past | None = None) -> None:
+    """Create the artifact `<flow>-summary` of the flow run or task run that this is called in.
+
+    Where anything failed, `<flow>-failures` is a table of it, with the counts by status. Raises whatever Prefect raises
+    when its server cannot be reached.
+    """
+    from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
+
+    flow = summary.start.flow
+    text = await asyncio.to_thread(markdown, summary, warnings, past)
+    await acreate_markdown_artifact(text, f"{flow}-summary", plain(sentence(summary), 4 * QUOTE))
+    if rows := failure_rows(summary):
+        counts = f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."
+        await acreate_table_artifact(rows, f"{flow}-failures", counts)
+
+
+def failure_rows(summary: Summary) -> list[dict[str, str]]:
+    """What failed, as rows of a table: the calls that are not ok, then the first samples that are not complete."""
+    failures = [*islice(summary.judgments.not_ok.values(), MOST_FAILURES), *summary.outcomes.not_complete]
+    return [
+        {
+            "sample": one_line(failure.sample_id, NAME),
+            "candidate": one_line(failure.candidate, NAME),
+            "question": failure.dimension,
+            "status": failure.status.replace("_", " "),
+            "why": failure.words,
+        }
+        for failure in failures
+    ]
+
+
+def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None = None) -> str:
+    """The whole artifact, less than 1 MB with its pictures.
+
+    Args:
+        warnings: what else the reader should know about the run, a sentence each.
+        past: what a scheduled run is shown beside.
+    """
+    trouble = [*failure_lines(summary), *bounded(warnings[:MOST_LINES], len(warnings))]
+    parts = [
+        *_heading(summary),
+        *_scores(summary),
+        *_past(past),
+        *_rates(summary),
+        *_groups(summary),
+        *_section("Injected defects", defect_lines(summary)),
+        *_section("Controls", light_lines(summary.controls)),
+        *_section("Failures and warnings", trouble),
+        *_section("Calls", _call_lines(summary)),
+        *(part for telling in summary.telling for part in _sample(summary, telling)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _heading(summary: Summary) -> list[str]:
+    start, found = summary.start, standings(summary)
+    about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.model, start.endpoint)}"
+    began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
+    scores = [f"{candidate[:NAME]}: {words}" for candidate, words in found[:MOST_LINES]]
+    return [
+        f"# {start.flow}: {plain(' + '.join(start.candidates), NAME)}",
+        plain(f"{about}, {began}. Run {start.run_id}."),
+        bullets(bounded(scores, len(found))),
+    ]
+
+
+def _scores(summary: Summary) -> list[str]:
+    shown = _best_of(summary)
+    if not (shown.rows or shown.grades):
+        return []
+    return ["## Scores", _grid(grid(shown)), bullets(notes(shown)), picture("Scores", "png", chart(shown))]
+
+
+def _past(past: Past | None) -> list[str]:
+    """How a scheduled run stands against the last one, and the trend."""
+    if past is None or not (past.since or past.trend):
+        return []
+    compared = _since(past.since) if past.since else ["No earlier run compares with this one; the trend tells why."]
+    return ["## Since the last run", *compared, *([picture("Trend", "png", past.trend)] if past.trend else [])]
+
+
+def _since(since: Since) -> list[str]:
+    before = f"Compared with run {since.earlier.run_id}, sample by sample. Only each candidate's first row is tested."
+    if since.widened:
+        before += (
+            f" Intervals are wider than 95%, so that {len(since.standings)} candidates raise no more false alarms."
+        )
+    boards = [
+        part
+        for each in since.standings[:MOST_LINES]
+        for part in (
+            f"**{plain(each.candidate, NAME)}**",
+            _grid(difference_grid(each.rows, since.start.flow, tested=False)),
+        )
+    ]
+    return [bullets(bounded(since.sentences[:MOST_LINES], len(since.standings))), before, *boards]
+
+
+def _grid(board: Grid) -> str:
+    lines = [[plain(name, NAME) if cells else f"**{plain(name, NAME)}**", *cells] for name, *cells in board.lines]
+    header = [name.replace("-\n", "").replace("\n", " ") for name in board.header]
+    return table(header, lines)
+
+
+def _best_of(summary: Summary) -> Summary:
+    """The same without the candidates that there is no room for."""
+    best = {candidate for candidate, _ in standings(summary)[:MOST_LINES]}
+    rows = [row for row in summary.rows if row.candidate in best]
+    grades = [row for row in summary.grades if row.candidate in best]
+    rates = [row for row in summary.rates if row.candidate in best]
+    return summary._replace(rows=rows, grades=grades, rates=rates)
+
+
+def _rates(summary: Summary) -> list[str]:
+    """What the orders and votes tell, and what the outcomes hang on."""
+    shown = _best_of(summary)
+    if not shown.rates:
+        return []
+    title = "## Order and votes" if repeated(summary.start) else "## Decisions"
+    return [title, _grid(rate_grid(shown.rates)), bullets(rate_notes(shown))]
+
+
+def _groups(summary: Summary) -> list[str]:
+    """Overall scores by category and by difficulty, where the dataset has any."""
+    parts: list[str] = []
+    for grouping in ("category", "difficulty"):
+        rows = [row for row in summary.rows if row.grouping == grouping and row.dimension == OVERALL]
+        lines = [
+            [plain(row.group_name, NAME), plain(row.candidate, NAME), score_with_interval(row), coverage_words(row)]
+            for row in rows[:MOST_LINES]
+        ]
+        if rows:
+            cells = table([grouping, "candidate", "overall score", "scored"], lines, numbers=False)
+            parts += [f"## By {grouping}", cells, *bounded([], len(rows) - len(lines))]
+    return parts
+
+
+def _section(title: str, lines: Sequence[str]) -> list[str]:
+    return [f"## {title}", bullets(lines)] if lines else []
+
+
+def _call_lines(summary: Summary) -> list[str]:
+    asked = summary.judgments
+    price = "unknown" if asked.price is None else f"{asked.price:,.4f} in the currency of the prices given"
+    lines = [
+        f"{asked.calls:,} calls made, {asked.reused:,} replies taken from earlier runs",
+        f"{asked.tokens_in:,} tokens in ({asked.tokens_cached:,} of them cached), {asked.tokens_out:,} out",
+        f"price: {price}",
+    ]
+    return [*lines, f"{summary.end.seconds:,.0f} seconds in all"] if summary.end else lines
+
+
+def _sample(summary: Summary, telling: Telling) -> list[str]:
+    """One sample: its pictures, what the judge said with its reasons, and how that came to the outcome."""
+    outcome = telling.outcome
+    candidate = f" of {outcome.candidate}" if len(summary.start.candidates) > 1 else ""
+    title = f"## {telling.why}: {plain(f'{outcome.sample_id}{candidate}', NAME)}"
+    said = _image(summary, outcome) if outcome.tag else _pair(summary, telling)
+    return [title, *said]
+
+
+def _image(summary: Summary, outcome: Outcome) -> list[str]:
+    aspects = [[plain(each.aspect), number_words(each.score), plain(each.explanation)] for each in outcome.aspects]
+    check = {True: " What was asked for is there.", False: " What was asked for is not there.", None: ""}
+    return [
+        f"Prompt ({outcome.tag}): {plain(outcome.prompt)}",
+        _thumbnail(summary.store, "Image", outcome.pictures.get("image")),
+        f"Outcome: {plain(outcome.path)}{check[outcome.satisfied]}",
+        *([table(["aspect", "score", "the judge's reasons"], aspects, numbers=False)] if aspects else []),
+    ]
+
+
+def _pair(summary: Summary, telling: Telling) -> list[str]:
+    outcome = telling.outcome
+    pictures = [_thumbnail(summary.store, side, outcome.pictures.get(side.lower())) for side in ("Human", "Model")]
+    verdicts = [
+        [plain(each.dimension), plain(_verdict(each)), plain(telling.reasons.get(each.dimension, ""))]
+        for each in outcome.dimensions
+    ]
+    return [
+        table(["Human", "Model"], [pictures], numbers=False),
+        f"Outcome: {outcome.overall or 'none'} ({plain(outcome.path)})",
+        table(["dimension", "verdict", "the judge's reasons"], verdicts, numbers=False),
+        f"Caption: {plain(outcome.caption)}",
+    ]
+
+
+def _verdict(dimension: DimensionOutcome) -> str:
+    words = dimension.verdict or "missing"
+    if not dimension.order_flip:
+        return words
+    return f"{words} (Human first: {dimension.human_first}; Model first: {dimension.model_first})"
+
+
+def _thumbnail(store: Path, side: str, note: PictureNote | None) -> str:
+    if note is None:
+        return "no picture"
+    try:
+        data = (store / "pictures" / f"{note.source_sha256}.jpg").read_bytes()
+    except OSError:
+        return "picture not kept"
+    return picture(side, "jpeg", data) if len(data) <= THUMBNAIL_BYTES else "picture too large to be shown here"

@@ -1,0 +1,127 @@
+"""What orders and votes tell of a run, and what its outcomes hang on, for a person to read.
+
+Lines for a terminal, a table and notes for the Prefect UI; the numbers are made in `rates`.
+"""
+
+from collections.abc import Iterator, Sequence
+from itertools import groupby
+
+from tasks.pages.summary import Summary
+from tasks.presentation.tables import LONGEST_NAME, Grid
+from tasks.presentation.wording import score_with_interval
+from tasks.records import OVERALL
+from tasks.statistics.rates import Measure, RateRow, repeated
+from tasks.text import number_words, one_line
+
+COLUMNS: dict[Measure, str] = {
+    "order_flip": "orders differ",
+    "reversal": "reversed",
+    "first_position": "first named",
+    "repeat_agreement": "votes agree",
+    "repeat_difference": "votes apart",
+    "pivotal": "hang on it",
+}
+EXPLAINED: dict[Measure, str] = {
+    "order_flip": "Orders differ: Human first and Model first come to different verdicts.",
+    "reversal": "Reversed: one order says Model, the other Human.",
+    "first_position": "First named: share of the verdicts Model or Human for the figure shown first; 50% is no bias.",
+    "repeat_agreement": "Votes agree: share of the pairs of votes on one question, in one order, that are the same.",
+    "repeat_difference": "Votes apart: mean distance, of 10, of two scores that one image got.",
+    "pivotal": "Hang on it: outcomes that another verdict there, alone, would have changed; overall: any would.",
+}
+
+
+def rate_words(row: RateRow, places: int = 1) -> str:
+    """A rate with its interval, `37.2% [33.0, 41.5]`, or with n where there is none."""
+    scale, unit, decimals = (1, "", places + 1) if row.measure == "repeat_difference" else (100, "%", places)
+    value, *ends = (
+        number_words(None if each is None else each * scale, decimals) for each in (row.value, row.ci_low, row.ci_high)
+    )
+    return f"{value}{unit} " + (f"(n = {row.n})" if row.ci_low is None else f"[{', '.join(ends)}]")
+
+
+def repeat_lines(summary: Summary) -> list[str]:
+    """One or two lines a candidate on what both orders and several votes tell, of at most 80 columns; else none."""
+    if not repeated(summary.start):
+        return []
+    several = len({row.candidate for row in summary.rates}) > 1
+    lines: list[str] = []
+    for candidate, rates in _by_candidate(summary.rates):
+        said = [*_of_orders(rates), *_of_votes(rates, _published(summary, candidate))]
+        lines += [f"{one_line(candidate, LONGEST_NAME)}:"] * several
+        lines += [f"  {line}" if several else line for line in said]
+    return lines
+
+
+def _of_orders(rates: Sequence[RateRow]) -> Iterator[str]:
+    found = _overall(rates)
+    words = {"differ": found.get("order_flip"), "first shown named": found.get("first_position")}
+    if told := [f"{name} {rate}" for name, rate in words.items() if rate]:
+        yield f"orders: {', '.join(told)}"
+
+
+def _of_votes(rates: Sequence[RateRow], published: str) -> Iterator[str]:
+    for row in rates:
+        if row.measure == "repeat_difference":
+            yield f"votes on {row.dimension}: {rate_words(row)} apart, of 10"
+    agree = _overall(rates).get("repeat_agreement")
+    told = [f"votes: agree {agree}"] * bool(agree) + [f"published protocol: {published}"] * bool(published)
+    if told:
+        yield "; ".join(told)
+
+
+def rate_grid(rows: Sequence[RateRow]) -> Grid:
+    """Rates by dimension or tag, one candidate beneath the other; what nothing is known of has no column."""
+    columns: list[Measure] = [measure for measure in COLUMNS if any(row.measure == measure for row in rows)]
+    lines: list[list[str]] = []
+    for candidate, rates in _by_candidate(rows):
+        cells = {(row.dimension, row.measure): rate_words(row, 0) for row in rates}
+        lines.append([candidate])
+        for dimension in _dimensions(rates):
+            lines.append([dimension, *(cells.get((dimension, measure), "") for measure in columns)])
+    return Grid(["", *(COLUMNS[measure] for measure in columns)], lines)
+
+
+def rate_notes(summary: Summary) -> list[str]:
+    """What the table does not say of each candidate's outcomes, and what must be known to read it."""
+    lines: list[str] = []
+    for candidate, rates in _by_candidate(summary.rates):
+        told = [*_of_outcomes(rates, repeated(summary.start))]
+        if published := _published(summary, candidate):
+            told.append(f"published protocol (Human first, first vote): {published}")
+        lines += [f"{one_line(candidate, LONGEST_NAME)}: {line}" for line in told]
+    known = {row.measure for row in summary.rates}
+    return [*lines, *(words for measure, words in EXPLAINED.items() if measure in known)]
+
+
+def _of_outcomes(rates: Sequence[RateRow], again: bool) -> Iterator[str]:
+    found = _overall(rates)
+    if "tier_1" in found:
+        yield f"tier 1 decided {found['tier_1']} of the outcomes"
+    if again and "p_model" in found:
+        yield f"chances by all votes: Model {found['p_model']}, Tie {found['p_tie']}, Human {found['p_human']}"
+
+
+def _overall(rates: Sequence[RateRow]) -> dict[Measure, str]:
+    return {row.measure: rate_words(row) for row in rates if row.dimension == OVERALL}
+
+
+def _by_candidate(rows: Sequence[RateRow]) -> list[tuple[str, list[RateRow]]]:
+    in_order = sorted(rows, key=lambda row: row.candidate)
+    return [(candidate, list(its)) for candidate, its in groupby(in_order, key=lambda row: row.candidate)]
+
+
+def _dimensions(rates: Sequence[RateRow]) -> list[str]:
+    found = dict.fromkeys(row.dimension for row in rates if row.measure in COLUMNS)
+    return sorted(found, key=lambda dimension: dimension == OVERALL)
+
+
+def _published(summary: Summary, candidate: str) -> str:
+    return next(
+        (
+            score_with_interval(row)
+            for row in summary.published
+            if (row.candidate, row.dimension) == (candidate, OVERALL)
+        ),
+        "",
+    )

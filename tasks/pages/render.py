@@ -1,0 +1,121 @@
+"""Evaluations as one HTML file that opens anywhere, with no server and no network.
+
+Owns the page's safety: whatever comes from the history is escaped, and the page's own policy forbids it to load
+anything or to run any script but the one whose hash it names.
+"""
+
+import base64
+import hashlib
+from collections.abc import Sequence
+from datetime import datetime
+from pathlib import Path
+from typing import cast
+
+import jinja2
+from markupsafe import Markup
+
+from tasks.comparing import wording as comparison_words
+from tasks.controls.status import light_lines
+from tasks.files import write_whole
+from tasks.pages import figures as plots
+from tasks.pages.gather import MOST_CHANGES, Evaluation
+from tasks.pages.rate_tables import EXPLAINED, rate_grid
+from tasks.pages.thumbnails import thumbnails
+from tasks.presentation import wording
+from tasks.presentation.charts import PARTS
+
+_HERE = Path(__file__).parent
+
+
+def write_page(store: Path, evaluations: Sequence[Evaluation], target: Path) -> int:
+    """Write the report of these evaluations, at least one, with the pictures that the store keeps.
+
+    Returns:
+        The bytes of the file.
+
+    Raises:
+        OSError: the file cannot be written.
+    """
+    hashes = [sha256 for one in evaluations for card in one.cards for sha256 in card.pictures.values() if sha256]
+    data = page(evaluations, thumbnails(store, hashes)).encode("utf-8", "replace")
+    target.parent.mkdir(parents=True, exist_ok=True)
+    write_whole(target, data)
+    return len(data)
+
+
+def page(evaluations: Sequence[Evaluation], pictures: dict[str, str]) -> str:
+    """The report as HTML.
+
+    Args:
+        evaluations: the newest first; the others stand folded up beneath it.
+        pictures: SHA-256 -> a JPEG in base64.
+    """
+    css, js = (_HERE.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    first = evaluations[0]
+    return _template().render(
+        title=f"{first.flow}: {' + '.join(first.about['candidates'])}",
+        # The template sets them in verbatim, so that the hashes of the policy are those of what the browser reads.
+        css=Markup(css),
+        js=Markup(js),
+        policy=_policy(css, js),
+        evaluations=evaluations,
+        samples=[card.model_dump(exclude_defaults=True) for one in evaluations for card in one.cards],
+        pictures=pictures,
+        **_HELPERS,
+    )
+
+
+def _policy(css: str, js: str) -> str:
+    """A Content-Security-Policy: pictures within the page, this one style and this one script, and nothing else."""
+    style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js))
+    allowed = f"img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+
+
+def _template() -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    return environment.get_template("template.html.j2")
+
+
+def _when(moment: str) -> str:
+    return f"{datetime.fromisoformat(moment):%Y-%m-%d %H:%M}"
+
+
+def _share(value: float | None) -> str:
+    return "–" if value is None else f"{value:.0%}"
+
+
+def _cell(value: object, decimals: int = 2) -> str:
+    """A number or word of a table; a dash where there is none."""
+    match value:
+        case None:
+            return "–"
+        case float():
+            return f"{value:,.{decimals}f}"
+        case int():
+            return f"{value:,}"
+        case dict():
+            return ", ".join(f"{name} {_cell(each)}" for name, each in cast(dict[str, object], value).items())
+        case _:
+            return str(value)
+
+
+_HELPERS: dict[str, object] = {
+    "bar_of": plots.bar,
+    "whisker_of": plots.whisker,
+    "trends_of": plots.trends,
+    "words": wording,
+    "compared": comparison_words,
+    "parts": PARTS,
+    "light_lines": light_lines,
+    "rate_grid": rate_grid,
+    "explained": EXPLAINED,
+    "most_changes": MOST_CHANGES,
+    "when": _when,
+    "share": _share,
+    "cell": _cell,
+}
+"""What the template asks of Python."""

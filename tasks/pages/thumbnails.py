@@ -1,0 +1,56 @@
+"""The pictures of a report, taken from the store's thumbnails and made smaller where there are many."""
+
+import base64
+import math
+import re
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from io import BytesIO
+from pathlib import Path
+
+from PIL import Image
+
+from tasks.pages.budget import picture_limit
+
+ROUNDS = 6
+"""Tries to get a picture below its limit; most get there in one or two."""
+QUALITY = 70
+
+_SHA256 = re.compile("[0-9a-f]{64}")
+
+
+def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, str]:
+    """SHA-256 of a picture -> its thumbnail, a JPEG in base64; those that the store does not keep are left out.
+
+    The hashes come from ledgers, which may be a stranger's: what is none is no file name either, and is left out too.
+    """
+    named = {sha256: store / "pictures" / f"{sha256}.jpg" for sha256 in set(hashes) if _SHA256.fullmatch(sha256)}
+    kept = {sha256: path for sha256, path in named.items() if path.is_file()}
+    limit = picture_limit([path.stat().st_size for path in kept.values()])
+    with ThreadPoolExecutor() as threads:
+        return dict(zip(kept, threads.map(partial(_embedded, limit=limit), kept.values()), strict=True))
+
+
+def _embedded(path: Path, limit: int) -> str:
+    return base64.b64encode(bounded(path.read_bytes(), limit)).decode("ascii")
+
+
+def bounded(data: bytes, limit: int) -> bytes:
+    """The JPEG itself where it has at most so many bytes, else one of fewer pixels: file size goes with the area."""
+    small, scale = data, 1.0
+    for _ in range(ROUNDS):
+        if len(small) <= limit:
+            break
+        scale *= min(0.9, math.sqrt(limit / len(small)))
+        small = _scaled(data, scale)
+    return small
+
+
+def _scaled(data: bytes, scale: float) -> bytes:
+    with Image.open(BytesIO(data), formats=["JPEG"]) as picture:
+        size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
+        picture.draft("RGB", size)
+        buffer = BytesIO()
+        picture.resize(size, Image.Resampling.LANCZOS).save(buffer, "JPEG", quality=QUALITY, optimize=True)
+    return buffer.getvalue()

@@ -1,0 +1,1 @@
+"""Pictures: decoded, checked, made fit to be judged."""

@@ -1,0 +1,72 @@
+"""How numbers and strangers' texts are put into words, the same on the terminal, in charts and in the Prefect UI.
+
+Owns phrases and nothing else: what a run came to stands in `summary`.
+"""
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from tasks.parameters import EMBEDDED
+from tasks.statistics.image_scores import GradeRow
+from tasks.statistics.intervals import FEWEST
+from tasks.statistics.scores import ScoreRow
+from tasks.text import number_words
+
+HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
+PLOT_CEILING = "Plot faithfulness cannot exceed 50: the judge may answer only Human or Both are good there."
+SCALE_0_10 = "Scores are 0-10: the judge's overall score, averaged over prompts. GenEval's own score is a detector's."
+PIXELS = "The embedded judge measures pixels and is no model: its scores are a floor for real judges."
+
+
+Scored = ScoreRow | GradeRow
+"""A mean with its interval and coverage, of figures (0-100) or of generated images (0-10)."""
+
+
+def score_words(row: Scored) -> str:
+    """The mean score, to one decimal of 100 or two of 10; a dash where it is missing, `n/a` where it cannot be."""
+    return "n/a" if _inapplicable(row) else number_words(row.score, _decimals(row))
+
+
+def _decimals(row: Scored) -> int:
+    return 2 if isinstance(row, GradeRow) else 1
+
+
+def _inapplicable(row: Scored) -> bool:
+    return isinstance(row, GradeRow) and row.inapplicable
+
+
+def interval_words(row: Scored) -> str:
+    """The 95% interval of the mean score, or why there is none; nothing for a score that cannot be."""
+    if _inapplicable(row):
+        return ""
+    if row.ci_low is None or row.ci_high is None:
+        return f"none below {FEWEST}"
+    return f"[{row.ci_low:.{_decimals(row)}f}, {row.ci_high:.{_decimals(row)}f}]"
+
+
+def score_with_interval(row: Scored) -> str:
+    """Score and interval together: `62.5 [51.0, 74.0]`, `62.5 (no interval below 8)`, `nothing scored` or `n/a`."""
+    if row.score is None:
+        return "n/a" if _inapplicable(row) else "nothing scored"
+    words = interval_words(row) if row.ci_low is not None else f"(no interval below {FEWEST})"
+    return f"{score_words(row)} {words}"
+
+
+def coverage_words(row: Scored) -> str:
+    """Samples scored of samples judged: `22/24`; nothing for a score that cannot be."""
+    return "" if _inapplicable(row) else f"{row.scored}/{row.n}"
+
+
+def judge_words(model: str, endpoint: str) -> str:
+    """The judge's name and host. The rest of its address is left out: a path, too, may hold a secret."""
+    if endpoint == EMBEDDED:
+        return f"{model} (embedded)"
+    parts = urlsplit(endpoint)
+    host = f"[{parts.hostname}]" if ":" in (parts.hostname or "") else parts.hostname
+    return f"{model} at {host}:{parts.port}" if parts.port else f"{model} at {host}"
+
+
+def score_notes(flow: str, rows: Iterable[ScoreRow], endpoint: str = "") -> list[str]:
+    """What must be known to read these scores of a run; `endpoint` is its judge's address."""
+    ceiling = flow == "plot" and any(row.dimension == "faithfulness" for row in rows)
+    return [HUMAN_IS_50, *[PLOT_CEILING] * ceiling, *[PIXELS] * (endpoint == EMBEDDED)]

@@ -1,1 +1,0 @@
-"""What a judge's reply says."""

@@ -1,0 +1,221 @@
+"""What the judge is asked: prompt files, the sets they form, and the rubric of one run.
+
+Owns the file format (front matter between `+++` lines, then the body), the overlay of a prompt set over the
+default prompts, and every check that can be made before the first call. Laying out the request belongs to `request`,
+the keys of the front matter to `front_matter`, the reply format to `reply`.
+"""
+
+import re
+import tomllib
+from collections.abc import Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
+
+from tasks.errors import InputError
+from tasks.parameters import PAIRWISE
+from tasks.records import Record, Sample
+from tasks.rubrics.front_matter import Aspect, PairwiseFrontMatter, RubricFrontMatter
+from tasks.text import listed
+
+DEFAULT_SET = "default"
+PROMPTS = Path(__file__).parents[2] / "prompts"
+SETS = PROMPTS / "sets"
+ORDER = (
+    *("faithfulness", "conciseness", "readability", "aesthetics"),
+    *("single_object", "two_object", "counting", "colors", "color_attr", "position"),
+)
+"""The protocols' own order of dimensions and tags; others follow by name."""
+
+
+_FILE = re.compile(r"\+\+\+[ \t]*\n(?P<front>.*?)^\+\+\+[ \t]*$(?P<body>.*)", re.DOTALL | re.MULTILINE)
+
+
+class _Asked(Record):
+    """What every prompt has: where it comes from, and what is sent."""
+
+    flow: str
+    dimension: str
+    """Dimension, or tag of a text-to-image prompt: the name of the file."""
+    body: str
+    """The system message, sent as it is."""
+    sha256: str
+    """SHA-256 of the body as sent (UTF-8), in hex."""
+    file: str
+
+
+class PairwisePrompt(_Asked, PairwiseFrontMatter):
+    """One pairwise question: the system prompt of a dimension, and what its request holds."""
+
+
+class RubricPrompt(_Asked, RubricFrontMatter):
+    """The rubric of one tag: the system prompt, what its request holds, and the aspects to be scored."""
+
+
+Prompt = PairwisePrompt | RubricPrompt
+Kind = type[PairwisePrompt] | type[RubricPrompt]
+FRONT_MATTER: dict[Kind, type[PairwiseFrontMatter] | type[RubricFrontMatter]] = {
+    PairwisePrompt: PairwiseFrontMatter,
+    RubricPrompt: RubricFrontMatter,
+}
+
+
+class Rubric(Record):
+    """The prompts of one flow under one prompt set: the protocol's own first, in its order, then others by name."""
+
+    flow: str
+    prompt_set: str
+    prompts: tuple[Prompt, ...]
+
+    def prompt(self, dimension: str) -> Prompt:
+        """The prompt of a dimension or tag; ValueError where this rubric has none."""
+        found = {prompt.dimension: prompt for prompt in self.prompts}
+        if dimension not in found:
+            raise InputError(f"{self.flow} has no dimension {dimension!r}; it has {listed(found)}")
+        return found[dimension]
+
+    def asked_of(self, sample: Sample) -> tuple[Prompt, ...]:
+        """The prompts that a sample is judged by: that of its tag, or all when it has none."""
+        return (self.prompt(sample.tag),) if sample.tag else self.prompts
+
+    def pairwise(self) -> tuple[PairwisePrompt, ...]:
+        """The prompts of a pairwise flow; none of a text-to-image flow."""
+        return tuple(prompt for prompt in self.prompts if isinstance(prompt, PairwisePrompt))
+
+
+class _Source(NamedTuple):
+    """A prompt file taken apart, its front matter not yet checked."""
+
+    file: Path
+    front: dict[str, Any]
+    body: str = ""
+    problem: str = ""
+    """Why it could not be taken apart; empty when it could."""
+
+
+def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
+    """The prompts of `flow`, with those that `prompt_set` replaces.
+
+    A set is a name (see `prompt_sets`) or a folder that holds `<flow>/<dimension>.md`; a dimension that it lacks keeps
+    its default prompt. ValueError when there is no such flow or set, or the set holds nothing for this flow; and one
+    ValueError with every problem of every file, a line each, when prompts are at fault.
+    """
+    default = _prompt_files(PROMPTS / flow)
+    if not default:
+        raise InputError(f"there are no prompts for flow {flow!r}; flows with prompts: {listed(_holdings(PROMPTS))}")
+    own = _overlay(flow, prompt_set)
+    sources = {dimension: _read(own.get(dimension, file)) for dimension, file in default.items()}
+    strangers = [
+        f"{file}: {name!r} is no dimension of {flow}; allowed: {listed(default)}"
+        for name, file in own.items()
+        if name not in default
+    ]
+    kind = PairwisePrompt if flow in PAIRWISE else RubricPrompt
+    problems = strangers + [problem for source in sources.values() for problem in _problems(source, kind)]
+    if kind is PairwisePrompt:
+        problems += _tier_problems({dimension: source.front.get("tier") for dimension, source in sources.items()})
+    if problems:
+        raise InputError("\n".join([f"the prompts of {flow} (prompt set {prompt_set!r}) cannot be used:", *problems]))
+    prompts = [_prompt(kind, flow, dimension, source) for dimension, source in sources.items()]
+    prompts.sort(key=lambda prompt: (*(prompt.dimension != name for name in ORDER), prompt.dimension))
+    return Rubric(flow=flow, prompt_set=prompt_set, prompts=tuple(prompts))
+
+
+def prompt_sets() -> list[str]:
+    """Names of the sets that come with the program, `default` first."""
+    return [DEFAULT_SET, *(folder.name for folder in sorted(SETS.glob("*")) if folder.is_dir())]
+
+
+def holdings(prompt_set: str = DEFAULT_SET) -> dict[str, list[str]]:
+    """Flow -> dimensions that a set has prompts of its own for; ValueError when there is no such set or folder."""
+    return _holdings(_folder(prompt_set))
+
+
+def _folder(prompt_set: str) -> Path:
+    known = prompt_sets()
+    if prompt_set == DEFAULT_SET:
+        return PROMPTS
+    folder = SETS / prompt_set if prompt_set in known else Path(prompt_set).expanduser()
+    if not folder.is_dir():
+        raise InputError(f"prompt set {prompt_set!r} is neither a known set ({listed(known)}) nor a folder")
+    return folder
+
+
+def _overlay(flow: str, prompt_set: str) -> dict[str, Path]:
+    """The files that a set lays over the default prompts of `flow`."""
+    if files := _prompt_files(_folder(prompt_set) / flow):
+        return files
+    held = "; ".join(f"{name}: {listed(dimensions)}" for name, dimensions in holdings(prompt_set).items())
+    found = f"holds {held}; nothing for {flow}" if held else "holds no file <flow>/<dimension>.md"
+    raise InputError(f"prompt set {prompt_set!r} {found}")
+
+
+def _holdings(folder: Path) -> dict[str, list[str]]:
+    """Flow -> dimensions of the prompt files under `folder`."""
+    flows = sorted(path for path in folder.glob("*") if path.is_dir() and path != SETS)
+    return {path.name: list(files) for path in flows if (files := _prompt_files(path))}
+
+
+def _prompt_files(folder: Path) -> dict[str, Path]:
+    return {file.stem: file for file in sorted(folder.glob("*.md"))}
+
+
+def _read(file: Path) -> _Source:
+    try:
+        parts = _FILE.fullmatch(file.read_text(encoding="utf-8-sig"))
+    except UnicodeDecodeError as error:
+        return _Source(file, {}, problem=f"found a byte at {error.start} that is not UTF-8; allowed: UTF-8")
+    if not parts:
+        return _Source(file, {}, problem="found no front matter; allowed: TOML between two `+++` lines, at the top")
+    try:
+        # An empty line stands in for the opening `+++`, so that a TOML error counts lines as the file does.
+        front = tomllib.loads("\n" + parts["front"])
+    except tomllib.TOMLDecodeError as error:
+        return _Source(file, {}, problem=f"front matter is not TOML: {error}")
+    return _Source(file, front, parts["body"].strip())
+
+
+def _problems(source: _Source, kind: Kind) -> list[str]:
+    """All that is wrong with one file, a line each."""
+    if source.problem:
+        return [f"{source.file}: {source.problem}"]
+    problems = [] if source.body else [f"{source.file}: found an empty body; allowed: the text of the prompt"]
+    try:
+        FRONT_MATTER[kind].model_validate(source.front, context={"body": source.body})
+    except ValidationError as error:
+        problems += [f"{source.file}: {_sentence(detail, FRONT_MATTER[kind])}" for detail in error.errors()]
+    return problems
+
+
+def _sentence(detail: ErrorDetails, front_matter: type[Record]) -> str:
+    """One problem of one key: what was found and what is allowed."""
+    key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
+    if detail["type"] == "extra_forbidden":
+        known = Aspect.model_fields if len(detail["loc"]) > 1 else front_matter.model_fields
+        return f"unknown key `{key}`; allowed: {listed(known)}"
+    allowed = front_matter.model_fields[str(detail["loc"][0])].description
+    if detail["type"] == "value_error":
+        allowed = detail["msg"].removeprefix("Value error, ")
+    found = "nothing" if detail["type"] == "missing" else repr(detail["input"])
+    return f"key `{key}`: found {found}; allowed: {allowed}"
+
+
+def _tier_problems(tiers: Mapping[str, object]) -> list[str]:
+    """The tier rule decides between two dimensions; tiers that are no tiers at all are reported with their file."""
+    if any(tier not in (1, 2) for tier in tiers.values()):
+        return []
+    members = {number: [dimension for dimension, tier in tiers.items() if tier == number] for number in (1, 2)}
+    return [
+        f"key `tier`: found tier {number} in {', '.join(names) or 'no prompt'}; allowed: exactly two dimensions a tier"
+        for number, names in members.items()
+        if len(names) != 2
+    ]
+
+
+def _prompt(kind: Kind, flow: str, dimension: str, source: _Source) -> Prompt:
+    digest = sha256(source.body.encode()).hexdigest()
+    named = {"flow": flow, "dimension": dimension, "body": source.body, "sha256": digest, "file": str(source.file)}
+    return kind.model_validate({**source.front, **named})

@@ -1,0 +1,147 @@
+"""The numbers of a text-to-image run: means over prompts and over images, shares, intervals and coverage.
+
+Computed once, from the outcomes of a ledger; the history keeps them and the report shows them. Images of one prompt are
+alike, so the mean over prompts is the score, and intervals resample prompts. No number here is a GenEval score: that is
+a detector's, these are a judge's.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from itertools import groupby
+from statistics import fmean
+from typing import NamedTuple
+
+from tasks.records import Outcome, Record, RunStart
+from tasks.statistics.intervals import interval
+
+HIGHEST = 10.0
+
+
+class GradeRow(Record):
+    """One candidate on one tag by one measure."""
+
+    candidate: str
+    dimension: str
+    """The tag."""
+    measure: str
+    """`score` (the judge's overall score), `aspect_mean`, `good` (the prompt has an image at or above the threshold) or
+    `satisfied` (what the judge sees is what was asked for)."""
+    grouping: str = "all"
+    """`all`, or `aspect`: the score of one aspect."""
+    group_name: str = ""
+    """The aspect; empty where the grouping is `all`."""
+    n: int
+    """Images."""
+    scored: int
+    """Images that the measure is known of."""
+    prompts: int
+    """Prompts that it is known of, by one image at least."""
+    score: float | None
+    """Mean over prompts of the means over their images: 0-10, of `good` and `satisfied` a share, 0-1."""
+    image_mean: float | None
+    """Mean over images."""
+    ci_low: float | None
+    ci_high: float | None
+    method: str
+    coverage: float
+    """scored / n."""
+
+    @property
+    def inapplicable(self) -> bool:
+        """Whether this is an aspect that every judged image did without: only judged images have aspects."""
+        return self.grouping == "aspect" and not self.scored
+
+
+class Grades(NamedTuple):
+    """One candidate on one tag, its rows by measure."""
+
+    score: GradeRow
+    aspect_mean: GradeRow
+    good: GradeRow
+    satisfied: GradeRow
+    aspects: list[GradeRow]
+
+
+class _Mark(NamedTuple):
+    prompt_id: str
+    values: dict[tuple[str, str], float | None]
+    """(measure, aspect) -> value; None where an aspect does not apply."""
+
+
+def threshold(start: RunStart) -> float:
+    """Score from which an image of this run counts as good."""
+    return float(str(start.parameters["threshold"]))
+
+
+def grade_rows(outcomes: Iterable[Outcome], good_from: float) -> list[GradeRow]:
+    """Rows of every candidate and tag, in the order of first appearance; none for pairwise outcomes."""
+    marks: defaultdict[tuple[str, str], list[_Mark]] = defaultdict(list)
+    for outcome in outcomes:
+        if outcome.tag:
+            marks[outcome.candidate, outcome.tag].append(_Mark(outcome.prompt_id, dict(_values(outcome, good_from))))
+    return [row for place, found in marks.items() for row in _rows(*place, found)]
+
+
+def by_tag(rows: Iterable[GradeRow]) -> list[Grades]:
+    """The rows put together again, a candidate and tag each."""
+    return [_grades(list(found)) for _, found in groupby(rows, key=lambda row: (row.candidate, row.dimension))]
+
+
+def _grades(rows: list[GradeRow]) -> Grades:
+    named = {row.measure: row for row in rows if row.grouping == "all"}
+    return Grades(**named, aspects=[row for row in rows if row.grouping == "aspect"])
+
+
+def _values(outcome: Outcome, good_from: float) -> Iterator[tuple[tuple[str, str], float | None]]:
+    if outcome.score is not None:
+        yield ("score", ""), outcome.score
+        yield ("good", ""), float(outcome.score >= good_from)
+    if outcome.aspect_mean is not None:
+        yield ("aspect_mean", ""), outcome.aspect_mean
+    if outcome.satisfied is not None:
+        yield ("satisfied", ""), float(outcome.satisfied)
+    for aspect in outcome.aspects:
+        yield ("score", aspect.aspect), aspect.score
+
+
+def _rows(candidate: str, tag: str, marks: list[_Mark]) -> Iterator[GradeRow]:
+    aspects = dict.fromkeys(aspect for mark in marks for _, aspect in mark.values if aspect)
+    for measure in ("score", "aspect_mean", "good", "satisfied"):
+        # Of a prompt with several images it asks whether any is good; the mean over images stands beside it.
+        together = max if measure == "good" else fmean
+        highest = HIGHEST if measure in ("score", "aspect_mean") else 1.0
+        yield _row(candidate, tag, (measure, ""), marks, together, highest)
+    for aspect in aspects:
+        yield _row(candidate, tag, ("score", aspect), marks, fmean, HIGHEST)
+
+
+def _row(
+    candidate: str,
+    tag: str,
+    which: tuple[str, str],
+    marks: list[_Mark],
+    together: Callable[[Sequence[float]], float],
+    highest: float,
+) -> GradeRow:
+    known = [(mark.prompt_id, value) for mark in marks if (value := mark.values.get(which)) is not None]
+    by_prompt: defaultdict[str, list[float]] = defaultdict(list)
+    for prompt_id, value in known:
+        by_prompt[prompt_id].append(value)
+    found = interval([together(values) for values in by_prompt.values()], high=highest)
+    measure, aspect = which
+    return GradeRow(
+        candidate=candidate,
+        dimension=tag,
+        measure=measure,
+        grouping="aspect" if aspect else "all",
+        group_name=aspect,
+        n=len(marks),
+        scored=len(known),
+        prompts=len(by_prompt),
+        score=found.value,
+        image_mean=fmean(value for _, value in known) if known else None,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        method=found.method,
+        coverage=len(known) / len(marks),
+    )

@@ -1,0 +1,115 @@
+"""How two measurements of the same samples differ, and how sure that is.
+
+Pure statistics on pairs of numbers: the mean difference with its interval, the test on wins, the correction for several
+tests, and the smallest difference that so many pairs could have shown. What is paired with what is for `pairing`.
+"""
+
+from collections.abc import Sequence
+from itertools import accumulate
+from typing import Literal
+
+import numpy as np
+from scipy.special import bdtr, stdtrit  # pyright: ignore[reportMissingTypeStubs]
+
+from tasks.records import Record
+from tasks.statistics.intervals import FEWEST, TAIL, Floats, Method, interval
+
+POWER = 0.8
+"""How likely the smallest difference that is told would have been noticed."""
+
+Decision = Literal["better", "worse", "tied", "too few"]
+
+
+class Difference(Record):
+    """What became of the same samples (prompts, for generated images) from one measurement to another."""
+
+    n: int
+    """Pairs."""
+    before: float | None
+    """Mean of the pairs' first values; None, like all that follows, where there are no pairs."""
+    after: float | None
+    change: float | None
+    """after - before."""
+    ci_low: float | None
+    """Lower end of the change's interval; None below 8 pairs."""
+    ci_high: float | None
+    method: Method
+    higher: int
+    """Pairs that went up."""
+    lower: int
+    """Pairs that went down."""
+    p: float | None
+    """Exact two-sided sign test on the pairs that changed."""
+    smallest: float | None
+    """Change, up or down, that this n shows with a probability of 80%; None below 8 pairs and where all pairs changed
+    alike, which leaves nothing to reckon with."""
+    decision: Decision
+    """Whether the interval excludes zero, and on which side; `tied`: it does not; `too few`: there is none."""
+
+
+def difference(
+    before: Sequence[float] | Floats, after: Sequence[float] | Floats, highest: float = 100.0, tail: float = TAIL
+) -> Difference:
+    """The paired difference of two equally long rows of values between 0 and `highest`.
+
+    The interval is that of `intervals.interval` over the pairs' differences, 95% unless a smaller `tail` widens it.
+
+    Raises:
+        ValueError: the rows differ in length, or a value is off the scale.
+    """
+    first, second = np.asarray(before, dtype=np.float64), np.asarray(after, dtype=np.float64)
+    if first.shape != second.shape:
+        raise ValueError(f"pairs need two values each: found {first.size} before and {second.size} after")
+    changes = second - first
+    found = interval(changes, -highest, highest, tail)
+    higher, lower = int(np.sum(changes > 0)), int(np.sum(changes < 0))
+    return Difference(
+        n=changes.size,
+        before=float(first.mean()) if first.size else None,
+        after=float(second.mean()) if second.size else None,
+        change=found.value,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        method=found.method,
+        higher=higher,
+        lower=lower,
+        p=sign_test(higher, lower) if changes.size else None,
+        smallest=smallest_shown(float(changes.std(ddof=1)), changes.size, tail) if changes.size > 1 else None,
+        decision=_decision(found.ci_low, found.ci_high),
+    )
+
+
+def _decision(low: float | None, high: float | None) -> Decision:
+    if low is None or high is None:
+        return "too few"
+    if low > 0:
+        return "better"
+    return "worse" if high < 0 else "tied"
+
+
+def sign_test(higher: int, lower: int) -> float:
+    """Two-sided p of so many ups and downs where both are equally likely: the exact binomial test; 1 without any."""
+    return min(1.0, 2 * float(bdtr(min(higher, lower), higher + lower, 0.5)))
+
+
+def holm(found: Sequence[float]) -> list[float]:
+    """The p values of tests made together, adjusted so that any false alarm among them stays rare (Holm, 1979)."""
+    ranked = sorted(range(len(found)), key=found.__getitem__)
+    stepped = (min(1.0, (len(found) - rank) * found[place]) for rank, place in enumerate(ranked))
+    adjusted = dict(zip(ranked, accumulate(stepped, max), strict=True))
+    return [adjusted[place] for place in range(len(found))]
+
+
+def smallest_shown(spread: float, n: int, tail: float = TAIL, power: float = POWER) -> float | None:
+    """The smallest true difference whose interval excludes zero with the probability `power`.
+
+    The sample-size formula of the paired t test, solved for the difference (Chow, Shao and Wang, Sample Size
+    Calculations in Clinical Research, 2008, section 3.1), with Student's quantiles in place of the normal ones because
+    `spread`, the standard deviation of the differences, is an estimate.
+
+    Returns:
+        None below 8 pairs, where no interval is given, and without any spread.
+    """
+    if n < FEWEST or spread == 0:
+        return None
+    return float(stdtrit(n - 1, 1 - tail) + stdtrit(n - 1, power)) * spread / n**0.5

@@ -1,0 +1,187 @@
+"""How far the judge agrees with itself, and what its outcomes hang on: rates of a run with their intervals.
+
+Computed once, from the rows of a ledger; the history keeps them and the report shows them. Scores are for `scores` and
+`grades`.
+"""
+
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from dataclasses import dataclass, field
+from statistics import fmean
+from typing import Literal
+
+from tasks.records import OVERALL, Judgment, Order, Outcome, Record, RunStart
+from tasks.statistics.image_scores import HIGHEST
+from tasks.statistics.intervals import interval
+from tasks.statistics.repeats import Answer, Asked, agreement, answer, difference, first_position
+
+Measure = Literal[
+    "order_flip",
+    "reversal",
+    "first_position",
+    "repeat_agreement",
+    "tier_1",
+    "pivotal",
+    "p_model",
+    "p_tie",
+    "p_human",
+    "repeat_difference",
+]
+"""Of the orders: `order_flip` (share of questions on which they differ), `reversal` (Model in the one, Human in the
+other), `first_position` (share of decisive verdicts for the figure shown first; 0.5 is no bias). Of the votes:
+`repeat_agreement` (share of pairs in the same order that agree) and, of generated images, `repeat_difference` (mean
+distance of two scores of an image, 0-10). Of the rule: `tier_1` (share of outcomes that tier 1 decided), `pivotal`
+(share that another verdict would have changed), and the mean chance of each outcome."""
+
+
+class RateRow(Record):
+    """One measure of one candidate on one dimension or tag.
+
+    Under `overall` the measures of orders and votes stand for all dimensions together: of each sample the mean.
+    """
+
+    candidate: str
+    dimension: str
+    measure: Measure
+    n: int
+    """Samples (of generated images: prompts) that the measure is known of: what the interval resamples."""
+    value: float | None
+    """Mean over those: a share, 0-1, of `repeat_difference` 0-10."""
+    ci_low: float | None
+    ci_high: float | None
+    method: str
+
+
+def repeated(start: RunStart) -> bool:
+    """Whether a run asks any question more than once, in both orders or with several votes."""
+    return start.parameters.get("orders") == "both" or start.parameters.get("votes", 1) != 1
+
+
+def rate_rows(outcomes: Iterable[Outcome], judgments: Iterable[Judgment]) -> list[RateRow]:
+    """Rates of every candidate and dimension; without judgments those of the rule and of order flips alone.
+
+    Args:
+        outcomes: those of the real samples of a run, or of all shards of an evaluation.
+        judgments: all attempts of the same, in the order of the ledger; shams are left out here.
+    """
+    tally = RateTally()
+    for outcome in outcomes:
+        tally.decide(outcome)
+    for judgment in judgments:
+        tally.hear(judgment)
+    return tally.rows()
+
+
+_Place = tuple[str, str, Measure]
+"""Candidate, dimension and measure."""
+_Found = Iterator[tuple[str, Measure, float]]
+"""Dimension, measure and value of one sample."""
+
+
+@dataclass
+class RateTally:
+    """The rates of a run while its rows are read, outcomes and judgments in any turn."""
+
+    _values: defaultdict[_Place, list[float]] = field(default_factory=lambda: defaultdict(list))
+    _prompts: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """(Candidate, image) -> its prompt."""
+    _said: defaultdict[tuple[str, str], dict[tuple[str, Order, int], Answer | None]] = field(
+        default_factory=lambda: defaultdict(dict)
+    )
+    """(Candidate, sample) -> what the last attempt of each of its calls said."""
+
+    def decide(self, outcome: Outcome) -> None:
+        """Take in the outcome of a real sample."""
+        if outcome.tag:
+            self._prompts[outcome.candidate, outcome.sample_id] = outcome.prompt_id
+        for dimension, measure, value in _decided(outcome):
+            self._values[outcome.candidate, dimension, measure].append(value)
+
+    def passing(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
+        """Hand the outcomes on to whoever else needs them, taking in each."""
+        for outcome in outcomes:
+            self.decide(outcome)
+            yield outcome
+
+    def hear(self, judgment: Judgment) -> None:
+        """Take in a judgment, unless it is of a sham; a later attempt of the same call takes its place."""
+        if not judgment.control:
+            call = judgment.dimension, judgment.order, judgment.vote
+            self._said[judgment.candidate, judgment.sample_id][call] = answer(judgment)
+
+    def rows(self) -> list[RateRow]:
+        """A row for every rate that anything is known of."""
+        units: defaultdict[_Place, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
+        for (candidate, sample_id), said in self._said.items():
+            # Images of one prompt are alike: the prompt is what is resampled.
+            unit = self._prompts.get((candidate, sample_id), sample_id)
+            for dimension, measure, value in _heard(said):
+                units[candidate, dimension, measure][unit].append(value)
+        heard = {place: [fmean(values) for values in found.values()] for place, found in units.items()}
+        return [_row(*place, values) for place, values in {**self._values, **heard}.items()]
+
+
+def _decided(outcome: Outcome) -> _Found:
+    flips = {each.dimension: each.order_flip for each in outcome.dimensions if each.order_flip is not None}
+    yield from _with_overall("order_flip", flips)
+    reversals = {each.dimension: each.reversal for each in outcome.dimensions if each.reversal is not None}
+    yield from _with_overall("reversal", reversals)
+    if not _says_what_decided(outcome):
+        return
+    for each in outcome.dimensions:
+        yield each.dimension, "pivotal", each.dimension in outcome.pivotal
+    yield OVERALL, "pivotal", bool(outcome.pivotal)
+    if outcome.tier != "either":
+        yield OVERALL, "tier_1", outcome.tier == "tier 1"
+    # A verdict that is missing leaves the outcome, where it matters to none, but not the chances.
+    if outcome.p_model is not None and outcome.p_tie is not None and outcome.p_human is not None:
+        yield OVERALL, "p_model", outcome.p_model
+        yield OVERALL, "p_tie", outcome.p_tie
+        yield OVERALL, "p_human", outcome.p_human
+
+
+def _says_what_decided(outcome: Outcome) -> bool:
+    """Whether this is a decided pair, in a row that tells what it hangs on.
+
+    Rows of schema 1 and 2 have none of these fields; those of schema 3 have one at least. Where no verdict is missing
+    the chances are known, and where one is, another would have left the outcome open: that dimension is pivotal. A
+    prompt set may forbid the verdict that would; then some dimension's first vote still says how it came about.
+    """
+    voted = any(each.published is not None for each in outcome.dimensions)
+    return outcome.status == "complete" and (outcome.p_model is not None or bool(outcome.pivotal) or voted)
+
+
+def _heard(said: Mapping[tuple[str, Order, int], Answer | None]) -> _Found:
+    questions: defaultdict[str, defaultdict[Order, list[Answer]]] = defaultdict(lambda: defaultdict(list))
+    for (dimension, order, _), words in said.items():
+        if words is not None:
+            questions[dimension][order].append(words)
+    yield from _with_overall("first_position", _known(questions, first_position))
+    yield from _with_overall("repeat_agreement", _known(questions, agreement))
+    for tag, value in _known(questions, difference).items():
+        yield tag, "repeat_difference", value
+
+
+def _known(questions: Mapping[str, Asked], of: Callable[[Asked], float | None]) -> dict[str, float]:
+    return {dimension: value for dimension, asked in questions.items() if (value := of(asked)) is not None}
+
+
+def _with_overall(measure: Measure, found: Mapping[str, float]) -> _Found:
+    for dimension, value in found.items():
+        yield dimension, measure, value
+    if found:
+        yield OVERALL, measure, fmean(found.values())
+
+
+def _row(candidate: str, dimension: str, measure: Measure, values: list[float]) -> RateRow:
+    found = interval(values, high=HIGHEST if measure == "repeat_difference" else 1.0)
+    return RateRow(
+        candidate=candidate,
+        dimension=dimension,
+        measure=measure,
+        n=len(values),
+        value=found.value,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        method=found.method,
+    )

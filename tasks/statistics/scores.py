@@ -1,0 +1,136 @@
+"""The numbers of a run: counts, mean score, interval and coverage for every candidate, dimension and group.
+
+Computed once, from the outcomes of a ledger; the history keeps them and the report shows them.
+"""
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable
+from typing import Literal, NamedTuple
+
+from tasks.records import MIXED, OVERALL, TIE, Outcome, Record
+from tasks.statistics.intervals import interval
+
+SCORES = {"Model": 100.0, "Human": 0.0}
+NEUTRAL_SCORE = 50.0
+
+Measure = Literal["score", "published"]
+"""`published`: the score by the published protocol's verdicts alone, human first and first vote, from the same run."""
+
+
+def verdict_score(verdict: str | None) -> float | None:
+    """Score of a verdict or an overall outcome: Model 100, neutral or Tie 50, Human 0; None when it is missing."""
+    return None if verdict is None else SCORES.get(verdict, NEUTRAL_SCORE)
+
+
+class ScoreRow(Record):
+    """One candidate on one dimension (`overall` among them) in one group of samples.
+
+    The seven counts add up to `scored`; a forfeit is counted in `forfeits` alone and scores 0.
+    """
+
+    candidate: str
+    dimension: str
+    measure: Measure = "score"
+    grouping: str
+    """`all`, `category` or `difficulty`."""
+    group_name: str
+    """The category or difficulty; empty where the grouping is `all`."""
+    n: int
+    scored: int
+    model_wins: int
+    human_wins: int
+    both_good: int
+    both_bad: int
+    mixed: int
+    ties: int
+    forfeits: int
+    score: float | None
+    """Mean of the scored samples, 0-100; Human is 50 by definition."""
+    ci_low: float | None
+    ci_high: float | None
+    method: str
+    coverage: float
+    """scored / n."""
+
+
+class _Place(NamedTuple):
+    candidate: str
+    dimension: str
+    grouping: str = "all"
+    group_name: str = ""
+    measure: Measure = "score"
+
+
+class _Mark(NamedTuple):
+    verdict: str | None
+    score: float | None
+    forfeit: bool
+
+
+def score_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
+    """Rows for all samples, each category and each difficulty, in the order of first appearance."""
+    marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
+    for outcome in outcomes:
+        for grouping, group_name in _groups(outcome):
+            for dimension, mark in _marks(outcome):
+                marks[_Place(outcome.candidate, dimension, grouping, group_name)].append(mark)
+    return [_row(place, found) for place, found in marks.items()]
+
+
+def published_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
+    """The published protocol's scores of a run that asked for more, over all samples.
+
+    None of a dimension of which no verdict is known by it alone, as in ledgers of schema 1 and 2.
+    """
+    marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
+    for outcome in outcomes:
+        for dimension, mark in _published(outcome):
+            marks[_Place(outcome.candidate, dimension, measure="published")].append(mark)
+    rows = [_row(place, found) for place, found in marks.items()]
+    return [row for row in rows if row.scored > row.forfeits]
+
+
+def _groups(outcome: Outcome) -> list[tuple[str, str]]:
+    named = [("category", outcome.category), ("difficulty", outcome.difficulty)]
+    return [("all", ""), *((grouping, name) for grouping, name in named if name)]
+
+
+def _marks(outcome: Outcome) -> list[tuple[str, _Mark]]:
+    forfeit = outcome.status == "forfeit"
+    dimensions = [(each.dimension, _Mark(each.verdict, each.score, forfeit)) for each in outcome.dimensions]
+    return [*dimensions, (OVERALL, _Mark(outcome.overall, outcome.score, forfeit))]
+
+
+def _published(outcome: Outcome) -> list[tuple[str, _Mark]]:
+    forfeit = outcome.status == "forfeit"
+    named = [*((each.dimension, each.published) for each in outcome.dimensions), (OVERALL, outcome.published)]
+    return [(name, _Mark(verdict, 0.0 if forfeit else verdict_score(verdict), forfeit)) for name, verdict in named]
+
+
+def _row(place: _Place, marks: list[_Mark]) -> ScoreRow:
+    values = [mark.score for mark in marks if mark.score is not None]
+    verdicts = Counter(mark.verdict for mark in marks if mark.verdict is not None)
+    found = interval(values)
+    return ScoreRow(
+        **place._asdict(),
+        n=len(marks),
+        scored=len(values),
+        model_wins=verdicts["Model"],
+        human_wins=verdicts["Human"],
+        both_good=verdicts["Both are good"],
+        both_bad=verdicts["Both are bad"],
+        mixed=verdicts[MIXED],
+        ties=verdicts[TIE],
+        forfeits=sum(mark.forfeit for mark in marks),
+        score=found.value,
+        ci_low=found.ci_low,
+        ci_high=found.ci_high,
+        method=found.method,
+        coverage=len(values) / len(marks),
+    )
+
+
+def ranking(rows: Iterable[ScoreRow]) -> list[ScoreRow]:
+    """The overall row of each candidate over all samples, the best first and those without a score last."""
+    overall = [row for row in rows if row.dimension == OVERALL and row.grouping == "all"]
+    return sorted(overall, key=lambda row: -1.0 if row.score is None else row.score, reverse=True)

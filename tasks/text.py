@@ -1,0 +1,51 @@
+"""Texts of strangers and lists of names as plain words: bounded, on one line, fit for a terminal and for a file.
+
+The ground of every message; phrases about scores stand in `presentation`.
+"""
+
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import islice
+
+SHOWN = 20
+"""Values listed in full; the rest is counted."""
+
+
+def well_formed(text: str) -> str:
+    """The text without lone surrogates, which no file and no request can hold."""
+    return text.encode("utf-8", "replace").decode()
+
+
+def one_line(text: str, longest: int = 160) -> str:
+    """A stranger's text as one printable line of at most `longest` characters.
+
+    Line breaks, control characters (they may command a terminal) and invisible ones (they may reverse the direction of
+    writing) become spaces.
+    """
+    start = text[: 4 * longest]
+    line = " ".join("".join(char if char.isprintable() else " " for char in start).split())
+    return line if len(line) <= longest and start == text else line[: longest - 1].rstrip() + "…"
+
+
+def listed(values: Iterable[str], shown: int = SHOWN) -> str:
+    """Values in a row, the first `shown` by name and the others by number: `a, b and 7 more`."""
+    rest = iter(values)
+    first = ", ".join(islice(rest, shown)) or "none"
+    more = sum(1 for _ in rest)
+    return f"{first} and {more} more" if more else first
+
+
+def bounded(first: Sequence[str], total: int) -> list[str]:
+    """The first of `total` lines, and how many more there are."""
+    more = total - len(first)
+    return [*first, f"and {more:,} more"] if more > 0 else list(first)
+
+
+def counted(counts: Mapping[str, int]) -> str:
+    """Counts in words, the largest first: `93 ok, 2 invalid`."""
+    found = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
+    return ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in found if n) or "none"
+
+
+def number_words(value: float | None, decimals: int = 2) -> str:
+    """A number, or a dash where there is none."""
+    return "–" if value is None else f"{value:.{decimals}f}"
