@@ -20,7 +20,7 @@ OutcomeStatus = Literal["complete", "incomplete", "forfeit", "no_reference", "ba
 VERDICTS: tuple[Verdict, ...] = ("Model", "Human", "Both are good", "Both are bad")
 MIXED = "Mixed"
 """What votes or orders that disagree leave of a dimension: a neutral of its own, never a judge's verdict."""
-WINNERS = frozenset({"Model", "Human"})
+WINNERS: frozenset[str | None] = frozenset({"Model", "Human"})
 """Verdicts and outcomes that name a figure."""
 TIE = "Tie"
 """An overall outcome without a winner."""

@@ -13,7 +13,7 @@ from flows.runtime.server import QUIET, home
 from tasks.controls.status import light_lines
 from tasks.ledger.remote import mirror
 from tasks.pages.rate_tables import repeat_lines
-from tasks.pages.standings import grid, notes
+from tasks.pages.standings import defect_lines, failure_lines, grid, notes
 from tasks.pages.summary import Summary, summarize
 from tasks.parameters import Parameters, at_store
 from tasks.presentation import tables
@@ -81,7 +81,7 @@ def _print_summary(summary: Summary) -> None:
     console = tables.console()
     console.print(tables.grid_table(grid(summary), notes(summary)))
     shams = light_lines(summary.controls)
-    for line in [*repeat_lines(summary), *tables.defect_lines(summary), *shams, *tables.failure_lines(summary)]:
+    for line in [*repeat_lines(summary), *defect_lines(summary), *shams, *failure_lines(summary)]:
         console.print(line, markup=False, soft_wrap=True)
     asked = summary.judgments
     if asked.reused:

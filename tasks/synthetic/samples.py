@@ -17,6 +17,7 @@ from PIL import Image
 from tasks.errors import InputError
 from tasks.files import write_whole
 from tasks.parameters import T2I
+from tasks.records import WINNERS
 from tasks.synthetic.defects import CLEAN, DEFECTS, FORFEIT, IN_HUMAN, NEW_FIGURE, Figure, spoilt
 from tasks.synthetic.images import check_prompts, draw_images
 
@@ -27,7 +28,6 @@ GENERATED = "generated"
 DRAWN_PROMPTS = 8
 """Prompts of each tag: from so many on means have intervals."""
 LABELS = "labels.json"
-from tasks.records import WINNERS
 
 _OWN_KIND = {"diagram": "reversed", "plot": "mislabeled"}
 _MIX = (
