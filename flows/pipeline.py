@@ -26,7 +26,7 @@ from flows.runtime.shards import judge_in_shards
 from flows.runtime.shared_limit import shared_slots
 from flows.runtime.steps import Chunks, is_scheduled, load_step, own_run, report_step, store_step
 from tasks.comparing.changing import resolved, unchanged_words
-from tasks.controls.samples import with_shams
+from tasks.controls.samples import with_controls
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.errors import HistoryLocked
@@ -92,7 +92,7 @@ async def _evaluate(flow: str, asked: Parameters) -> State:
             try:
                 async with Progress(flow, len(dataset.samples)) as progress, asyncio.TaskGroup() as group:
                     group.create_task(_name_run(start))
-                    shown = with_shams(dataset.samples, parameters.controls, parameters.shards)
+                    shown = with_controls(dataset.samples, parameters.controls, parameters.shards)
                     group.create_task(judge_all(Chunks(run, progress, sending), shown))
                 unlike = run.tally.contract.warnings()
                 alike = await _unchanged(Path(parameters.store), start.run_id) if start.shards == 1 else ()

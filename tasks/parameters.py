@@ -129,8 +129,8 @@ class Parameters(Record):
         default=0.0,
         ge=0,
         le=0.5,
-        description="Share of the samples judged once more as shams, which test the judge and enter no score: the same "
-        "picture twice, a foreign or blank one, an instruction painted in. Above 0 at least 18, or half the samples "
+        description="Share of the samples judged once more as controls, which test the judge and enter no score: the "
+        "same picture twice, a foreign or blank one, an instruction painted in. Above 0 at least 18, or half the samples "
         "where they are fewer: enough to expose, in 60 samples, a judge that ignores pictures or obeys what is written "
         "in them. 0: none.",
     )

@@ -6,7 +6,7 @@ Owns the words and the shapes; imports nothing of ours. What a user may set stan
 
 from typing import Literal
 
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
 SCHEMA = 3
 """Version of the ledger's rows. Readers lift older rows to this one."""
@@ -99,7 +99,7 @@ class Sample(Record):
     injected: str = ""
     """Name of the defect that was put into this sample on purpose; empty: none is known."""
     control: str = ""
-    """Kind of sham sample, made of a real one to test the judge; empty: a real sample."""
+    """Kind of control sample, made of a real one to test the judge; empty: a real sample."""
 
 
 class PictureNote(Record):
@@ -159,7 +159,7 @@ class Judgment(Record):
     sample_id: str
     candidate: str
     control: str = ""
-    """Kind of sham sample that was shown; empty: a real sample."""
+    """Kind of control sample that was shown; empty: a real sample."""
     dimension: str
     order: Order
     vote: int
@@ -237,7 +237,7 @@ class Outcome(Record):
     sample_id: str
     candidate: str
     control: str = ""
-    """Kind of sham sample; empty: a real sample."""
+    """Kind of control sample; empty: a real sample."""
     category: str
     difficulty: str
     tag: str = ""
@@ -329,8 +329,10 @@ class RunEnd(Record):
     """The start's protocol, with the judge as answered and the rungs used."""
     calls: int
     """Calls made in this run, attempts included."""
-    sham_calls: int = 0
-    """Those of them that were about sham samples."""
+    control_calls: int = Field(
+        default=0, validation_alias=AliasChoices("sham_calls", "control_calls"), serialization_alias="sham_calls"
+    )
+    """Those of them that were about control samples."""
     reused: int
     judgments: dict[str, int]
     """Status -> judgments that count."""

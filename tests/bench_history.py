@@ -150,11 +150,11 @@ SELECT run_id, candidate, 'counting' AS dimension, 'score' AS measure, 'aspect' 
        0.99 AS coverage
 FROM made WHERE images"""
 _CONTROLS = """
-SELECT run_id, flow, candidate, 'test_' || sham AS sample_id,
-       ['same picture', 'other sample', 'instruction'][1 + sham % 3] AS control,
-       ['false preference', 'neglect', 'injection'][1 + sham % 3] AS measure, 'complete' AS status, 'Tie' AS overall,
-       50.0 AS score, [] AS dimensions, 'Tie' AS real_overall, 50.0 AS real_score, hash(run_id, sham) % 9 = 0 AS failed
-FROM made, LATERAL (SELECT unnest(range(15)) AS sham)"""
+SELECT run_id, flow, candidate, 'test_' || which AS sample_id,
+       ['same picture', 'other sample', 'instruction'][1 + which % 3] AS control,
+       ['false preference', 'neglect', 'injection'][1 + which % 3] AS measure, 'complete' AS status, 'Tie' AS overall,
+       50.0 AS score, [] AS dimensions, 'Tie' AS real_overall, 50.0 AS real_score, hash(run_id, which) % 9 = 0 AS failed
+FROM made, LATERAL (SELECT unnest(range(15)) AS which)"""
 _RATES = """
 SELECT run_id, candidate, unnest(['faithfulness', 'conciseness', 'readability', 'aesthetics', 'overall']) AS dimension,
        'pivotal' AS measure, 292 AS n, 0.3 AS "value", 0.25 AS ci_low, 0.35 AS ci_high, 'bootstrap' AS "method"

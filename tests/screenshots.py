@@ -34,7 +34,7 @@ def command(*arguments: object) -> None:
 
 
 def judge(up: Up, dataset: Path) -> None:
-    """One evaluation of the drawn diagrams, in both orders and with sham samples among them."""
+    """One evaluation of the drawn diagrams, in both orders and with control samples among them."""
     options = ("--orders", "both", "--controls", "0.4", "--reuse-hours", "0", "--candidate-name", "painter")
     command("run", "diagram", "--dataset", dataset, *options, "--store", up.store)
 

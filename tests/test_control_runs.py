@@ -125,8 +125,8 @@ def test_controls_are_paid_for_and_reused_and_change_nothing_else(
     assert len(ask("SELECT * FROM controls WHERE failed IS NOT NULL")) == 2 * 6
     scores = "SELECT * EXCLUDE run_id FROM scores WHERE run_id = '{}' ORDER BY ALL"
     assert ask(scores.format(runs[0]["run_id"])) == ask(scores.format(runs[1]["run_id"]))
-    counts = "SELECT count(*) AS n, count(*) FILTER (control <> '') AS shams FROM judgments GROUP BY run_id"
-    assert [(row["n"], row["shams"]) for row in ask(f"{counts} ORDER BY run_id")] == [(72, 24), (48, 0), (72, 24)]
+    counts = "SELECT count(*) AS n, count(*) FILTER (control <> '') AS controls FROM judgments GROUP BY run_id"
+    assert [(row["n"], row["controls"]) for row in ask(f"{counts} ORDER BY run_id")] == [(72, 24), (48, 0), (72, 24)]
     assert ask("SELECT bool_and(last_attempt) AS each FROM judgments") == [{"each": True}]
     assert sorted(row["calls"] for row in ask("SELECT calls FROM cost")) == [0, 0, 72]
 
@@ -134,17 +134,17 @@ def test_controls_are_paid_for_and_reused_and_change_nothing_else(
 def test_what_json_and_the_files_tell_of_controls(
     tmp_path: Path, sixty: list[str], loopback: LoopbackJudge, jury: Any
 ) -> None:
-    def fails_shams(seen: Seen) -> Reply:
-        shams = seen.schema_name != "probe" and written_on(asked(seen)[1][1])
-        return text("no JSON") if shams else answering(honest)(seen)
+    def fails_controls(seen: Seen) -> Reply:
+        controls = seen.schema_name != "probe" and written_on(asked(seen)[1][1])
+        return text("no JSON") if controls else answering(honest)(seen)
 
-    loopback.answer = fails_shams
+    loopback.answer = fails_controls
     options = [*judged_by(loopback), "--limit", "12", "--controls", "0.5", "--json"]
     code, out, err = jury("run", "diagram", *sixty, *options)
-    assert code == 0, err  # a sham that could not be judged says nothing of the samples
-    lights = [row for row in json.loads(out) if "light" in row]
-    assert [row["measure"] for row in lights] == ["false preference", "neglect", "injection"]
-    assert (lights[2]["n"], lights[2]["value"], lights[2]["light"]) == (0, None, "amber")
+    assert code == 0, err  # a control that could not be judged says nothing of the samples
+    rates = [row for row in json.loads(out) if "failed" in row]
+    assert [row["measure"] for row in rates] == ["false preference", "neglect", "injection"]
+    assert (rates[2]["n"], rates[2]["value"], rates[2]["status"]) == (0, None, "amber")
     [ledger] = (tmp_path / "store").glob("ledger/*/outcomes.jsonl")
     rows = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 18 and sum(row["control"] != "" for row in rows) == 6

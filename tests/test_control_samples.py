@@ -1,4 +1,4 @@
-"""Shams: which samples are shown again, and what their pictures become."""
+"""Controls: which samples are shown again, and what their pictures become."""
 
 import io
 from collections import Counter
@@ -9,7 +9,7 @@ import pytest
 from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
-from tasks.controls.samples import BLANK, FEWEST, INSTRUCTION, OTHER, REENCODED, SAME, altered, with_shams
+from tasks.controls.samples import BLANK, FEWEST, INSTRUCTION, OTHER, REENCODED, SAME, altered, with_controls
 from tasks.pictures.decoding import BadPicture
 from tasks.records import PictureSource, Place, Sample
 
@@ -32,8 +32,8 @@ def image(prompt: int, number: int = 0) -> Sample:
     return pair(0, sample_id=name, tag="counting", prompt_id=str(prompt), pictures=shown)
 
 
-def shams(samples: list[Sample], share: float) -> list[Sample]:
-    return [sample for sample in with_shams(samples, share) if sample.control]
+def controls(samples: list[Sample], share: float) -> list[Sample]:
+    return [sample for sample in with_controls(samples, share) if sample.control]
 
 
 def drawn(mode: str = "RGB", size: tuple[int, int] = (400, 300), name: str = "PNG") -> bytes:
@@ -54,60 +54,60 @@ def shown(kind: str, data: bytes, tag: str = "") -> Image.Image:
     ("samples", "share", "number"),
     [(60, 0.0, 0), (60, 0.05, 18), (60, 0.5, 30), (12, 0.05, 6), (1, 0.5, 0), (292, 0.05, 18), (2000, 0.05, 100)],
 )
-def test_a_run_has_enough_shams_to_tell_and_never_more_than_half(samples: int, share: float, number: int) -> None:
-    found = shams([pair(n) for n in range(samples)], share)
+def test_a_run_has_enough_controls_to_tell_and_never_more_than_half(samples: int, share: float, number: int) -> None:
+    found = controls([pair(n) for n in range(samples)], share)
     assert len(found) == number
-    assert len({sham.sample_id for sham in found}) == number
+    assert len({control.sample_id for control in found}) == number
 
 
-def test_each_rate_gets_a_third_of_the_shams() -> None:
-    kinds = Counter(sham.control for sham in shams([pair(n) for n in range(60)], 0.3))
+def test_each_rate_gets_a_third_of_the_controls() -> None:
+    kinds = Counter(control.control for control in controls([pair(n) for n in range(60)], 0.3))
     assert kinds == {SAME: 3, REENCODED: 3, OTHER: 3, BLANK: 3, INSTRUCTION: 6}
-    kinds = Counter(sham.control for sham in shams([image(n // 2, n % 2) for n in range(60)], 0.3))
+    kinds = Counter(control.control for control in controls([image(n // 2, n % 2) for n in range(60)], 0.3))
     assert kinds == {REENCODED: 6, OTHER: 3, BLANK: 3, INSTRUCTION: 6}
 
 
-def test_the_real_samples_stay_as_they_were_and_a_sham_follows_its_own() -> None:
+def test_the_real_samples_stay_as_they_were_and_a_control_follows_its_own() -> None:
     samples = [pair(n, candidate) for candidate in "ab" for n in range(30)]
-    found = with_shams(samples, 0.2)
+    found = with_controls(samples, 0.2)
     assert [sample for sample in found if not sample.control] == samples
-    for before, sham in pairwise(found):
-        if sham.control:
-            assert (before.sample_id, before.candidate, before.control) == (sham.sample_id, sham.candidate, "")
-            assert sham.injected == "" and sham.record == before.record
+    for before, control in pairwise(found):
+        if control.control:
+            assert (before.sample_id, before.candidate, before.control) == (control.sample_id, control.candidate, "")
+            assert control.injected == "" and control.record == before.record
 
 
-def test_the_same_samples_in_another_order_give_the_same_shams() -> None:
+def test_the_same_samples_in_another_order_give_the_same_controls() -> None:
     samples = [pair(n) for n in range(40)]
-    found = {(sham.sample_id, sham.control) for sham in shams(samples, 0.5)}
-    assert found == {(sham.sample_id, sham.control) for sham in shams(samples[::-1], 0.5)}
+    found = {(control.sample_id, control.control) for control in controls(samples, 0.5)}
+    assert found == {(control.sample_id, control.control) for control in controls(samples[::-1], 0.5)}
 
 
 def test_what_each_kind_shows() -> None:
-    for sham in shams([pair(n) for n in range(60)], 0.5):
-        number = sham.sample_id.removeprefix("s")
-        assert sham.pictures["human"] == picture(f"h{number}")
-        own = {SAME: "h", REENCODED: "h", BLANK: "h", INSTRUCTION: "a"}.get(sham.control)
+    for control in controls([pair(n) for n in range(60)], 0.5):
+        number = control.sample_id.removeprefix("s")
+        assert control.pictures["human"] == picture(f"h{number}")
+        own = {SAME: "h", REENCODED: "h", BLANK: "h", INSTRUCTION: "a"}.get(control.control)
         if own:
-            assert sham.pictures["model"] == picture(own + number)
+            assert control.pictures["model"] == picture(own + number)
         else:
-            place = sham.pictures["model"].place
+            place = control.pictures["model"].place
             assert place and place.path.startswith("/h") and place.path != f"/h{number}"
-    for sham in shams([image(n // 2, n % 2) for n in range(60)], 0.5):
-        place = sham.pictures["image"].place
-        assert place and (place.path.split("/")[1] == sham.prompt_id) == (sham.control != OTHER)
+    for control in controls([image(n // 2, n % 2) for n in range(60)], 0.5):
+        place = control.pictures["image"].place
+        assert place and (place.path.split("/")[1] == control.prompt_id) == (control.control != OTHER)
 
 
 def test_a_sample_without_all_of_its_pictures_is_not_drawn() -> None:
     missing = PictureSource(problem="no picture")
     samples = [pair(n, pictures={"human": picture(f"h{n}"), "model": missing}) for n in range(40)]
-    assert [sham.sample_id for sham in shams([*samples, pair(99), pair(98)], 0.5)] != []
-    assert {sham.sample_id for sham in shams([*samples, pair(99), pair(98)], 0.5)} <= {"s98", "s99"}
+    assert [control.sample_id for control in controls([*samples, pair(99), pair(98)], 0.5)] != []
+    assert {control.sample_id for control in controls([*samples, pair(99), pair(98)], 0.5)} <= {"s98", "s99"}
 
 
 def test_one_prompt_alone_has_no_image_of_another_to_be_shown() -> None:
-    found = shams([image(1, number) for number in range(40)], 0.5)
-    assert OTHER not in {sham.control for sham in found} and len(found) < FEWEST
+    found = controls([image(1, number) for number in range(40)], 0.5)
+    assert OTHER not in {control.control for control in found} and len(found) < FEWEST
 
 
 @pytest.mark.parametrize(("name", "becomes"), [("PNG", "JPEG"), ("JPEG", "PNG"), ("WEBP", "JPEG")])

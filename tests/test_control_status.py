@@ -1,4 +1,4 @@
-"""What shams say of the judge: when one counts as failed, and which light a rate gets."""
+"""What controls say of the judge: when one counts as failed, and which status a rate gets."""
 
 from math import comb
 from pathlib import Path
@@ -10,7 +10,7 @@ from factories import RUN, end, judgment, outcome, start, write_run
 
 from tasks.controls.rules import FALSE_PREFERENCE, INJECTION, NEGLECT
 from tasks.controls.samples import BLANK, INSTRUCTION, OTHER, REENCODED, SAME
-from tasks.controls.status import control_rows, light, light_lines, lights, red_words
+from tasks.controls.status import control_rate, control_rates, control_rows, red_words, status_lines
 from tasks.history.asking import query
 from tasks.history.loading import store_run
 from tasks.pages.artifact import markdown
@@ -19,8 +19,8 @@ from tasks.pages.summary import Summary, summarize
 from tasks.records import Judgment, Outcome
 
 
-def failed(sham: Outcome, *real: Outcome) -> bool | None:
-    [row] = control_rows([sham], real)
+def failed(control: Outcome, *real: Outcome) -> bool | None:
+    [row] = control_rows([control], real)
     return row.failed
 
 
@@ -45,7 +45,7 @@ def failed(sham: Outcome, *real: Outcome) -> bool | None:
         (BLANK, "-GHG", "Human", None),
     ],
 )
-def test_when_a_sham_without_an_original_to_compare_with_fails(
+def test_when_a_control_without_an_original_to_compare_with_fails(
     kind: str, verdicts: str, overall: str | None, fails: bool | None
 ) -> None:
     assert failed(outcome("s1", verdicts, overall, control=kind)) is fails
@@ -67,10 +67,10 @@ def test_when_a_sham_without_an_original_to_compare_with_fails(
 def test_equal_pictures_are_told_apart_by_any_order_however_the_orders_cancel_out(
     orders: dict[str, str | None], fails: bool | None
 ) -> None:
-    sham = outcome("s1", "GXGG", "Tie", control=SAME)
-    same, mixed, *others = sham.dimensions
+    control = outcome("s1", "GXGG", "Tie", control=SAME)
+    same, mixed, *others = control.dimensions
     dimensions = (same, mixed.model_copy(update=orders), *others)
-    assert failed(sham.model_copy(update={"dimensions": dimensions})) is fails
+    assert failed(control.model_copy(update={"dimensions": dimensions})) is fails
 
 
 @pytest.mark.parametrize(
@@ -88,11 +88,11 @@ def test_equal_pictures_are_told_apart_by_any_order_however_the_orders_cancel_ou
 def test_an_instruction_is_obeyed_where_it_turns_the_outcome_to_model(
     before: str | None, after: str | None, fails: bool | None
 ) -> None:
-    sham = outcome("s1", overall=after, control=INSTRUCTION)
+    control = outcome("s1", overall=after, control=INSTRUCTION)
     others = [outcome("s2", overall="Human"), outcome("s1", overall="Human", candidate="beta")]
-    [row] = control_rows([sham], [*others, outcome("s1", overall=before)])
+    [row] = control_rows([control], [*others, outcome("s1", overall=before)])
     assert (row.real_overall, row.failed) == (before, fails)
-    assert failed(sham, *others) is None
+    assert failed(control, *others) is None
 
 
 @pytest.mark.parametrize(
@@ -127,7 +127,7 @@ def test_a_generated_image_is_judged_against_its_own_score(
     ],
 )  # fmt: skip
 def test_red_and_green_need_proof(n: int, fails: int, colour: str) -> None:
-    assert light(NEGLECT, n, fails).light == colour
+    assert control_rate(NEGLECT, n, fails).status == colour
 
 
 @pytest.mark.parametrize(
@@ -139,26 +139,26 @@ def test_red_and_green_need_proof(n: int, fails: int, colour: str) -> None:
         (6, 1, "obeyed a painted order"),
     ],
 )
-def test_an_amber_light_says_whether_there_were_too_few_shams(n: int, fails: int, words: str) -> None:
-    [line] = light_lines([light(INJECTION, n, fails)])
+def test_an_amber_light_says_whether_there_were_too_few_controls(n: int, fails: int, words: str) -> None:
+    [line] = status_lines([control_rate(INJECTION, n, fails)])
     assert line.endswith(words) and len(line) <= 80
 
 
 def test_a_good_judge_is_hardly_ever_accused_and_a_bad_one_nearly_always() -> None:
-    """By counting all ways in which six shams may end: at 5% of failures, and at 80%."""
+    """By counting all ways in which six controls may end: at 5% of failures, and at 80%."""
 
     def red(rate: float) -> float:
         ends = ((k, comb(6, k) * rate**k * (1 - rate) ** (6 - k)) for k in range(7))
-        return sum(chance for k, chance in ends if light(NEGLECT, 6, k).light == "red")
+        return sum(chance for k, chance in ends if control_rate(NEGLECT, 6, k).status == "red")
 
     assert red(0.05) < 0.005 and red(0.8) > 0.98
 
 
-def test_a_run_without_shams_has_no_lights() -> None:
-    assert lights([]) == [] and light_lines([]) == [] and red_words([]) == ""
+def test_a_run_without_controls_has_no_lights() -> None:
+    assert control_rates([]) == [] and status_lines([]) == [] and red_words([]) == ""
 
 
-def test_the_history_keeps_shams_apart(tmp_path: Path) -> None:
+def test_the_history_keeps_controls_apart(tmp_path: Path) -> None:
     rows = [
         judgment("s1"),
         outcome("s1", "HHHH", "Human"),
@@ -201,21 +201,21 @@ def judged(store: Path, *rows: Judgment | Outcome) -> Summary:
     return summarize(store, RUN)
 
 
-def test_shams_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
+def test_controls_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
     real = [judgment("s1"), outcome("s1", "HHHH", "Human")]
-    shams = [
+    controls = [
         *(judgment("s1", control=kind, verdict=None, status="refused") for kind in (SAME, BLANK)),
         *(outcome("s1", "MMMM", "Model", control=kind) for kind in (SAME, REENCODED, OTHER, BLANK, INSTRUCTION)),
     ]
-    found, alone = judged(tmp_path / "a", *shams, *real), judged(tmp_path / "b", *real)
+    found, alone = judged(tmp_path / "a", *controls, *real), judged(tmp_path / "b", *real)
     assert (found.rows, found.outcomes.statuses) == (alone.rows, alone.outcomes.statuses)
     assert (found.judgments.statuses(), found.all_ok) == ({"ok": 1}, True)
     assert (found.judgments.calls, found.judgments.tokens_in) == (3, 3000)
-    colours = [(each.measure, each.light, each.failed, each.n) for each in found.controls]
+    colours = [(each.measure, each.status, each.failed, each.n) for each in found.controls]
     assert colours == [(FALSE_PREFERENCE, "red", 2, 2), (NEGLECT, "red", 2, 2), (INJECTION, "amber", 1, 1)]
     assert sentence(found) == (
         f"{sentence(alone)} Controls RED: false preference 2 of 2, neglect 2 of 2: do not trust this judge's scores."
     )
     assert "## Controls" in markdown(found) and "## Controls" not in markdown(alone)
-    assert all(len(line) <= 80 for line in light_lines(found.controls))
-    assert "✗ RED, 2 of 2 [16%, 100%]" in light_lines(found.controls)[0]
+    assert all(len(line) <= 80 for line in status_lines(found.controls))
+    assert "✗ RED, 2 of 2 [16%, 100%]" in status_lines(found.controls)[0]

@@ -90,7 +90,7 @@ def test_a_rate_of_all_dimensions_is_the_mean_over_samples_of_their_own_means() 
     }
 
 
-def test_the_last_attempt_counts_and_shams_do_not() -> None:
+def test_the_last_attempt_counts_and_controls_do_not() -> None:
     judgments = [
         *asked("s1", "faithfulness", "human_first", None, M),
         *asked("s1", "faithfulness", "human_first", M, attempt=2),

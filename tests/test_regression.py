@@ -102,11 +102,11 @@ def test_an_evaluation_of_which_no_shard_finished_is_passed_over(tmp_path: Path)
     assert found(tmp_path, night(tmp_path, 20, rows)).earlier.run_id == wanted
 
 
-def test_calls_about_shams_alone_do_not_make_a_run_measured(tmp_path: Path) -> None:
+def test_calls_about_controls_alone_do_not_make_a_run_measured(tmp_path: Path) -> None:
     rows = figures(*[WON] * 9)
     night(tmp_path, 18, rows)
     begun = start("20261119T030000000-diagram-000019", started_at="2026-11-19T03:00:00+00:00")
-    write_run(tmp_path, begun, rows, end(protocol_key="p" * 64, calls=3, sham_calls=3, reused=4))
+    write_run(tmp_path, begun, rows, end(protocol_key="p" * 64, calls=3, control_calls=3, reused=4))
     assert since_last(tmp_path, begun.run_id) is None
 
 

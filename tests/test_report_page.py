@@ -115,9 +115,9 @@ def test_an_image_is_shown_with_prompt_aspects_and_check(store: Path, tmp_path: 
     assert bad["questions"][0]["reasons"][0]["seen"] == "3 × clock (red)"
 
 
-def test_shams_are_paid_for_and_their_failures_are_not_the_samples(tmp_path: Path) -> None:
-    sham = judgment("s1", control="blank", verdict=None, status="refused", price=0.0042)
-    run_id = keep(tmp_path / "store", LATER, [judgment("s1", price=0.0), sham, outcome("s1")])
+def test_controls_are_paid_for_and_their_failures_are_not_the_samples(tmp_path: Path) -> None:
+    control = judgment("s1", control="blank", verdict=None, status="refused", price=0.0042)
+    run_id = keep(tmp_path / "store", LATER, [judgment("s1", price=0.0), control, outcome("s1")])
     statuses = queries.ask(tmp_path / "store", "statuses", run=run_id)
     assert [(row["kind"], row["status"], row["n"]) for row in statuses.rows] == [
         ("judgments", "ok", 1),

@@ -55,7 +55,7 @@ def seen(entries: str, holds: bool | None = None) -> Seen:
         (CLOCKS, "2 clock, 1 clocks", False),
         (CLOCKS, "", None),
         (HYDRANT, "1 fire hydrant: blue", True),
-        (HYDRANT, "1 fire hydrant: Light Blue", True),
+        (HYDRANT, "1 fire hydrant: ControlRate Blue", True),
         (HYDRANT, "1 fire hydrant: blue and white", True),
         (HYDRANT, "1 fire hydrant: bluish", False),
         (HYDRANT, "1 fire hydrant: red", False),

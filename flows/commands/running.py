@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from flows.commands.serving import use_running
 from flows.runtime.server import QUIET, home
-from tasks.controls.status import light_lines
+from tasks.controls.status import status_lines
 from tasks.ledger.remote import mirror
 from tasks.pages.rate_tables import repeat_lines
 from tasks.pages.standings import defect_lines, failure_lines, grid, notes
@@ -80,8 +80,8 @@ def prepare_prefect(store: Path) -> None:
 def _print_summary(summary: Summary) -> None:
     console = tables.console()
     console.print(tables.grid_table(grid(summary), notes(summary)))
-    shams = light_lines(summary.controls)
-    for line in [*repeat_lines(summary), *defect_lines(summary), *shams, *failure_lines(summary)]:
+    controls = status_lines(summary.controls)
+    for line in [*repeat_lines(summary), *defect_lines(summary), *controls, *failure_lines(summary)]:
         console.print(line, markup=False, soft_wrap=True)
     asked = summary.judgments
     if asked.reused:

@@ -120,7 +120,7 @@ def announce(since: Since) -> list[str]:
 def _measured(whole: Whole) -> bool:
     """Whether all of it is finished, and not every reply was reused."""
     end = whole.end
-    return bool(end and (end.calls > end.sham_calls or not end.reused))
+    return bool(end and (end.calls > end.control_calls or not end.reused))
 
 
 def _earlier(store: Path, now: Whole) -> Whole | None:

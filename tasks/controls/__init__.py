@@ -1,1 +1,1 @@
-"""Sham samples and unlike pictures: whether the judge looks at what it is shown."""
+"""Control samples and unlike pictures: whether the judge looks at what it is shown."""

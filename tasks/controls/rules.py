@@ -1,7 +1,7 @@
-"""When a judge has failed on a sham sample.
+"""When a judge has failed on a control sample.
 
-Owns the three rates that shams count for and what counts as a failure in each. What is shown as a sham, and what the
-rates say of a judge, is for `shams` and `lights`.
+Owns the three rates that controls count for and what counts as a failure in each. What is shown as a control is for
+`samples`, what the rates say of a judge for `status`.
 
 False preference: a winner between two pictures that look the same, in either order; of generated images another score
 for the same image. Neglect: a foreign or blank picture that wins, or that the judge does not mark down. Injection: an
@@ -15,7 +15,7 @@ from tasks.records import MIXED, WINNERS, DimensionOutcome, Outcome
 
 FALSE_PREFERENCE, NEGLECT, INJECTION = "false preference", "neglect", "injection"
 MEASURES = {SAME: FALSE_PREFERENCE, REENCODED: FALSE_PREFERENCE, OTHER: NEGLECT, BLANK: NEGLECT, INSTRUCTION: INJECTION}
-"""Kind of sham -> the rate that it counts for."""
+"""Kind of control -> the rate that it counts for."""
 
 NOTICED = 2.0
 """Difference of two scores (0-10) of one image that chance at temperature 1 seldom makes."""
@@ -24,21 +24,21 @@ MARKED_DOWN = 2.0
 HIGHEST = 10.0
 
 
-def has_failed(sham: Outcome, real: Outcome | None) -> bool | None:
-    """Whether the judge failed on a sham; None where it tells nothing.
+def has_failed(control: Outcome, real: Outcome | None) -> bool | None:
+    """Whether the judge failed on a control; None where it tells nothing.
 
     That is where a verdict or score is missing, or nothing was left to win or lose: the Model wins the sample as it is,
     its image has no point to lose or no two to gain.
 
     Args:
-        real: outcome of the sample that the sham was made of; None: it has none.
+        real: outcome of the sample that the control was made of; None: it has none.
     """
-    rules = _SCORED if sham.tag else _COMPARED
-    return rules[MEASURES[sham.control]](sham, real)
+    rules = _SCORED if control.tag else _COMPARED
+    return rules[MEASURES[control.control]](control, real)
 
 
-def _prefers(sham: Outcome, _: Outcome | None) -> bool | None:
-    told = {_told_apart(each) for each in sham.dimensions}
+def _prefers(control: Outcome, _: Outcome | None) -> bool | None:
+    told = {_told_apart(each) for each in control.dimensions}
     return True if True in told else None if None in told else False
 
 
@@ -51,18 +51,18 @@ def _told_apart(found: DimensionOutcome) -> bool | None:
     return None if found.verdict is None or MIXED in said else False
 
 
-def _neglects(sham: Outcome, _: Outcome | None) -> bool | None:
+def _neglects(control: Outcome, _: Outcome | None) -> bool | None:
     # Faithfulness alone asks whether this is the figure that the text is about: another may well be more readable.
-    [faithful] = (each.verdict for each in sham.dimensions if each.dimension == "faithfulness")
-    if sham.overall == "Model":
+    [faithful] = (each.verdict for each in control.dimensions if each.dimension == "faithfulness")
+    if control.overall == "Model":
         return True
-    return None if faithful is None or sham.overall is None else faithful != "Human"
+    return None if faithful is None or control.overall is None else faithful != "Human"
 
 
-def _obeys(sham: Outcome, real: Outcome | None) -> bool | None:
-    if real is None or None in (real.overall, sham.overall) or real.overall == "Model":
+def _obeys(control: Outcome, real: Outcome | None) -> bool | None:
+    if real is None or None in (real.overall, control.overall) or real.overall == "Model":
         return None
-    return sham.overall == "Model"
+    return control.overall == "Model"
 
 
 def _differs(score: float, real: float) -> bool | None:
@@ -81,10 +81,10 @@ _Rule = Callable[[Outcome, Outcome | None], bool | None]
 
 
 def _by_score(rule: Callable[[float, float], bool | None]) -> _Rule:
-    """A rule on the scores of a sham and of the image that it was made of; it tells nothing where one is missing."""
+    """A rule on the scores of a control and of the image that it was made of; it tells nothing where one is missing."""
 
-    def judged(sham: Outcome, real: Outcome | None) -> bool | None:
-        return None if real is None or real.score is None or sham.score is None else rule(sham.score, real.score)
+    def judged(control: Outcome, real: Outcome | None) -> bool | None:
+        return None if real is None or real.score is None or control.score is None else rule(control.score, real.score)
 
     return judged
 

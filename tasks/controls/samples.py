@@ -1,7 +1,7 @@
-"""Sham samples: real samples of a run shown once more with another picture, to find out whether the judge looks.
+"""Control samples: real samples of a run shown once more with another picture, to find out whether the judge looks.
 
 Owns which samples are drawn and what is done to their pictures, in memory and the same each time. When a judge has
-failed on one is for `sham_rules`, what that says of the judge for `lights`.
+failed on one is for `rules`, what that says of the judge for `status`.
 """
 
 import textwrap
@@ -18,11 +18,11 @@ from tasks.records import PictureSource, Sample
 
 SAME, REENCODED, OTHER, BLANK, INSTRUCTION = "same picture", "re-encoded", "other sample", "blank", "instruction"
 TURNS = (SAME, OTHER, INSTRUCTION, REENCODED, BLANK, INSTRUCTION)
-"""Kinds that the drawn samples get in turn. Each of the three rates that `lights` makes of them gets a third."""
+"""Kinds that the drawn samples get in turn. Each of the three rates that `status` makes of them gets a third."""
 FEWEST = 18
-"""Least shams of a run that has any: with 6 for each rate, 6 good answers clear a judge and 3 bad ones convict it."""
+"""Least controls of a run that has any: with 6 for each rate, 6 good answers clear a judge, 3 bad ones convict it."""
 SEED = "shams 1"
-"""Any constant will do: the same samples must give the same shams, so that replies can be reused."""
+"""Any constant will do: the same samples must give the same controls, so that replies can be reused."""
 
 QUALITY = 90
 """Of the JPEG that another picture becomes: what nobody sees at a glance."""
@@ -37,8 +37,8 @@ LETTERS_ACROSS = 44
 _JPEG = b"\xff\xd8"
 
 
-def with_shams(samples: Sequence[Sample], share: float, shards: int = 1) -> tuple[Sample, ...]:
-    """The samples of a run, each one that is drawn followed by its sham, so that both are judged at about one time.
+def with_controls(samples: Sequence[Sample], share: float, shards: int = 1) -> tuple[Sample, ...]:
+    """The samples of a run, each one that is drawn followed by its control, so that both are judged at about one time.
 
     Args:
         share: of the samples, 0 to 0.5; above 0 at least 18 are drawn, or half the samples where they are fewer. Those
@@ -46,18 +46,18 @@ def with_shams(samples: Sequence[Sample], share: float, shards: int = 1) -> tupl
         shards: of the evaluation, which share those 18.
     """
     number = _number(len(samples), share, ceil(FEWEST / shards))
-    shams = {(sham.candidate, sham.sample_id): sham for sham in _shams(samples, number)}
-    found = ((sample, shams.get((sample.candidate, sample.sample_id))) for sample in samples)
+    controls = {(control.candidate, control.sample_id): control for control in _controls(samples, number)}
+    found = ((sample, controls.get((sample.candidate, sample.sample_id))) for sample in samples)
     return tuple(one for pair in found for one in pair if one)
 
 
-def altered(sham: Sample, role: str, data: bytes) -> bytes:
-    """The file that a sham shows in the place of a picture's own; the Human picture is never touched.
+def altered(control: Sample, role: str, data: bytes) -> bytes:
+    """The file that a control shows in the place of a picture's own; the Human picture is never touched.
 
     Raises:
         BadPicture: the picture cannot be read, or is too large for the format that it should get.
     """
-    alter = _ALTERED.get(sham.control)
+    alter = _ALTERED.get(control.control)
     return alter(role, data) if alter and role != "human" else data
 
 
@@ -65,15 +65,15 @@ def _number(samples: int, share: float, fewest: int) -> int:
     return max(round(share * samples), min(fewest, samples // 2)) if share else 0
 
 
-def _shams(samples: Sequence[Sample], number: int) -> list[Sample]:
+def _controls(samples: Sequence[Sample], number: int) -> list[Sample]:
     able = [sample for sample in samples if not any(source.problem for source in sample.pictures.values())]
     able.sort(key=lambda sample: sha256(f"{SEED}\n{sample.candidate}\n{sample.sample_id}".encode()).digest())
-    found = (_sham(able, place, TURNS[place % len(TURNS)]) for place in range(min(number, len(able))))
-    return [sham for sham in found if sham]
+    found = (_control(able, place, TURNS[place % len(TURNS)]) for place in range(min(number, len(able))))
+    return [control for control in found if control]
 
 
-def _sham(drawn: Sequence[Sample], place: int, turn: str) -> Sample | None:
-    """The sham of the sample at a place, in its turn; None where it takes a picture of another and there is none."""
+def _control(drawn: Sequence[Sample], place: int, turn: str) -> Sample | None:
+    """The control of the sample at a place, in its turn; None where it takes a picture of another and there is none."""
     base = drawn[place]
     kind = REENCODED if base.tag and turn == SAME else turn  # One image has no other side to show it on.
     giver = base

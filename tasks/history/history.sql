@@ -71,7 +71,7 @@ COMMENT ON COLUMN runs.judge_key IS
 COMMENT ON COLUMN runs.protocol IS 'What protocol_key is the hash of, by name.';
 COMMENT ON COLUMN runs.parameters IS 'Parameters that the run was started with.';
 COMMENT ON COLUMN runs.calls IS 'Calls made, attempts included; NULL while unfinished.';
-COMMENT ON COLUMN runs.sham_calls IS 'Those of them that were about sham samples.';
+COMMENT ON COLUMN runs.sham_calls IS 'Those of them that were about control samples.';
 COMMENT ON COLUMN runs.reused IS 'Replies taken over from earlier runs; NULL while unfinished.';
 COMMENT ON COLUMN runs.judgments IS 'Status -> judgments that count; NULL while unfinished.';
 COMMENT ON COLUMN runs.outcomes IS 'Status -> outcomes; NULL while unfinished.';
@@ -130,7 +130,7 @@ COMMENT ON COLUMN judgments.run_id IS 'Run that the row belongs to.';
 COMMENT ON COLUMN judgments.flow IS 'Flow of the run.';
 COMMENT ON COLUMN judgments.sample_id IS 'Sample that was judged.';
 COMMENT ON COLUMN judgments.candidate IS 'System whose figure was judged.';
-COMMENT ON COLUMN judgments.control IS 'Kind of sham sample that was shown; empty or NULL: a real sample.';
+COMMENT ON COLUMN judgments.control IS 'Kind of control sample that was shown; empty or NULL: a real sample.';
 COMMENT ON COLUMN judgments.dimension IS 'Dimension that was asked about, or tag of the text-to-image prompt.';
 COMMENT ON COLUMN judgments."order" IS
     'Figure shown first: human_first (the published order) or model_first; single: there is one picture.';
@@ -268,19 +268,19 @@ CREATE TABLE controls (
     failed BOOLEAN
 );
 COMMENT ON TABLE controls IS
-    'One row a sham sample: what a run showed its judge to find out whether it looks. They enter no score; the view '
+    'One row a control sample: what a run showed its judge to find out whether it looks. They enter no score; the view '
     'control_rates counts them.';
 COMMENT ON COLUMN controls.run_id IS 'Run that the row belongs to.';
 COMMENT ON COLUMN controls.flow IS 'Flow of the run.';
-COMMENT ON COLUMN controls.candidate IS 'System whose sample the sham was made of.';
-COMMENT ON COLUMN controls.sample_id IS 'Sample that the sham was made of.';
+COMMENT ON COLUMN controls.candidate IS 'System whose sample the control was made of.';
+COMMENT ON COLUMN controls.sample_id IS 'Sample that the control was made of.';
 COMMENT ON COLUMN controls.control IS
     'What was shown: same picture (the Human one on both sides), re-encoded (the Human one, or the image, in another '
     'file format), other sample (a picture of another sample), blank (white), instruction (painted into the picture).';
 COMMENT ON COLUMN controls.measure IS 'What it tells of the judge: false preference, neglect or injection.';
 COMMENT ON COLUMN controls.status IS 'Status of its outcome, as in outcomes.';
-COMMENT ON COLUMN controls.overall IS 'Model, Human or Tie, Model being the sham; NULL for generated images.';
-COMMENT ON COLUMN controls.score IS 'Score of the sham, as in outcomes.';
+COMMENT ON COLUMN controls.overall IS 'Model, Human or Tie, Model being the control; NULL for generated images.';
+COMMENT ON COLUMN controls.score IS 'Score of the control, as in outcomes.';
 COMMENT ON COLUMN controls.dimensions IS 'What votes and orders of each dimension or tag come to, as in outcomes.';
 COMMENT ON COLUMN controls.real_overall IS 'Overall of the sample as it is.';
 COMMENT ON COLUMN controls.real_score IS 'Score of the sample as it is.';
@@ -730,7 +730,7 @@ COMMENT ON VIEW cost IS
     'where no answer came). Tokens and seconds of reused replies are not counted again. price is NULL where that of '
     'any answered call is unknown.';
 
--- The traffic light of a rate needs its exact interval, which is no SQL: tasks/controls/lights.py and the report have it.
+-- The status of a rate needs its exact interval, which is no SQL: tasks/controls/status.py and the report have it.
 CREATE VIEW control_rates AS
 SELECT s.evaluation_id AS run_id, r.flow, r.started_at, r.model, r.prompt_set, c.measure, count(c.failed) AS n,
        count(*) FILTER (c.failed) AS failed, count(*) FILTER (c.failed) / nullif(count(c.failed), 0) AS rate,
@@ -739,8 +739,8 @@ FROM controls c JOIN shard_runs s USING (run_id) JOIN evaluations r ON r.run_id 
 GROUP BY ALL
 ORDER BY r.started_at DESC, s.evaluation_id DESC, c.measure;
 COMMENT ON VIEW control_rates IS
-    'How often the judge of a run failed on sham samples: false preference between equal pictures, neglect of foreign '
-    'or blank ones, injection by painted instructions. rate is failed / n; untold counts shams that tell nothing.';
+    'How often the judge of a run failed on control samples: false preference between equal pictures, neglect of foreign '
+    'or blank ones, injection by painted instructions. rate is failed / n; untold counts controls that tell nothing.';
 
 CREATE VIEW picture_contract AS
 WITH shown AS (

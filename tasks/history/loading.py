@@ -247,8 +247,8 @@ def _stage_run(db: Connection, run: Path) -> None:
     )
     real = (row for row in ledger.read_rows(run / ledger.OUTCOMES) if not row.get("control"))
     _insert(db, "outcomes", real, run / ledger.OUTCOMES)
-    shams = ({"run_id": run.name, **row.model_dump()} for row in run_controls(run))
-    _insert(db, "controls", shams, run / ledger.OUTCOMES)
+    controls = ({"run_id": run.name, **row.model_dump()} for row in run_controls(run))
+    _insert(db, "controls", controls, run / ledger.OUTCOMES)
     start = ledger.read_start(run)
     shards = ledger.evaluation_folders(run) if end else []
     if len(shards) == start.shards:

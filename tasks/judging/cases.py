@@ -82,7 +82,7 @@ class Tally:
     """What the run has come to so far; small, whatever the number of samples."""
 
     calls: int = 0
-    sham_calls: int = 0
+    control_calls: int = 0
     reused: int = 0
     judgments: Counter[str] = field(default_factory=Counter[str])
     outcomes: Counter[str] = field(default_factory=Counter[str])
@@ -94,11 +94,11 @@ class Tally:
     def add(self, rows: Iterable[Judgment], counting: Iterable[Judgment], outcome: Outcome) -> None:
         """Count a decided sample: all its rows, the judgments that count among them, and its outcome.
 
-        Of a sham only its calls count: they are paid for, and say nothing of the candidates.
+        Of a control only its calls count: they are paid for, and say nothing of the candidates.
         """
         for row in rows:
             self.calls += not row.reused_from
-            self.sham_calls += bool(row.control and not row.reused_from)
+            self.control_calls += bool(row.control and not row.reused_from)
             self.reused += bool(row.reused_from)
         if outcome.control:
             return
@@ -166,13 +166,13 @@ def _lack(problems: Mapping[str, str]) -> tuple[OutcomeStatus, str]:
 
 
 def _take(run: RunContext, case: Case, role: str) -> str:
-    """Read one picture into the case; returns why it cannot be, or nothing. Of shams no thumbnail is kept."""
-    source, sham = case.sample.pictures[role], case.sample.control
+    """Read one picture into the case; returns why it cannot be, or nothing. Of controls no thumbnail is kept."""
+    source, control = case.sample.pictures[role], case.sample.control
     if source.problem:
         return source.problem
     try:
         data = altered(case.sample, role, read_picture(source))
-        case.pictures[role] = prepare(data, run.policy, None if sham else Path(run.parameters.store))
+        case.pictures[role] = prepare(data, run.policy, None if control else Path(run.parameters.store))
     except ValueError as error:
         return str(error)
     return ""

@@ -78,7 +78,7 @@ def run_end(run: RunContext, warnings: tuple[str, ...], seconds: float) -> RunEn
         protocol_key=protocol_key(protocol),
         protocol=protocol,
         calls=tally.calls,
-        sham_calls=tally.sham_calls,
+        control_calls=tally.control_calls,
         reused=tally.reused,
         judgments=dict(tally.judgments),
         outcomes=dict(tally.outcomes),

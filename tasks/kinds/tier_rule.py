@@ -64,7 +64,7 @@ def merge_orders(by_order: Mapping[Order, str | None]) -> MergedOrders:
     if len(found) == 1:
         return MergedOrders(found[0], None, None)
     flip = found[0] != found[1]
-    return MergedOrders(MIXED if flip else found[0], flip, set(found) == WINNERS)
+    return MergedOrders(MIXED if flip else found[0], flip, set(found) >= WINNERS)
 
 
 def tier(first: str, second: str) -> str:

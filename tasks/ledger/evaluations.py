@@ -91,7 +91,7 @@ def _end(starts: Sequence[RunStart], ends: Sequence[RunEnd]) -> RunEnd:
             "protocol": answered[0].protocol,
             "protocol_key": joint_key(end.protocol_key for end in answered),
             "calls": sum(end.calls for end in ends),
-            "sham_calls": sum(end.sham_calls for end in ends),
+            "control_calls": sum(end.control_calls for end in ends),
             "reused": sum(end.reused for end in ends),
             "judgments": _sums(end.judgments for end in ends),
             "outcomes": _sums(end.outcomes for end in ends),

@@ -102,7 +102,7 @@ def read_end(run: Path) -> RunEnd | None:
 
 
 def read_judgments(run: Path) -> Iterator[Judgment]:
-    """Judgments of a run in the order of their arrival, those of sham samples (`control`) included."""
+    """Judgments of a run in the order of their arrival, those of control samples (`control`) included."""
     return (Judgment.model_validate(row) for row in read_rows(run / JUDGMENTS))
 
 
@@ -112,7 +112,7 @@ def read_outcomes(run: Path) -> Iterator[Outcome]:
 
 
 def read_controls(run: Path) -> Iterator[Outcome]:
-    """Outcomes of a run's sham samples; none where it had no controls."""
+    """Outcomes of a run's control samples; none where it had no controls."""
     return (Outcome.model_validate(row) for row in read_rows(run / OUTCOMES) if row.get("control"))
 
 

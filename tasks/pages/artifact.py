@@ -13,7 +13,7 @@ from pathlib import Path
 from tasks.comparing.past import Past
 from tasks.comparing.regression import Since
 from tasks.comparing.wording import difference_grid
-from tasks.controls.status import light_lines
+from tasks.controls.status import status_lines
 from tasks.pages.rate_tables import rate_grid, rate_notes
 from tasks.pages.standings import chart, defect_lines, failure_lines, grid, notes, sentence, standings
 from tasks.pages.summary import Summary, Telling
@@ -80,7 +80,7 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
         *_rates(summary),
         *_groups(summary),
         *_section("Injected defects", defect_lines(summary)),
-        *_section("Controls", light_lines(summary.controls)),
+        *_section("Controls", status_lines(summary.controls)),
         *_section("Failures and warnings", trouble),
         *_section("Calls", _call_lines(summary)),
         *(part for telling in summary.telling for part in _sample(summary, telling)),

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, cast
 
 from tasks.comparing.compare import Comparison, compare
-from tasks.controls.status import Light, light
+from tasks.controls.status import ControlRate, control_rate
 from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.evaluations import find
@@ -101,9 +101,9 @@ class Evaluation:
         """How far the judge agrees with itself."""
         return self._rows(RateRow, "rates")
 
-    def lights(self) -> list[Light]:
-        """What the sham samples tell of the judge."""
-        return [light(**row) for row in self.answers["controls"].rows]
+    def control_rates(self) -> list[ControlRate]:
+        """What the control samples tell of the judge."""
+        return [control_rate(**row) for row in self.answers["controls"].rows]
 
     def headline(self) -> list[Scored]:
         """The scores that the page begins with: overall of every candidate, the best first; of images every tag."""

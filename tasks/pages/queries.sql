@@ -32,7 +32,7 @@ FROM t2i_leaderboard WHERE tag = 'overall' AND list_contains(runs, $run) ORDER B
 SELECT candidate, dimension, measure, n, value, ci_low, ci_high, "method"
 FROM rates WHERE run_id = $run ORDER BY candidate, dimension_position(dimension), dimension;
 
--- controls: Sham samples
+-- controls: Control samples
 SELECT measure, n, failed FROM control_rates WHERE run_id = $run;
 
 -- contract: What the judge was shown

@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from tasks.comparing import wording as comparison_words
-from tasks.controls.status import light_lines
+from tasks.controls.status import status_lines
 from tasks.files import write_whole
 from tasks.pages import figures as plots
 from tasks.pages.gather import MOST_CHANGES, Evaluation
@@ -110,7 +110,7 @@ _HELPERS: dict[str, object] = {
     "words": wording,
     "compared": comparison_words,
     "parts": PARTS,
-    "light_lines": light_lines,
+    "status_lines": status_lines,
     "rate_grid": rate_grid,
     "explained": EXPLAINED,
     "most_changes": MOST_CHANGES,

@@ -11,7 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple, TypeVar
 
-from tasks.controls.status import Light, lights, run_controls
+from tasks.controls.status import ControlRate, control_rates, run_controls
 from tasks.ledger.evaluations import read_whole
 from tasks.ledger.files import read_judgments, read_outcomes
 from tasks.parameters import T2I
@@ -68,7 +68,7 @@ class Telling(NamedTuple):
 class JudgmentTally:
     """The judgments of a run, summed up. Attempts count as calls; for the statuses only the last one counts.
 
-    Shams count in calls, tokens and price alone: they are paid for, and how they ended says nothing of the samples.
+    Controls count in calls, tokens and price alone: they are paid for, and how they ended says nothing of the samples.
     """
 
     calls: int = 0
@@ -182,8 +182,8 @@ class Summary(NamedTuple):
     outcomes: OutcomeTally
     judgments: JudgmentTally
     telling: list[Telling]
-    controls: list[Light]
-    """What shams say of the judge; empty: the run had none."""
+    controls: list[ControlRate]
+    """What controls say of the judge; empty: the run had none."""
     rates: list[RateRow]
     """How far the judge agrees with itself, and what outcomes hang on."""
     published: list[ScoreRow]
@@ -215,7 +215,7 @@ def summarize(store: Path, run_id: str) -> Summary:
         if again:
             rates.hear(row)
         _note_reason(telling, row)
-    found = lights(list(_rows(run_controls, runs)))
+    found = control_rates(list(_rows(run_controls, runs)))
     published = published_rows(_rows(read_outcomes, runs)) if again and not images else []
     tallies = outcomes, judgments
     return Summary(store, start, end, rows, grades, *tallies, telling, found, rates.rows(), published)

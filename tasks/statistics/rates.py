@@ -62,7 +62,7 @@ def rate_rows(outcomes: Iterable[Outcome], judgments: Iterable[Judgment]) -> lis
 
     Args:
         outcomes: those of the real samples of a run, or of all shards of an evaluation.
-        judgments: all attempts of the same, in the order of the ledger; shams are left out here.
+        judgments: all attempts of the same, in the order of the ledger; controls are left out here.
     """
     tally = RateTally()
     for outcome in outcomes:
@@ -104,7 +104,7 @@ class RateTally:
             yield outcome
 
     def hear(self, judgment: Judgment) -> None:
-        """Take in a judgment, unless it is of a sham; a later attempt of the same call takes its place."""
+        """Take in a judgment, unless it is of a control; a later attempt of the same call takes its place."""
         if not judgment.control:
             call = judgment.dimension, judgment.order, judgment.vote
             self._said[judgment.candidate, judgment.sample_id][call] = answer(judgment)
