@@ -131,8 +131,8 @@ class Parameters(Record):
         le=0.5,
         description="Share of the samples judged once more as controls, which test the judge and enter no score: the "
         "same picture twice, a foreign or blank one, an instruction painted in. Above 0 at least 18, or half the "
-        "samples where they are fewer: enough to expose, in 60 samples, a judge that ignores pictures or obeys what is written "
-        "in them. 0: none.",
+        "samples where they are fewer: enough to expose, in 60 samples, a judge that ignores pictures or obeys what is "
+        "written in them. 0: none.",
     )
     normalize: bool = Field(default=False, description="Send every picture as PNG, not only those that must change.")
     shards: int = Field(
