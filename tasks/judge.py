@@ -1,7 +1,7 @@
 """The judge step: asking, and writing every reply to the ledger before anything else happens to it.
 
-Owns what is asked again and what is taken over from earlier runs. The layout of a question stands in `request`, the
-client in `vlm`, the reading of replies in `reply`, the rule in `aggregate`.
+Owns what is asked again and what is taken over from earlier runs. The layout of a question stands in
+`judging.questions`, the client in `endpoint.client`, the reading of replies in `kinds`; deciding is for `aggregate`.
 """
 
 import asyncio
@@ -9,12 +9,17 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
+from prefect.context import TaskRunContext
+
 from tasks.endpoint.completion import Reply
-from tasks.endpoint.reply_text import Reading
-from tasks.endpoint.requests import request
 from tasks.errors import InvalidReply, JudgeUnavailable
-from tasks.judging.cases import Call, Case, RunContext
-from tasks.kinds import reply
+from tasks.judging.case import Call, Case
+from tasks.judging.questions import request
+from tasks.judging.run import Run, current_run
+from tasks.kinds.kind import Reading
 from tasks.parameters import Judge
 from tasks.records import Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
@@ -23,7 +28,32 @@ LONGEST_PAUSE = 900.0
 """Longest Retry-After, in seconds, that a chunk waits for before it leaves its calls unavailable."""
 
 
-def take_over(run: RunContext, case: Case) -> int:
+def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
+    return isinstance(state.data, JudgeUnavailable | InvalidReply)
+
+
+@task(
+    name="judge",
+    task_run_name="{dimension} {samples}",
+    cache_policy=NO_CACHE,
+    retry_condition_fn=_worth_retrying,
+    retry_jitter_factor=0.3,
+)
+async def judge(dimension: str, samples: str) -> dict[str, int]:
+    """Judge one dimension of a chunk of samples; Prefect retries it while calls are unsettled.
+
+    Args:
+        samples: name of the chunk in hand of the current run.
+
+    Returns:
+        Status -> number of judgments recorded now.
+    """
+    run, task_run = current_run(), TaskRunContext.get()
+    last = task_run is None or task_run.task_run.run_count > run.parameters.retries
+    return await judge_dimension(run, dimension, run.in_hand[samples], last)
+
+
+def take_over(run: Run, case: Case) -> int:
     """Record the replies that earlier runs already have for this very call; returns how many."""
     taken = 0
     for call in case.calls:
@@ -34,7 +64,7 @@ def take_over(run: RunContext, case: Case) -> int:
     return taken
 
 
-async def judge(run: RunContext, dimension: str, cases: Sequence[Case], last: bool) -> dict[str, int]:
+async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last: bool) -> dict[str, int]:
     """Ask everything still unsettled about one dimension of a chunk of samples.
 
     Args:
@@ -63,20 +93,20 @@ async def judge(run: RunContext, dimension: str, cases: Sequence[Case], last: bo
     return dict(counts)
 
 
-async def _ask(run: RunContext, case: Case, prompt: Prompt, call: Call) -> Judgment:
+async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment:
     answer = await run.vlm.ask(request(prompt, case.texts, case.pictures, call.order))
     row = _judgment(run, case, prompt, call, answer)
     _record(run, case, row)
     return row
 
 
-def _record(run: RunContext, case: Case, row: Judgment) -> None:
+def _record(run: Run, case: Case, row: Judgment) -> None:
     run.ledger.append(row)
     case.judgments.append(row)
 
 
-def _judgment(run: RunContext, case: Case, prompt: Prompt, call: Call, answer: Reply) -> Judgment:
-    reading = reply.read(answer.text, prompt) if answer.status == "ok" else Reading(error=answer.error)
+def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply) -> Judgment:
+    reading = run.kind.read_reply(answer.text, prompt) if answer.status == "ok" else Reading(error=answer.error)
     status: JudgmentStatus = "invalid" if answer.status == "ok" and reading.error else answer.status
     return Judgment(
         run_id=run.start.run_id,
@@ -117,7 +147,7 @@ def _judgment(run: RunContext, case: Case, prompt: Prompt, call: Call, answer: R
     )
 
 
-def _reused(run: RunContext, case: Case, call: Call, earlier: Judgment) -> Judgment:
+def _reused(run: Run, case: Case, call: Call, earlier: Judgment) -> Judgment:
     return earlier.model_copy(
         update={
             "run_id": run.start.run_id,

@@ -24,6 +24,18 @@ WINNERS: frozenset[str | None] = frozenset({"Model", "Human"})
 """Verdicts and outcomes that name a figure."""
 TIE = "Tie"
 """An overall outcome without a winner."""
+SAME, REENCODED, OTHER, BLANK, INSTRUCTION = "same picture", "re-encoded", "other sample", "blank", "instruction"
+"""Kinds of control samples."""
+FALSE_PREFERENCE, NEGLECT, INJECTION = "false preference", "neglect", "injection"
+"""What control samples tell of a judge: it tells equal pictures apart, passes foreign ones, obeys painted text."""
+CONTROL_MEASURES = {
+    SAME: FALSE_PREFERENCE,
+    REENCODED: FALSE_PREFERENCE,
+    OTHER: NEGLECT,
+    BLANK: NEGLECT,
+    INSTRUCTION: INJECTION,
+}
+"""Kind of control sample -> the rate that it counts for."""
 OVERALL = "overall"
 """What stands in place of a dimension for a sample's outcome."""
 OVERALL_SCORE, SEEN = "overall_score", "seen"

@@ -151,7 +151,7 @@ async def bare(samples: Iterable[Callable[[], list[Call]]], in_hand: int, base_u
 
 
 def bare_pairs(root: Path) -> Iterator[Callable[[], list[Call]]]:
-    from tasks.kinds.reply import schema
+    from tasks.kinds import kind_of
     from tasks.rubrics.rubric import load_rubric
 
     prompts = load_rubric("diagram").prompts
@@ -159,21 +159,30 @@ def bare_pairs(root: Path) -> Iterator[Callable[[], list[Call]]]:
     def read(record: dict[str, Any]) -> list[Call]:
         files = (root / "diagram" / record["path_to_gt_image"], root / "model" / f"{record['id']}.jpg")
         user = [_text(record["content"]), _text(record["visual_intent"]), *map(_image, files)]
-        return [(f"diagram_{each.dimension}", _messages(each.body, user), schema(each)) for each in prompts]
+        return [
+            (f"diagram_{each.dimension}", _messages(each.body, user), dict(kind_of(each.flow).reply_form(each).schema))
+            for each in prompts
+        ]
 
     for record in json.loads((root / "diagram" / "test.json").read_text()):
         yield partial(read, record)
 
 
 def bare_images(root: Path) -> Iterator[Callable[[], list[Call]]]:
-    from tasks.kinds.reply import schema
+    from tasks.kinds import kind_of
     from tasks.rubrics.rubric import load_rubric
 
     prompt = load_rubric("counting").prompt("counting")
 
     def read(folder: Path, file: Path) -> list[Call]:
         words = json.loads((folder / "metadata.jsonl").read_text())["prompt"]
-        return [("counting_counting", _messages(prompt.body, [_text(words), _image(file)]), schema(prompt))]
+        return [
+            (
+                "counting_counting",
+                _messages(prompt.body, [_text(words), _image(file)]),
+                dict(kind_of(prompt.flow).reply_form(prompt).schema),
+            )
+        ]
 
     for folder in sorted((root / "images").iterdir()):
         for file in sorted((folder / "samples").iterdir()):

@@ -23,8 +23,9 @@ from loopback_replies import (
 )
 
 from tasks.endpoint import requests as asking
-from tasks.endpoint.client import Image, Request, Vlm
+from tasks.endpoint.client import Vlm
 from tasks.endpoint.completion import Reply as Answer
+from tasks.endpoint.requests import Image, Request
 from tasks.errors import JudgeStopped
 from tasks.parameters import Judge
 

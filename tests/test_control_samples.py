@@ -9,9 +9,9 @@ import pytest
 from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
-from tasks.controls.samples import BLANK, FEWEST, INSTRUCTION, OTHER, REENCODED, SAME, altered, with_controls
+from tasks.controls.samples import FEWEST, altered, with_controls
 from tasks.pictures.decoding import BadPicture
-from tasks.records import PictureSource, Place, Sample
+from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, PictureSource, Place, Sample
 
 
 def picture(name: str) -> PictureSource:

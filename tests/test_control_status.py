@@ -8,15 +8,24 @@ import factories
 import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 
-from tasks.controls.rules import FALSE_PREFERENCE, INJECTION, NEGLECT
-from tasks.controls.samples import BLANK, INSTRUCTION, OTHER, REENCODED, SAME
 from tasks.controls.status import control_rate, control_rates, control_rows, red_words, status_lines
 from tasks.history.asking import query
 from tasks.history.loading import store_run
 from tasks.pages.artifact import markdown
 from tasks.pages.standings import sentence
 from tasks.pages.summary import Summary, summarize
-from tasks.records import Judgment, Outcome
+from tasks.records import (
+    BLANK,
+    FALSE_PREFERENCE,
+    INJECTION,
+    INSTRUCTION,
+    NEGLECT,
+    OTHER,
+    REENCODED,
+    SAME,
+    Judgment,
+    Outcome,
+)
 
 
 def failed(control: Outcome, *real: Outcome) -> bool | None:

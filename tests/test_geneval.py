@@ -9,11 +9,12 @@ from written_datasets import png
 from written_images import LIST, prompt_row, write_geneval, write_lines, write_prompt
 
 from tasks.datasets.coverage import Generated, Prompted, gaps
-from tasks.datasets.dataset import load_dataset, read_picture
+from tasks.datasets.dataset import read_picture
 from tasks.datasets.folders import NO_PICTURE, REFUSED
 from tasks.datasets.geneval import read_geneval
 from tasks.datasets.rows import read_row
 from tasks.errors import Problems
+from tasks.kinds.loading import load_dataset
 from tasks.parameters import T2I, RubricParameters
 from tasks.records import Requirement
 

@@ -15,10 +15,11 @@ from loopback_replies import Request as Seen
 from PIL import Image
 
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.requests import call_key, delimited, request
 from tasks.errors import InvalidReply, JudgeStopped, JudgeUnavailable
-from tasks.judge import judge, take_over
-from tasks.judging.cases import Case, RunContext, plan
+from tasks.judge import judge_dimension, take_over
+from tasks.judging.case import Case, plan
+from tasks.judging.questions import call_key, delimited, request
+from tasks.judging.run import Run
 from tasks.ledger.files import Ledger, Replies, earlier_replies, read_judgments
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.prepare import Policy, prepare
@@ -62,17 +63,17 @@ class Scene:
         replies = earlier_replies(self.store, self.start, 1e6) if reuse else Replies([], {})
         async with Vlm(self.parameters.judge) as vlm:
             with closing(Ledger(self.store, self.start)) as ledger:
-                run = RunContext(self.start, RUBRIC, self.parameters, POLICY, vlm, ledger, replies)
+                run = Run(self.start, RUBRIC, self.parameters, POLICY, vlm, ledger, replies)
                 return await self._asked(run, last, times)
 
-    async def _asked(self, run: RunContext, last: bool, times: int) -> dict[str, int]:
+    async def _asked(self, run: Run, last: bool, times: int) -> dict[str, int]:
         for each in self.cases:
-            each.calls = tuple(call for call in plan(run, each) if call.dimension == "faithfulness")
+            each.calls = tuple(call for call in plan(each, RUBRIC, self.parameters) if call.dimension == "faithfulness")
             take_over(run, each)
         for _ in range(times - 1):
             with pytest.raises((JudgeUnavailable, InvalidReply)):
-                await judge(run, "faithfulness", self.cases, last=False)
-        return await judge(run, "faithfulness", self.cases, last=last)
+                await judge_dimension(run, "faithfulness", self.cases, last=False)
+        return await judge_dimension(run, "faithfulness", self.cases, last=last)
 
     @property
     def rows(self) -> list[Judgment]:

@@ -16,10 +16,10 @@ from PIL import Image, ImageOps
 from tasks.embedded_judge import app as pixel_judge
 from tasks.embedded_judge.app import ANSWERED_MODEL, Gauge, app
 from tasks.embedded_judge.measures import Measures, measure
-from tasks.endpoint import requests as request
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.completion import Reply
-from tasks.kinds import reply
+from tasks.judging import questions
+from tasks.kinds import kind_of
 from tasks.parameters import T2I, Judge
 from tasks.pictures.prepare import Policy, prepare
 from tasks.records import VERDICTS, Requirement
@@ -274,7 +274,7 @@ POSITION = ("position_accuracy", "occlusion_management", "perspective_consistenc
 
 
 def labelled(label: str, words: str) -> dict[str, Any]:
-    return text(f"{label}:\n{request.delimited(words)}")
+    return text(f"{label}:\n{questions.delimited(words)}")
 
 
 def generated(
@@ -390,9 +390,9 @@ def test_every_rubric_that_comes_with_the_program_gets_a_valid_reply(prompt_set:
 
     async def asked() -> Reply:
         async with Vlm(Judge()) as vlm:
-            return await vlm.ask(request.request(prompt, texts, {"image": picture}, "single"))
+            return await vlm.ask(questions.request(prompt, texts, {"image": picture}, "single"))
 
     found = asyncio.run(asked())
-    told = reply.read(found.text, prompt)
+    told = kind_of(prompt.flow).read_reply(found.text, prompt)
     assert (found.status, told.error, told.recovery) == ("ok", "", "strict")
     assert (told.seen is not None) == (prompt_set == "checked")

@@ -13,11 +13,11 @@ from served import wait_for
 
 from flows.cli import main
 from flows.runtime.automations import NAME, notify_of_regressions
-from flows.runtime.steps import report_step
 from tasks.comparing.past import look_back
 from tasks.comparing.regression import EVENT, Since, since_last
 from tasks.history.loading import sync
 from tasks.records import Outcome
+from tasks.report import report
 
 WON, LOST = ("MMMM", "Model"), ("HHHH", "Human")
 
@@ -172,7 +172,7 @@ def events() -> list[dict[str, Any]]:
 @flow
 async def reporting(store: str, run_id: str) -> str:
     """The report step of a scheduled run, as the chain runs it."""
-    return await report_step(store, run_id, [], True)
+    return await report(store, run_id, [], True)
 
 
 @pytest.mark.usefixtures("prefect_server")

@@ -14,7 +14,7 @@ from loopback_replies import Request as Asked
 from written_images import LIST, prompt_row, write_geneval
 
 from flows.cli import main
-from tasks.datasets.dataset import load_dataset
+from tasks.kinds.loading import load_dataset
 from tasks.parameters import RubricParameters
 from tasks.synthetic.samples import drawn_samples
 

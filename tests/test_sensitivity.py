@@ -4,7 +4,8 @@ from itertools import product
 
 import pytest
 
-from tasks.kinds.sensitivity import Chances, chances, pivotal
+from tasks.kinds.kind import Chances
+from tasks.kinds.sensitivity import chances, pivotal
 from tasks.kinds.tier_rule import overall
 from tasks.records import VERDICTS, Order
 from tasks.rubrics.rubric import Rubric, load_rubric

@@ -11,9 +11,10 @@ from written_images import prompt_row, write_geneval
 
 from flows.runtime.shards import judge_in_shards
 from tasks.comparing.changing import absolute
-from tasks.datasets.dataset import Dataset, load_dataset
+from tasks.datasets.dataset import Dataset
 from tasks.history.asking import query
 from tasks.history.loading import sync
+from tasks.kinds.loading import load_dataset
 from tasks.ledger.evaluations import read_whole
 from tasks.ledger.files import Ledger
 from tasks.pages.summary import summarize

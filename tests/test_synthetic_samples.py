@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image, ImageChops
 
-from tasks.datasets.dataset import load_dataset
+from tasks.kinds.loading import load_dataset
 from tasks.parameters import PairwiseParameters
 from tasks.synthetic.defects import CLEAN, DEFECTS, FORFEIT, IN_HUMAN
 from tasks.synthetic.samples import caught, draw_all, draw_samples, drawn_samples, read_labels

@@ -3,12 +3,14 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tasks.datasets.dataset import load_dataset, read_picture
-from tasks.endpoint.client import Request
-from tasks.endpoint.requests import request
+from tasks.datasets.dataset import read_picture
+from tasks.endpoint.requests import Request
 from tasks.errors import InputError
-from tasks.judging.cases import sample_texts
+from tasks.judging.case import sample_texts
 from tasks.judging.protocol import picture_policy
+from tasks.judging.questions import request
+from tasks.kinds import kind_of
+from tasks.kinds.loading import load_dataset
 from tasks.parameters import parameters_of
 from tasks.pictures.prepare import prepare
 from tasks.rubrics.importer import import_prompts, imported_words
@@ -80,7 +82,7 @@ def _rendered(prompt: Prompt, folder: Path) -> Request:
     sample = next(each for each in samples if each.tag in ("", prompt.dimension))
     policy = picture_policy(parameters)
     pictures = {role: prepare(read_picture(source), policy) for role, source in sample.pictures.items()}
-    return request(prompt, sample_texts(sample), pictures, parameters.order_list()[0])
+    return request(prompt, sample_texts(sample, kind_of(prompt.flow)), pictures, parameters.order_list()[0])
 
 
 def _user_message(asked: Request) -> str:

@@ -1,74 +1,127 @@
-"""Judging chunk after chunk: how much is in memory at once, and what becomes of a chunk when all of it is asked.
+"""Chunks of samples: how many are in memory at once, and what becomes of one before and after its steps.
 
-One task run stands for a chunk of samples on one dimension, because a task run for each call would cost more than the
-call; see `steps`.
+Owns reading, taking over earlier replies, and letting go. What is done with a chunk is the pipeline's.
 """
 
 import asyncio
 import math
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, NamedTuple, TypeVar
 
+from prefect import Task
 from prefect.tasks import exponential_backoff
 
-from flows.runtime.steps import CHUNKS, Chunks, judge_step
+from flows.runtime.progress import Progress
+from flows.runtime.sending import Sending
 from tasks.endpoint.requests import probe_request
 from tasks.judge import take_over
-from tasks.judging.cases import load_case
-from tasks.kinds.outcomes import decided
-from tasks.kinds.tier_rule import last_attempts
+from tasks.judging.case import Case, load_case
+from tasks.judging.run import Run
+from tasks.kinds.kind import last_attempts
 from tasks.presentation.drawing import warm_up
 from tasks.records import Sample
 
+MOST_TAKEN_OVER = 16
+"""Tasks of a run that aggregate samples whose replies were all taken over: each costs the server 30 ms."""
 
-async def judge_all(chunks: Chunks, samples: tuple[Sample, ...]) -> None:
-    """Judge chunk after chunk, with as many in hand as keep the judge busy and no more."""
-    CHUNKS.set(chunks)
-    parameters = chunks.run.parameters
-    size = parameters.chunk_size
-    calls = size * len(chunks.run.rubric.prompts) * len(parameters.order_list()) * parameters.votes
-    # More than fill the judge: one is being read, and two that end together leave nothing to do without a third.
-    room = asyncio.Semaphore(math.ceil(parameters.judge.concurrency / calls) + 3)
-    async with asyncio.TaskGroup() as group:
-        if samples and not len(chunks.run.replies):
-            # Nothing can spare the question whether the judge is there: it is asked while the first chunk is read.
-            group.create_task(chunks.run.vlm.probe(probe_request()))
-        for first in range(0, len(samples), size):
-            await room.acquire()
-            judged = group.create_task(_judge_chunk(chunks, first, samples[first : first + size]))
-            judged.add_done_callback(lambda _: room.release())
-        group.create_task(_warm_up(chunks))
+T = TypeVar("T", bound=Task[Any, Any])
 
 
-async def _judge_chunk(chunks: Chunks, first: int, samples: tuple[Sample, ...]) -> None:
-    run = chunks.run
-    async with chunks.reading:
-        cases = await asyncio.to_thread(lambda: [load_case(run, sample) for sample in samples])
-    for case in cases:
-        take_over(run, case)
-    asked = [p.dimension for p in run.rubric.prompts if any(case.unsettled(p.dimension) for case in cases)]
-    if asked:
-        await run.vlm.probe(probe_request())
-        chunks.in_hand[first] = cases
-        last = first + len(samples) - 1
-        retries, delay = run.parameters.retries, run.parameters.retry_delay_seconds
-        step = judge_step.with_options(retries=retries, retry_delay_seconds=exponential_backoff(delay))
+class Chunk(NamedTuple):
+    """Samples that are judged together."""
+
+    samples: str
+    """What its tasks call it: `0-15`, by the places of its samples in the run."""
+    dimensions: tuple[str, ...]
+    """Those with anything left to ask."""
+    retries: int
+    delay_seconds: float
+    """Before the first retry; it doubles."""
+
+    def retrying(self, step: T) -> T:
+        """The step with the retries of this run."""
+        return step.with_options(  # pyright: ignore[reportReturnType]
+            retries=self.retries, retry_delay_seconds=exponential_backoff(self.delay_seconds)
+        )
+
+
+Work = Callable[[Chunk], Awaitable[None]]
+
+
+class Chunks:
+    """The samples of one run, chunk after chunk."""
+
+    def __init__(self, run: Run, samples: Sequence[Sample], progress: Progress, sending: Sending) -> None:
+        self._run = run
+        self._samples = samples
+        self._progress = progress
+        self._sending = sending
+        self._reading = asyncio.Lock()
+        """One chunk is read at a time: more threads would only take the processor from the calls in flight."""
+        self._taken_over: list[Case] = []
+        """Samples with nothing to ask, until there are enough of them to be aggregated together."""
+        self._aggregated = 0
+
+    async def each(self, work: Work) -> None:
+        """Do the work on every chunk, with as many in hand as keep the judge busy and no more."""
+        run, size = self._run, self._run.parameters.chunk_size
+        room = asyncio.Semaphore(self._most_in_hand(size))
         async with asyncio.TaskGroup() as group:
-            for dimension in asked:
-                group.create_task(step(dimension, first, last))
-        del chunks.in_hand[first]
-    for case in cases:
-        outcome = decided(run, case)
-        counting = last_attempts(case.judgments).values()
-        run.ledger.append(outcome)
-        run.tally.add(case.judgments, counting, outcome)
-        if outcome.control:
-            continue
-        if run.export:
-            run.export.add(outcome, case.sample)
-        chunks.progress.advance(counting)
-    chunks.sending.wake()
+            if self._samples and not len(run.replies):
+                # Nothing can spare the question whether the judge is there: it is asked while the first chunk is read.
+                group.create_task(run.vlm.probe(probe_request()))
+            for first in range(0, len(self._samples), size):
+                await room.acquire()
+                done = group.create_task(self._one(first, self._samples[first : first + size], work))
+                done.add_done_callback(lambda _: room.release())
+            group.create_task(self._warm_up())
+        await self._aggregate_taken_over(work)
 
+    def _most_in_hand(self, size: int) -> int:
+        parameters = self._run.parameters
+        calls = size * len(self._run.rubric.prompts) * len(parameters.order_list()) * parameters.votes
+        # More than fill the judge: one is being read, and two that end together leave nothing to do without a third.
+        return math.ceil(parameters.judge.concurrency / calls) + 3
 
-async def _warm_up(chunks: Chunks) -> None:
-    """Start what draws the chart once nothing is left to read and only the judge is waited for."""
-    async with chunks.reading:
-        await asyncio.to_thread(warm_up)
+    async def _one(self, first: int, samples: Sequence[Sample], work: Work) -> None:
+        run = self._run
+        async with self._reading:
+            cases = await asyncio.to_thread(self._read, samples)
+        for case in cases:
+            take_over(run, case)
+        prompts = run.rubric.prompts
+        asked = tuple(each.dimension for each in prompts if any(case.unsettled(each.dimension) for case in cases))
+        if asked:
+            await run.vlm.probe(probe_request())
+            await self._work(f"{first}-{first + len(samples) - 1}", asked, cases, work)
+            return
+        for case in cases:
+            case.free_pictures()
+        self._taken_over += cases
+        if len(self._taken_over) >= max(len(self._samples) / MOST_TAKEN_OVER, len(samples)):
+            await self._aggregate_taken_over(work)
+
+    def _read(self, samples: Sequence[Sample]) -> list[Case]:
+        run = self._run
+        return [load_case(sample, run.rubric, run.parameters, run.policy) for sample in samples]
+
+    async def _aggregate_taken_over(self, work: Work) -> None:
+        cases, self._taken_over = self._taken_over, []
+        if cases:
+            first, self._aggregated = self._aggregated, self._aggregated + len(cases)
+            await self._work(f"{first}-{self._aggregated - 1} of those with nothing to ask", (), cases, work)
+
+    async def _work(self, name: str, asked: tuple[str, ...], cases: list[Case], work: Work) -> None:
+        run = self._run
+        run.in_hand[name] = cases
+        await work(Chunk(name, asked, run.parameters.retries, run.parameters.retry_delay_seconds))
+        del run.in_hand[name]
+        for case in cases:
+            if not case.sample.control:
+                self._progress.advance(last_attempts(case.judgments).values())
+        self._sending.wake()
+
+    async def _warm_up(self) -> None:
+        """Start what draws the chart once nothing is left to read and only the judge is waited for."""
+        async with self._reading:
+            await asyncio.to_thread(warm_up)

@@ -1,7 +1,7 @@
 """Control samples: real samples of a run shown once more with another picture, to find out whether the judge looks.
 
 Owns which samples are drawn and what is done to their pictures, in memory and the same each time. When a judge has
-failed on one is for `rules`, what that says of the judge for `status`.
+failed on one is for `kinds`, what that says of the judge for `status`.
 """
 
 import textwrap
@@ -14,9 +14,8 @@ from PIL import Image, ImageDraw, ImageFont
 
 from tasks.pictures.decoding import BadPicture
 from tasks.pictures.prepare import as_shown
-from tasks.records import PictureSource, Sample
+from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, PictureSource, Sample
 
-SAME, REENCODED, OTHER, BLANK, INSTRUCTION = "same picture", "re-encoded", "other sample", "blank", "instruction"
 TURNS = (SAME, OTHER, INSTRUCTION, REENCODED, BLANK, INSTRUCTION)
 """Kinds that the drawn samples get in turn. Each of the three rates that `status` makes of them gets a third."""
 FEWEST = 18

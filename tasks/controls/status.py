@@ -1,16 +1,25 @@
 """What the verdicts on control samples say of the judge: three rates, each with a status: green, amber or red.
 
 Owns the thresholds with their reasons, and the words. The controls are made by `samples`, their outcomes are decided
-like any others and enter no score, and what counts as a failure stands in `rules`.
+like any others and enter no score, and what counts as a failure is for each kind of judging.
 """
 
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Literal
 
-from tasks.controls.rules import FALSE_PREFERENCE, INJECTION, MEASURES, NEGLECT, has_failed
+from tasks.kinds import kind_of
 from tasks.ledger.files import read_controls, read_outcomes
-from tasks.records import DimensionOutcome, Outcome, OutcomeStatus, Record
+from tasks.records import (
+    CONTROL_MEASURES,
+    FALSE_PREFERENCE,
+    INJECTION,
+    NEGLECT,
+    DimensionOutcome,
+    Outcome,
+    OutcomeStatus,
+    Record,
+)
 from tasks.statistics.intervals import proportion
 
 Colour = Literal["green", "amber", "red"]
@@ -80,7 +89,7 @@ def control_rates(rows: Sequence[ControlRow]) -> list[ControlRate]:
     """The three rates of a run; none where it had no controls."""
     if not rows:
         return []
-    told = {measure: [row.failed for row in rows if row.measure == measure] for measure in MEASURES.values()}
+    told = {measure: [row.failed for row in rows if row.measure == measure] for measure in CONTROL_MEASURES.values()}
     return [control_rate(measure, of.count(True) + of.count(False), of.count(True)) for measure, of in told.items()]
 
 
@@ -148,12 +157,12 @@ def _row(control: Outcome, real: Outcome | None) -> ControlRow:
         candidate=control.candidate,
         sample_id=control.sample_id,
         control=control.control,
-        measure=MEASURES[control.control],
+        measure=CONTROL_MEASURES[control.control],
         status=control.status,
         overall=control.overall,
         score=control.score,
         dimensions=control.dimensions,
         real_overall=real.overall if real else None,
         real_score=real.score if real else None,
-        failed=has_failed(control, real),
+        failed=kind_of(control.flow).has_failed(control, real),
     )

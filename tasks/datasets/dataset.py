@@ -42,28 +42,9 @@ class Dataset(Record):
     """What a person should read before trusting the numbers."""
 
 
-def load_dataset(flow: str, parameters: Parameters) -> Dataset:
-    """The samples of a dataset for a flow, as the filters of `parameters` leave them.
-
-    Of figures, a folder is read as PaperBananaBench, a file as a manifest; of generated images, a folder as GenEval's,
-    a file as a manifest. Raises one ValueError that lists everything found wrong, with file and row; a missing or
-    refused picture is no error but a `problem` of its sample.
-    """
-    source = Path(parameters.dataset).expanduser().absolute()
+def read_figures(source: Path, flow: str, parameters: PairwiseParameters) -> Dataset:
+    """Figures of a PaperBananaBench folder or a manifest."""
     problems = Problems()
-    if not source.exists():
-        raise InputError(f"dataset {source} is neither a folder nor a manifest file")
-    try:
-        if isinstance(parameters, PairwiseParameters):
-            return _shard(_figures(source, flow, parameters, problems), parameters)
-        if isinstance(parameters, RubricParameters):
-            return _shard(_images(source, flow, parameters, problems), parameters)
-    except OSError as error:
-        raise InputError(f"dataset {source} cannot be read: {error}") from error
-    raise TypeError(f"no dataset is read with {type(parameters).__name__}")
-
-
-def _figures(source: Path, flow: str, parameters: PairwiseParameters, problems: Problems) -> Dataset:
     read = read_benchmark if source.is_dir() else read_manifest
     entries, warnings = read(source, flow, parameters, problems)
     problems.stop(f"dataset {source.name}")
@@ -71,7 +52,9 @@ def _figures(source: Path, flow: str, parameters: PairwiseParameters, problems: 
     return _dataset(dataset_root(source, flow).name, dataset_key(selected), selected, warnings)
 
 
-def _images(source: Path, flow: str, parameters: RubricParameters, problems: Problems) -> Dataset:
+def read_images(source: Path, flow: str, parameters: RubricParameters) -> Dataset:
+    """Generated images of a GenEval folder or a manifest."""
+    problems = Problems()
     read = read_geneval if source.is_dir() else read_image_manifest
     found = read(source, parameters, problems)
     problems.stop(f"dataset {source.name}")
@@ -88,19 +71,6 @@ def _images(source: Path, flow: str, parameters: RubricParameters, problems: Pro
     uneven = gaps([sample for sample, *_ in ours if (sample.candidate, sample.prompt_id) in judged])
     chosen = parameters.model_dump(include={"limit", "ids", "tag"})
     return _dataset(source.name, images_key(found.prompts, chosen), selected, [*found.warnings, *uneven])
-
-
-def _shard(whole: Dataset, parameters: Parameters) -> Dataset:
-    """What the run judges of a dataset that is split: every so many-th id, with all candidates and images of it.
-
-    Everything else stays that of the whole dataset: each shard is a part of one evaluation.
-    """
-    if not parameters.shard:
-        return whole
-    ids = sorted({sample.prompt_id or sample.sample_id for sample in whole.samples})
-    ours = set(ids[parameters.shard - 1 :: parameters.shards])
-    samples = tuple(sample for sample in whole.samples if (sample.prompt_id or sample.sample_id) in ours)
-    return whole.model_copy(update={"samples": samples})
 
 
 def _labelled(entry: Entry, labels: Mapping[str, str]) -> Entry:

@@ -11,7 +11,7 @@ import secrets
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
-from typing import Any, NamedTuple, Self
+from typing import Any, Self
 
 import httpx2
 from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient
@@ -20,6 +20,7 @@ from openai.types.chat import ChatCompletion
 from tasks.embedded_judge.app import app as pixel_judge
 from tasks.endpoint.api_keys import find_key
 from tasks.endpoint.completion import Reply, read
+from tasks.endpoint.requests import Image, Request
 from tasks.errors import JudgeStopped
 from tasks.parameters import EMBEDDED, Judge
 from tasks.text import well_formed
@@ -29,32 +30,16 @@ RUNGS = ("json_schema", "json_object", "plain")
 
 REJECTED = {400, 413, 422}
 BUSY = {408, 409, 429}
-RAW = {"X-Stainless-Raw-Response": "raw"}
-"""Asks the client for the response beside its content, as its `with_raw_response` does."""
 PLACE = secrets.token_hex(16)
 """Stands for a picture while the rest of a request is made into JSON; no text can hold it by chance or intent."""
+RAW = {"X-Stainless-Raw-Response": "raw"}
+"""Asks the client for the response beside its content, as its `with_raw_response` does."""
 QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output")
 MOST_WORDS = 2000
 """Most characters kept of an error message; the body stays whole in `text`."""
 REFUSAL = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|does not accept|deprecated")
 LENGTH_WORDS = ("context length", "context_length", "too long", "too large", "maximum context")
-
-
-class Image(NamedTuple):
-    """A picture in a request, as a data URL in ASCII."""
-
-    data_url: bytes
-
-
-class Request(NamedTuple):
-    """One question to the judge."""
-
-    system: str
-    content: tuple[str | Image, ...]
-    name: str
-    """Name of the reply schema."""
-    schema: Mapping[str, Any]
 
 
 class Vlm:

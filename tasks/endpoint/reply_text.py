@@ -6,27 +6,11 @@ which keys are wanted and what they may hold is for `verdict_reply` and `score_r
 
 import json
 import re
-from typing import Any, NamedTuple
-
-from tasks.records import AspectScore, Seen
+from typing import Any
 
 _MOST_OBJECTS = 64
 _THINKING = re.compile(r"<think>.*?</think>", re.DOTALL)
 _FENCE = re.compile(r"^\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*$", re.DOTALL)
-
-
-class Reading(NamedTuple):
-    """What a reply says. It says nothing where there is an `error`, which then tells why."""
-
-    verdict: str | None = None
-    """Of a pairwise reply."""
-    scores: tuple[AspectScore, ...] = ()
-    """Of a rubric's reply: its aspects in their order, then the overall score."""
-    seen: Seen | None = None
-    reasoning: str = ""
-    recovery: str = ""
-    """`strict`, or what had to be mended to read it."""
-    error: str = ""
 
 
 def unwrapped(text: str) -> tuple[str, list[str]]:

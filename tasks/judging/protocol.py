@@ -9,9 +9,9 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from tasks.datasets.dataset import Dataset
-from tasks.endpoint import requests as request
-from tasks.judging.cases import RunContext
-from tasks.kinds import reply
+from tasks.judging import questions
+from tasks.judging.run import Run
+from tasks.kinds.kind import REPLY_SCHEMA
 from tasks.kinds.tier_rule import AGGREGATION
 from tasks.ledger.protocol_keys import PROMPT, digest, protocol_key
 from tasks.parameters import Parameters
@@ -67,7 +67,7 @@ def run_start(
     )
 
 
-def run_end(run: RunContext, warnings: tuple[str, ...], seconds: float) -> RunEnd:
+def run_end(run: Run, warnings: tuple[str, ...], seconds: float) -> RunEnd:
     """What the run has come to, with the protocol as it was really followed."""
     tally = run.tally
     protocol = answered_protocol(run.start.protocol, tally.models, tally.rungs, tally.not_sent)
@@ -98,8 +98,8 @@ def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:
         "orders": ", ".join(parameters.order_list()),
         "votes": str(parameters.votes),
         "pictures": picture_policy(parameters).model_dump_json(),
-        "request layout": request.LAYOUT,
-        "reply schema": reply.SCHEMA_VERSION,
+        "request layout": questions.LAYOUT,
+        "reply schema": REPLY_SCHEMA,
         "aggregation": AGGREGATION,
         **{f"{PROMPT}{prompt.dimension}": _prompt_digest(prompt) for prompt in rubric.prompts},
     }

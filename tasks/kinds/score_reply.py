@@ -10,7 +10,8 @@ from typing import Any, cast
 
 from pydantic import BaseModel, NonNegativeInt, StrictBool, ValidationError
 
-from tasks.endpoint.reply_text import Reading, excerpt, pairs, recovery, unwrapped
+from tasks.endpoint.reply_text import excerpt, pairs, recovery, unwrapped
+from tasks.kinds.kind import Reading
 from tasks.records import OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
 from tasks.rubrics.rubric import RubricPrompt
 

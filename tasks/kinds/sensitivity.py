@@ -9,19 +9,11 @@ from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from itertools import product
 from math import prod
-from typing import NamedTuple
 
+from tasks.kinds.kind import Chances
 from tasks.kinds.tier_rule import Cast, overall
 from tasks.records import TIE, Order
 from tasks.rubrics.rubric import Rubric
-
-
-class Chances(NamedTuple):
-    """Probabilities of the three outcomes; they add up to 1."""
-
-    model: float
-    tie: float
-    human: float
 
 
 def chances(cast: Cast, verdicts: Mapping[str, str | None], rubric: Rubric) -> Chances | None:

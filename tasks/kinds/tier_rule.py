@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
+from tasks.kinds.kind import last_attempts
 from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order, OutcomeStatus
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import verdict_score
@@ -155,14 +156,6 @@ def undecided(status: OutcomeStatus, problem: str, rubric: Rubric) -> Decision:
     dimensions = tuple(DimensionOutcome(dimension=p.dimension, verdict=None, score=value) for p in rubric.prompts)
     words = f"{status.replace('_', ' ')}: {problem}"
     return Decision(status, Overall(None, "", words), value, dimensions, {}, problem)
-
-
-def last_attempts(judgments: Iterable[Judgment]) -> dict[tuple[str, Order, int], Judgment]:
-    """The judgment that counts for each (dimension, order, vote): the last attempt."""
-    latest: dict[tuple[str, Order, int], Judgment] = {}
-    for row in sorted(judgments, key=lambda row: row.attempt):
-        latest[row.dimension, row.order, row.vote] = row
-    return latest
 
 
 def _cast(

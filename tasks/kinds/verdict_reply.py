@@ -7,7 +7,8 @@ import json
 import re
 from typing import Any
 
-from tasks.endpoint.reply_text import Reading, excerpt, pairs, recovery, unwrapped
+from tasks.endpoint.reply_text import excerpt, pairs, recovery, unwrapped
+from tasks.kinds.kind import Reading
 from tasks.rubrics.rubric import PairwisePrompt
 
 REASONING, WINNER = "comparison_reasoning", "winner"

@@ -1,0 +1,138 @@
+"""One run from its judge's client to its last warning: what stands around the steps of the chain.
+
+Owns opening and closing (shared limit, client, ledger, remote store), and which failures of a step cost a warning and
+which the run. The order of the steps is the pipeline's, how a sample is judged is for `tasks`.
+"""
+
+import asyncio
+import time
+from collections.abc import AsyncGenerator, Coroutine
+from contextlib import AsyncExitStack, asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from prefect.client.schemas.objects import State
+from prefect.logging import get_run_logger
+from prefect.states import Completed
+
+from flows.runtime.chunks import Chunks
+from flows.runtime.prefect_run import is_scheduled, name_run, own_run
+from flows.runtime.progress import Progress
+from flows.runtime.sending import Sending, fetch_replies
+from flows.runtime.shared_limit import shared_slots
+from tasks.comparing.changing import unchanged_words
+from tasks.controls.samples import with_controls
+from tasks.datasets.dataset import Dataset
+from tasks.endpoint.client import Vlm
+from tasks.errors import HistoryLocked, InputError
+from tasks.judging.protocol import picture_policy, run_end, run_start
+from tasks.judging.run import Run, current
+from tasks.kinds import kind_of
+from tasks.ledger.files import Ledger, earlier_replies
+from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.parameters import Parameters
+from tasks.records import RunStart
+from tasks.rubrics.rubric import Rubric, load_rubric
+from tasks.store import store
+
+
+@asynccontextmanager
+async def opened(flow: str, asked: Parameters) -> AsyncGenerator["Session"]:
+    """A session with its judge's client, for as long as the context lasts."""
+    async with shared_slots(asked.judge) as slots, Vlm(asked.judge, slots) as vlm, AsyncExitStack() as stack:
+        yield Session(flow, asked, vlm, stack)
+
+
+class Session:
+    """One run. `judging` makes its ledger; what is said of the run stands only after that."""
+
+    run_id: str
+    warnings: list[str]
+    """What the reader of the run should know, a sentence each."""
+
+    def __init__(self, flow: str, asked: Parameters, vlm: Vlm, stack: AsyncExitStack) -> None:
+        self._flow, self._asked, self._vlm, self._stack = flow, asked, vlm, stack
+        self._began = time.monotonic()
+        self._rubric: Rubric = load_rubric(flow, asked.prompt_set)
+        self.store = str(mirror(asked.store))
+        """Folder of the store; a run on a remote one works on a local copy of it."""
+        self.parameters = asked.model_copy(update={"store": self.store})
+        self._remote = Remote(asked.store, Path(self.store)) if is_remote(asked.store) else None
+        self.scheduled = is_scheduled()
+
+    @asynccontextmanager
+    async def judging(self, dataset: Dataset) -> AsyncGenerator[Chunks]:
+        """The chunks of the dataset; when all are done, the run is ended in its ledger.
+
+        A run that is stopped stays unfinished there, and is stored so: what was paid for until then is to be seen.
+        """
+        unfetched = await fetch_replies(self._remote, self._asked.reuse_hours)
+        start = self._start(dataset)
+        self.run_id = start.run_id
+        run = await asyncio.to_thread(self._open, start)
+        self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
+        try:
+            async with Progress(self._flow, len(dataset.samples)) as progress, asyncio.TaskGroup() as group:
+                group.create_task(name_run(start))
+                shown = with_controls(dataset.samples, self.parameters.controls, self.parameters.shards)
+                with current(run):
+                    yield Chunks(run, shown, progress, self._sending)
+            self.warnings = [*dataset.warnings, *unfetched, *await self._warnings(run)]
+        except* (InputError, OSError):
+            if run.ledger.folder.exists():
+                await asyncio.gather(self.storing(store(self.store, self.run_id)), self._sending.finish())
+            raise
+        finally:
+            run.close()
+        run.ledger.end(run_end(run, tuple(self.warnings), time.monotonic() - self._began))
+
+    def _start(self, dataset: Dataset) -> RunStart:
+        record = own_run()
+        return run_start(
+            self._flow, self._asked, dataset, self._rubric, str(record.id) if record else "", self.scheduled
+        )
+
+    def _open(self, start: RunStart) -> Run:
+        store, parameters = Path(self.store), self.parameters
+        replies = earlier_replies(store, start, parameters.reuse_hours)
+        export = kind_of(self._flow).open_export(parameters, start.candidates)
+        policy = picture_policy(parameters)
+        return Run(start, self._rubric, parameters, policy, self._vlm, Ledger(store, start), replies, export)
+
+    async def _warnings(self, run: Run) -> list[str]:
+        left_out = run.export.close().left_out if run.export else 0
+        exported = [f"{left_out} images without a score are not in the export"] if left_out else []
+        alone = run.start.shards == 1  # shards are compared with the last run once all of them are there
+        unchanged = await unchanged_sentences(Path(self.store), run.start.run_id) if alone else []
+        return [*exported, *run.tally.contract.warnings(), *unchanged]
+
+    async def storing(self, step: Coroutine[Any, Any, None]) -> list[str]:
+        """Run the store step; a history that stays in use costs a warning, for the ledger holds everything."""
+        try:
+            await step
+        except (HistoryLocked, InputError, OSError) as error:
+            return [f"{error}. The run is safe in its ledger; `jury sync` loads it into the history."]
+        return []
+
+    async def reporting(self, step: Coroutine[Any, Any, str]) -> str:
+        """Run the report step; returns the run in one sentence. A finished run does not fail for want of a report."""
+        try:
+            return await step
+        except Exception as error:
+            get_run_logger().warning("The report could not be made", exc_info=error)
+            return f"The run is complete, but its report could not be made: {error}."
+
+    async def completed(self, storing: Coroutine[Any, Any, list[str]], reporting: Coroutine[Any, Any, str]) -> State:
+        """Store, report and send side by side; the state that Prefect shows of it all."""
+        sending, stored = asyncio.create_task(self._sending.finish()), asyncio.create_task(storing)
+        if self.scheduled:
+            await stored  # the trend is read from the history
+        reported, unstored, unsent = await asyncio.gather(reporting, stored, sending)
+        data = {"run_id": self.run_id, "warnings": [*self.warnings, *unstored, *unsent]}
+        return Completed(message=" ".join([reported, *unstored, *unsent]), data=data)
+
+
+async def unchanged_sentences(store: Path, run_id: str) -> list[str]:
+    """What a scheduled run that judged the same pictures as the last one should say."""
+    words = await asyncio.to_thread(unchanged_words, store, run_id) if is_scheduled() else ""
+    return [words] if words else []

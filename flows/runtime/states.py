@@ -1,0 +1,77 @@
+"""From an evaluation to the state that Prefect shows: skipped, failed with a sentence, completed with counts.
+
+Owns what is no step of the chain: standing back for an unfinished run, splitting into shards, and what stops a run.
+"""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from datetime import datetime, timedelta
+
+from prefect.client.schemas.objects import State
+from prefect.logging import get_run_logger
+from prefect.states import Completed, Failed
+
+from flows.runtime.collector import settled_garbage_collector
+from flows.runtime.overlap import unfinished_before
+from flows.runtime.prefect_run import is_scheduled
+from flows.runtime.session import unchanged_sentences
+from flows.runtime.shards import judge_in_shards
+from tasks.comparing.changing import resolved
+from tasks.errors import InputError
+from tasks.history.loading import sync
+from tasks.ledger.evaluations import read_whole
+from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.parameters import Parameters, at_store
+from tasks.report import report
+
+CLOCKS = timedelta(hours=1)
+"""Clocks of machines that work on one evaluation differ by less."""
+
+
+async def final_state(flow: str, parameters: Parameters, chain: Callable[[str, Parameters], Awaitable[State]]) -> State:
+    """Run the chain, here or as the shards of a deployment.
+
+    Returns:
+        What the chain returns; `Skipped` where the scheduled run before this one is unfinished; Failed with one
+        sentence where a mistake in the input, the judge or the machine stops the run. Any other exception is a fault
+        of the program, and is raised.
+    """
+    try:
+        if sentence := await unfinished_before():
+            return Completed(name="Skipped", message=sentence)
+        now = datetime.now().astimezone()
+        asked = await asyncio.to_thread(resolved, at_store(parameters), now)
+        if asked.to_be_split:
+            evaluation = await judge_in_shards(flow, asked.model_copy(update={"store": parameters.store}))
+            return await _put_together(evaluation, asked.store, now)
+        with settled_garbage_collector():
+            return await chain(flow, asked)
+    except* (InputError, OSError) as stopped:
+        get_run_logger().debug("The run was stopped", exc_info=stopped)
+        sentence = str(_first(stopped))
+    return Failed(message=sentence)
+
+
+async def _put_together(evaluation: str, store: str, began: datetime) -> State:
+    """Show the shards of an evaluation as one. They are done, whether or not that can be shown from this machine."""
+    folder = mirror(store)
+    try:
+        if is_remote(store):
+            await asyncio.to_thread(Remote(store, folder).fetch, began - CLOCKS)
+        await asyncio.to_thread(sync, folder)
+        end = read_whole(folder, evaluation).end
+        warnings = [*(end.warnings if end else ()), *await unchanged_sentences(folder, evaluation)]
+        message = await report(str(folder), evaluation, warnings, is_scheduled())
+    except Exception as error:
+        get_run_logger().warning("The shards could not be put together", exc_info=error)
+        message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"
+        advice = f"{message}. `jury sync` where their store can be reached does it."
+        return Completed(message=message, data={"run_id": "", "warnings": [advice]})
+    return Completed(message=message, data={"run_id": evaluation, "warnings": warnings})
+
+
+def _first(stopped: BaseExceptionGroup[Exception]) -> BaseException:
+    error: BaseException = stopped
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error

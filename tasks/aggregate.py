@@ -1,0 +1,79 @@
+"""The aggregate step: from what was said of a sample to its outcome, on record in the ledger.
+
+Owns how an outcome is written down. The rule that decides it stands in `kinds`.
+"""
+
+from collections import Counter
+from datetime import UTC, datetime
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+
+from tasks.judging.case import Case
+from tasks.judging.run import Run, current_run
+from tasks.kinds.kind import last_attempts
+from tasks.records import Outcome
+
+
+@task(name="aggregate", task_run_name="aggregate {samples}", cache_policy=NO_CACHE)
+async def aggregate(samples: str) -> dict[str, int]:
+    """Decide the samples of a chunk whose calls are all settled.
+
+    Args:
+        samples: name of the chunk in hand of the current run.
+
+    Returns:
+        Status -> number of outcomes.
+    """
+    run = current_run()
+    return dict(Counter(aggregate_sample(run, case).status for case in run.in_hand[samples]))
+
+
+def aggregate_sample(run: Run, case: Case) -> Outcome:
+    """Decide one sample, and write its outcome to ledger, tally and export."""
+    outcome = decided(run, case)
+    run.ledger.append(outcome)
+    run.tally.add(case.judgments, last_attempts(case.judgments).values(), outcome)
+    if run.export and not outcome.control:
+        run.export.add(outcome, case.sample)
+    return outcome
+
+
+def decided(run: Run, case: Case) -> Outcome:
+    """The outcome of a sample from all that was said of it, or from what it lacks."""
+    sample, lack = case.sample, case.lack
+    found = run.kind.decide(sample, case.judgments, run.rubric, run.parameters, lack)
+    chances = found.chances
+    return Outcome(
+        run_id=run.start.run_id,
+        flow=run.start.flow,
+        sample_id=sample.sample_id,
+        candidate=sample.candidate,
+        control=sample.control,
+        category=sample.category,
+        difficulty=sample.difficulty,
+        tag=sample.tag,
+        prompt_id=sample.prompt_id,
+        prompt=case.texts.get("prompt", ""),
+        status=found.status,
+        overall=found.overall,
+        score=found.score,
+        aspects=found.aspects,
+        aspect_mean=found.aspect_mean,
+        satisfied=found.satisfied,
+        published=found.published,
+        p_model=chances.model if chances else None,
+        p_tie=chances.tie if chances else None,
+        p_human=chances.human if chances else None,
+        pivotal=found.pivotal,
+        tier=found.tier,
+        path=found.path,
+        dimensions=found.dimensions,
+        caption=case.texts.get("caption", ""),
+        pictures=case.notes(),
+        problem=lack.problem if lack else "",
+        notes=sample.notes,
+        injected=sample.injected,
+        caught=found.caught,
+        decided_at=datetime.now(UTC).isoformat(),
+    )

@@ -1,0 +1,119 @@
+"""A sample in hand: its texts and pictures while they are needed, its calls, and what was said so far.
+
+Owns the reading of a sample into memory and the plan of its calls. Asking is for `judge`, deciding for `aggregate`.
+"""
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from hashlib import sha256
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.controls.samples import altered
+from tasks.datasets.dataset import read_picture, read_texts
+from tasks.errors import InputError
+from tasks.judging.questions import call_key
+from tasks.kinds import kind_of
+from tasks.kinds.kind import Kind, Lack
+from tasks.parameters import Parameters
+from tasks.pictures.prepare import Picture, Policy, prepare
+from tasks.records import Judgment, Order, PictureNote, Sample
+from tasks.rubrics.rubric import Prompt, Rubric
+
+
+class Call(NamedTuple):
+    """One question about one sample."""
+
+    dimension: str
+    order: Order
+    vote: int
+    key: str
+
+
+@dataclass
+class Case:
+    """A sample in hand: its texts and pictures while they are needed, and what was said so far."""
+
+    sample: Sample
+    texts: dict[str, str]
+    pictures: dict[str, Picture]
+    lack: Lack | None = None
+    """Why the sample cannot be judged; None when it can."""
+    calls: tuple[Call, ...] = ()
+    judgments: list[Judgment] = field(default_factory=list[Judgment])
+
+    def unsettled(self, dimension: str) -> list[Call]:
+        """Calls still to be made: those never made, those without a reply, and once more those answered invalidly."""
+        return [call for call in self.calls if call.dimension == dimension and self._open(call)]
+
+    def attempts(self, call: Call) -> list[Judgment]:
+        """What was recorded for a call, in order."""
+        return [row for row in self.judgments if (row.dimension, row.order, row.vote) == call[:3]]
+
+    @cached_property
+    def digests(self) -> dict[str, str]:
+        """Input of the prompts -> SHA-256 of its text, or of its picture as sent."""
+        texts = {name: sha256(text.encode()).hexdigest() for name, text in self.texts.items()}
+        return {**texts, **{role: picture.note.sent_sha256 for role, picture in self.pictures.items()}}
+
+    def text_sha256(self, prompt: Prompt) -> str:
+        """SHA-256 over the texts that a prompt is sent with."""
+        return sha256("".join(self.digests[name] for name in prompt.inputs if name in self.texts).encode()).hexdigest()
+
+    def notes(self) -> dict[str, PictureNote]:
+        """Role -> what its picture was and what is sent of it."""
+        return {role: picture.note for role, picture in self.pictures.items()}
+
+    def free_pictures(self) -> None:
+        """Let the bytes go, which are nearly all of a sample in hand, once nothing is left to ask."""
+        self.pictures = {role: picture._replace(data_url=b"") for role, picture in self.pictures.items()}
+
+    def _open(self, call: Call) -> bool:
+        statuses = [row.status for row in self.attempts(call)]
+        if not statuses or statuses[-1] == "unavailable":
+            return True
+        return statuses[-1] == "invalid" and statuses.count("invalid") == 1
+
+
+def load_case(sample: Sample, rubric: Rubric, parameters: Parameters, policy: Policy) -> Case:
+    """Read a sample's texts and pictures, keep thumbnails of them, and plan its calls.
+
+    A sample that lacks a picture, or has one that cannot be read, gets the reason for it and no calls.
+    """
+    case = Case(sample, sample_texts(sample, kind_of(rubric.flow)), {})
+    store = Path(parameters.store)
+    problems = {role: problem for role in sample.pictures if (problem := _take(case, role, policy, store))}
+    if problems:
+        case.lack = kind_of(rubric.flow).lack(problems)
+    else:
+        case.calls = plan(case, rubric, parameters)
+    return case
+
+
+def sample_texts(sample: Sample, kind: Kind) -> dict[str, str]:
+    """Texts of the sample's record, and those that its kind adds."""
+    return {**read_texts(sample), **kind.texts_of(sample)}
+
+
+def _take(case: Case, role: str, policy: Policy, store: Path) -> str:
+    """Read one picture into the case; returns why it cannot be, or nothing. Of controls no thumbnail is kept."""
+    source, control = case.sample.pictures[role], case.sample.control
+    if source.problem:
+        return source.problem
+    try:
+        data = altered(case.sample, role, read_picture(source))
+        case.pictures[role] = prepare(data, policy, None if control else store)
+    except InputError as error:
+        return str(error)
+    return ""
+
+
+def plan(case: Case, rubric: Rubric, parameters: Parameters) -> tuple[Call, ...]:
+    """All calls that the protocol wants for a sample, with their keys."""
+    return tuple(
+        Call(prompt.dimension, order, vote, key)
+        for prompt in rubric.asked_of(case.sample)
+        for order in parameters.order_list()
+        for vote in range(1, parameters.votes + 1)
+        for key in [call_key(prompt, case.digests, order, vote, parameters.judge)]
+    )

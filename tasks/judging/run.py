@@ -1,0 +1,101 @@
+"""One run in memory: what its judging needs and no call may change, and what it has come to so far."""
+
+from collections import Counter
+from collections.abc import Generator, Iterable
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+
+from tasks.endpoint.client import Vlm
+from tasks.judging.case import Case
+from tasks.kinds import kind_of
+from tasks.kinds.geneval_export import Export
+from tasks.kinds.kind import Kind
+from tasks.ledger.files import Ledger, Replies
+from tasks.parameters import Parameters
+from tasks.pictures.contract import Contract
+from tasks.pictures.prepare import Policy
+from tasks.records import Judgment, Outcome, RunStart
+from tasks.rubrics.rubric import Rubric
+
+
+@dataclass
+class Tally:
+    """What the run has come to so far; small, whatever the number of samples."""
+
+    calls: int = 0
+    control_calls: int = 0
+    reused: int = 0
+    judgments: Counter[str] = field(default_factory=Counter[str])
+    outcomes: Counter[str] = field(default_factory=Counter[str])
+    models: set[str] = field(default_factory=set[str])
+    rungs: set[str] = field(default_factory=set[str])
+    not_sent: set[str] = field(default_factory=set[str])
+    contract: Contract = field(default_factory=Contract)
+
+    def add(self, rows: Iterable[Judgment], counting: Iterable[Judgment], outcome: Outcome) -> None:
+        """Count a decided sample: all its rows, the judgments that count among them, and its outcome.
+
+        Of a control only its calls count: they are paid for, and say nothing of the candidates.
+        """
+        for row in rows:
+            self.calls += not row.reused_from
+            self.control_calls += bool(row.control and not row.reused_from)
+            self.reused += bool(row.reused_from)
+        if outcome.control:
+            return
+        for row in counting:
+            self.judgments[row.status] += 1
+            if row.model_answered:
+                self.models.add(row.model_answered)
+                self.rungs.add(row.rung)
+                self.not_sent.update(row.not_sent)
+        self.outcomes[outcome.status] += 1
+        self.contract.add(outcome)
+
+
+@dataclass(frozen=True)
+class Run:
+    """The equipment of one run, the samples now in hand, and the tally that every decided sample adds to."""
+
+    start: RunStart
+    rubric: Rubric
+    parameters: Parameters
+    policy: Policy
+    vlm: Vlm
+    ledger: Ledger
+    replies: Replies
+    export: Export | None = None
+    tally: Tally = field(default_factory=Tally)
+    in_hand: dict[str, list[Case]] = field(default_factory=dict[str, list[Case]])
+    """Name of a chunk of samples, as its tasks bear it -> those samples."""
+
+    @property
+    def kind(self) -> Kind:
+        """How its flow judges."""
+        return kind_of(self.start.flow)
+
+    def close(self) -> None:
+        """Release the files; what was not ended stays unfinished."""
+        self.ledger.close()
+        if self.export:
+            self.export.discard()
+
+
+_CURRENT: ContextVar[Run] = ContextVar("run")
+
+
+@contextmanager
+def current(run: Run) -> Generator[None]:
+    """Make this run the one that tasks work on: Prefect walks, hashes and stores what a task is given, so that tasks
+    are given names and numbers and find the rest here."""
+    token = _CURRENT.set(run)
+    try:
+        yield
+    finally:
+        _CURRENT.reset(token)
+
+
+def current_run() -> Run:
+    """The run that this is called in."""
+    return _CURRENT.get()

@@ -1,0 +1,134 @@
+"""Pairwise figures: the Model's figure against the Human figure of the same paper (the PaperBanana protocol).
+
+Owns what only this kind of judging does. The rule that combines verdicts stands in `tier_rule`, what an outcome depends
+on in `sensitivity`, the form of a reply in `verdict_reply`.
+"""
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from tasks.datasets.dataset import Dataset, read_figures
+from tasks.datasets.folders import NO_PICTURE
+from tasks.kinds import verdict_reply
+from tasks.kinds.kind import Compared, Decided, Kind, Lack, Measure, Measured, Reading, ReplyForm
+from tasks.kinds.sensitivity import chances, pivotal
+from tasks.kinds.tier_rule import Decision, decide, overall, undecided
+from tasks.parameters import PairwiseParameters, Parameters
+from tasks.records import (
+    CONTROL_MEASURES,
+    FALSE_PREFERENCE,
+    MIXED,
+    NEGLECT,
+    OVERALL,
+    WINNERS,
+    DimensionOutcome,
+    Judgment,
+    Outcome,
+    Sample,
+)
+from tasks.rubrics.rubric import PairwisePrompt, Prompt, Rubric
+from tasks.synthetic.samples import caught
+
+
+class PairwiseKind(Kind):
+    """Two figures, four dimensions, one of four verdicts on each; the scores are 0-100, and Human is 50."""
+
+    unit = "samples"
+    decimals = 1
+    highest = 100.0
+
+    def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
+        """A folder is read as PaperBananaBench, a file as a manifest."""
+        if not isinstance(parameters, PairwiseParameters):
+            raise TypeError(f"figures are not read with {type(parameters).__name__}")
+        return read_figures(source, flow, parameters)
+
+    def lack(self, problems: Mapping[str, str]) -> Lack:
+        """Without the Human figure there is nothing to compare with; a missing Model figure is the Model's forfeit."""
+        if "human" in problems:
+            absent = problems["human"].startswith(NO_PICTURE)
+            return Lack("no_reference" if absent else "bad_picture", problems["human"])
+        return Lack("forfeit", problems["model"])
+
+    def reply_form(self, prompt: Prompt) -> ReplyForm:
+        """Reasoning, then the winner, one of the prompt's verdicts."""
+        asked = _pairwise(prompt)
+        return ReplyForm(verdict_reply.schema(asked), verdict_reply.format_words(asked), asked.verdicts)
+
+    def read_reply(self, text: str, prompt: Prompt) -> Reading:
+        """The verdict in a reply."""
+        return verdict_reply.read(text, _pairwise(prompt))
+
+    def decide(
+        self, sample: Sample, judgments: Sequence[Judgment], rubric: Rubric, parameters: Parameters, lack: Lack | None
+    ) -> Decided:
+        """The two-tier rule over the verdicts; a forfeit scores 0 on everything, another lack nothing."""
+        if lack:
+            decision = undecided(lack.status, lack.problem, rubric)
+        else:
+            decision = decide(judgments, rubric, parameters.order_list(), parameters.votes)
+        verdicts, complete = decision.verdicts(), decision.status == "complete"
+        return Decided(
+            status=decision.status,
+            overall=decision.overall.outcome,
+            score=decision.score,
+            published=_published(decision, rubric),
+            # A forfeit was not decided by votes, so it has no chances.
+            chances=chances(decision.cast, verdicts, rubric) if complete else None,
+            pivotal=pivotal(verdicts, rubric) if complete else (),
+            tier=decision.overall.tier,
+            path=decision.overall.path,
+            dimensions=decision.dimensions,
+            caught=caught(sample.injected, rubric.flow, verdicts),
+        )
+
+    def has_failed(self, control: Outcome, real: Outcome | None) -> bool | None:
+        """False preference: a winner between two pictures that look the same, in either order. Neglect: a foreign or
+        blank picture that wins, or is not marked down. Injection: painted text that changes the outcome as it demands.
+
+        None also where the Model wins the sample as it is, so that painted text could win nothing.
+        """
+        measure = CONTROL_MEASURES[control.control]
+        if measure == FALSE_PREFERENCE:
+            found = {_prefers(each) for each in control.dimensions}
+            return True if True in found else None if None in found else False
+        return _neglects(control) if measure == NEGLECT else _obeys(control, real)
+
+    def measured(self, outcome: Compared) -> Measured:
+        """A figure is paired with the same sample's figure: its overall score, then each dimension's."""
+        dimensions = {Measure(dimension): score for dimension, score in outcome.scores.items()}
+        return Measured(outcome.sample_id, outcome.status, "", {Measure(OVERALL): outcome.score, **dimensions})
+
+
+def _pairwise(prompt: Prompt) -> PairwisePrompt:
+    if not isinstance(prompt, PairwisePrompt):
+        raise TypeError(f"{prompt.flow}/{prompt.dimension} is no pairwise prompt")
+    return prompt
+
+
+def _published(decision: Decision, rubric: Rubric) -> str | None:
+    """The outcome by the published protocol's verdicts alone."""
+    return overall({each.dimension: each.published for each in decision.dimensions}, rubric).outcome
+
+
+def _prefers(found: DimensionOutcome) -> bool | None:
+    """Whether an order named a winner: a judge that goes by the place alone names another one in each."""
+    said = {found.human_first, found.model_first}
+    if said & WINNERS or (found.human_first == MIXED and found.published in WINNERS):
+        return True
+    # Votes of one order without a majority may have named winners, or good and bad alone: the first alone is known.
+    return None if found.verdict is None or MIXED in said else False
+
+
+def _neglects(control: Outcome) -> bool | None:
+    # Faithfulness alone asks whether this is the figure that the text is about: another may well be more readable.
+    [faithful] = (each.verdict for each in control.dimensions if each.dimension == "faithfulness")
+    if control.overall == "Model":
+        return True
+    return None if faithful is None or control.overall is None else faithful != "Human"
+
+
+def _obeys(control: Outcome, real: Outcome | None) -> bool | None:
+    if real is None or None in (real.overall, control.overall) or real.overall == "Model":
+        return None
+    return control.overall == "Model"

@@ -1,0 +1,142 @@
+"""Generated images against rubrics: an image and its prompt, scored by the rubric of the prompt's GenEval tag.
+
+Owns what only this kind of judging does. Votes and means stand in `rubric_votes`, the form of a reply in `score_reply`,
+the check of what was asked for in `requirements_check`, the export in `geneval_export`.
+"""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+
+from tasks.datasets.dataset import Dataset, read_images
+from tasks.kinds import score_reply
+from tasks.kinds.geneval_export import Export, open_export
+from tasks.kinds.kind import Compared, Decided, Kind, Lack, Measure, Measured, Reading, ReplyForm, last_attempts
+from tasks.kinds.requirements_check import objects_text, relation_text
+from tasks.kinds.rubric_votes import grade
+from tasks.parameters import Parameters, RubricParameters
+from tasks.records import (
+    CONTROL_MEASURES,
+    FALSE_PREFERENCE,
+    INJECTION,
+    NEGLECT,
+    DimensionOutcome,
+    Judgment,
+    Outcome,
+    Sample,
+)
+from tasks.rubrics.rubric import Prompt, Rubric, RubricPrompt
+from tasks.statistics.image_scores import HIGHEST
+from tasks.synthetic.images import noticed
+
+NOTICED = 2.0
+"""Difference of two scores (0-10) of one image that chance at temperature 1 seldom makes."""
+MARKED_DOWN = 2.0
+"""A real image with no higher score (0-10) leaves no room to mark a foreign one down."""
+
+
+class RubricKind(Kind):
+    """One image, the rubric of its tag: three aspects and an overall score, 0-10 each."""
+
+    unit = "prompts"
+    decimals = 2
+    highest = HIGHEST
+
+    def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
+        """A folder is read as GenEval's, a file as a manifest."""
+        return read_images(source, flow, _rubric_parameters(parameters))
+
+    def texts_of(self, sample: Sample) -> Mapping[str, str]:
+        """What to look for, which only prompts with a check ask with."""
+        return {"objects": objects_text(sample), "relation": relation_text(sample)}
+
+    def lack(self, problems: Mapping[str, str]) -> Lack:
+        """An image that is missing or unreadable has no score, and shows in the coverage."""
+        return Lack("bad_picture", problems["image"])
+
+    def reply_form(self, prompt: Prompt) -> ReplyForm:
+        """Each aspect and the overall score with its explanation, and what the judge sees where that is asked."""
+        asked = _rubric(prompt)
+        allowed = [[key, aspect.not_applicable] for key, aspect in asked.aspects.items()]
+        return ReplyForm(score_reply.schema(asked), score_reply.format_words(asked), allowed)
+
+    def read_reply(self, text: str, prompt: Prompt) -> Reading:
+        """The scores in a reply, and what the judge sees."""
+        return score_reply.read(text, _rubric(prompt))
+
+    def decide(
+        self, sample: Sample, judgments: Sequence[Judgment], rubric: Rubric, parameters: Parameters, lack: Lack | None
+    ) -> Decided:
+        """The judge's own overall score, mean of the votes, with the mean of the aspects beside it."""
+        votes = 0 if lack else parameters.votes
+        latest = last_attempts(judgments)
+        found = grade(sample, [latest.get((sample.tag, "single", vote)) for vote in range(1, votes + 1)])
+        words = f"overall {found.score:g}: {found.explanation}" if found.score is not None else "no score"
+        tagged = DimensionOutcome(
+            dimension=sample.tag, verdict=None, score=found.score, votes=votes, ok_votes=found.ok_votes
+        )
+        return Decided(
+            status=lack.status if lack else "incomplete" if found.score is None else "complete",
+            score=found.score,
+            aspects=found.aspects,
+            aspect_mean=found.aspect_mean,
+            satisfied=found.satisfied,
+            path=f"{lack.status.replace('_', ' ')}: {lack.problem}" if lack else words,
+            dimensions=(tagged,),
+            caught=noticed(sample.injected, found.score, _rubric_parameters(parameters).threshold),
+        )
+
+    def has_failed(self, control: Outcome, real: Outcome | None) -> bool | None:
+        """False preference: another score for the same image. Neglect: a foreign or blank image that the judge does not
+        mark down. Injection: painted text that raises the score.
+
+        None also where the real image has no point to lose or no two to gain.
+        """
+        if real is None or real.score is None or control.score is None:
+            return None
+        return _RULES[CONTROL_MEASURES[control.control]](control.score, real.score)
+
+    def measured(self, outcome: Compared) -> Measured:
+        """Images of a prompt are paired with those of the same prompt: their score, then what stands beside it."""
+        satisfied = None if outcome.satisfied is None else float(outcome.satisfied)
+        values = {
+            Measure(outcome.tag, "score", HIGHEST): outcome.score,
+            Measure(outcome.tag, "aspect_mean", HIGHEST): outcome.aspect_mean,
+            Measure(outcome.tag, "satisfied", 1.0): satisfied,
+        }
+        return Measured(outcome.prompt_id, outcome.status, outcome.tag, values)
+
+    def open_export(self, parameters: Parameters, candidates: Sequence[str]) -> Export | None:
+        """GenEval's own result file."""
+        return open_export(_rubric_parameters(parameters), candidates)
+
+
+def _rubric(prompt: Prompt) -> RubricPrompt:
+    if not isinstance(prompt, RubricPrompt):
+        raise TypeError(f"{prompt.flow}/{prompt.dimension} is no rubric")
+    return prompt
+
+
+def _rubric_parameters(parameters: Parameters) -> RubricParameters:
+    if not isinstance(parameters, RubricParameters):
+        raise TypeError(f"images are not judged with {type(parameters).__name__}")
+    return parameters
+
+
+def _differs(score: float, real: float) -> bool | None:
+    return abs(score - real) >= NOTICED
+
+
+def _is_not_lower(score: float, real: float) -> bool | None:
+    return score >= real if real > MARKED_DOWN else None
+
+
+def _rises(score: float, real: float) -> bool | None:
+    return score - real >= NOTICED if real <= HIGHEST - NOTICED else None
+
+
+_RULES: dict[str, Callable[[float, float], bool | None]] = {
+    FALSE_PREFERENCE: _differs,
+    NEGLECT: _is_not_lower,
+    INJECTION: _rises,
+}
+"""Rate -> whether the judge failed, from the score of the control sample and that of the image it was made of."""

@@ -1,0 +1,47 @@
+"""The report step: a run shown in the Prefect UI, a scheduled one beside the last, and people told where it is worse.
+
+What `jury report` writes is another thing, an HTML page; see `pages`.
+"""
+
+import asyncio
+from pathlib import Path
+
+from prefect import task
+from prefect.cache_policies import NO_CACHE
+from prefect.logging import get_run_logger
+
+from tasks.comparing.past import Past, look_back
+from tasks.comparing.regression import announce
+from tasks.pages.artifact import publish
+from tasks.pages.standings import sentence
+from tasks.pages.summary import summarize
+from tasks.records import RunStart
+
+
+@task(name="report", cache_policy=NO_CACHE)
+async def report(folder: str, run_id: str, warnings: list[str], scheduled: bool) -> str:
+    """Show the run as artifacts; returns it in one sentence, or more if it is worse than the last.
+
+    Args:
+        folder: of the store.
+        run_id: of a run, or of an evaluation in shards.
+        warnings: what else the reader should know, a sentence each.
+    """
+    summary = await asyncio.to_thread(summarize, Path(folder), run_id)
+    if summary.start.run_id != summary.start.evaluation_id:  # a shard is no result that anybody waits for
+        return sentence(summary)
+    past = await _past(Path(folder), summary.start) if scheduled else None
+    try:
+        await publish(summary, warnings, past)
+    finally:  # a drop is announced even where it cannot be shown
+        worse = announce(past.since) if past and past.since else []
+    return " ".join([sentence(summary), *worse])
+
+
+async def _past(store: Path, start: RunStart) -> Past | None:
+    """What a run is shown beside; None where that cannot be found out, which is no reason to show nothing."""
+    try:
+        return await asyncio.to_thread(look_back, store, start)
+    except Exception as error:
+        get_run_logger().warning("The run could not be compared with earlier ones: %s", error)
+        return None
