@@ -355,8 +355,8 @@ def test_damaged_metadata_and_bombs_are_no_warnings_for_the_user(tmp_path: Path)
     script = """
 import sys
 from pathlib import Path
-from tasks.decoding import BadPicture
-from tasks.pictures import Picture, Policy, prepare
+from tasks.pictures.decoding import BadPicture
+from tasks.pictures.prepare import Picture, Policy, prepare
 policy = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
 print(prepare(Path(sys.argv[1], "torn.jpg").read_bytes(), policy).note.changes)
 try:

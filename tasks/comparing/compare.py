@@ -4,17 +4,19 @@ Owns whether two evaluations may be compared, and which candidates are meant. Wh
 `evaluations`, what is paired in `pairing`, the statistics in `paired`, the words in `comparison_words`.
 """
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tasks.comparing.pairing import Change, Row, Series, judged, most_changed, not_paired, rows, series
+from tasks.comparing.pairing import Change, Row, Series, most_changed, not_paired, rows, series
 from tasks.errors import InputError
 from tasks.history.asking import query
 from tasks.history.evaluations import Evaluation, find
+from tasks.kinds import kind_of
+from tasks.kinds.kind import Compared
 from tasks.ledger.protocol_keys import PROMPT, protocol_differences
-from tasks.records import DimensionOutcome, Outcome, Record
+from tasks.records import Record
 from tasks.text import listed, one_line
 
 MOST_CHANGED = 10
@@ -162,13 +164,23 @@ _OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, sc
 
 def _series(store: Path, run: Evaluation, candidate: str) -> Series:
     table = query(store, _OUTCOMES, values=(run.run_id, candidate))
-    return series(judged(_outcome(dict(zip(table.columns, row, strict=True)))) for row in table.rows)
+    measured = kind_of(run.flow).measured
+    return series(measured(_compared(*row)) for row in table.rows)
 
 
-def _outcome(row: Mapping[str, Any]) -> Outcome:
-    """As much of an outcome as is compared."""
-    dimensions = tuple(DimensionOutcome.model_construct(**each) for each in row["dimensions"])
-    return Outcome.model_construct(None, **{**row, "dimensions": dimensions})
+def _compared(
+    sample_id: str,
+    prompt_id: str | None,
+    tag: str,
+    status: str,
+    score: float | None,
+    aspect_mean: float | None,
+    satisfied: bool | None,
+    dimensions: Sequence[Mapping[str, Any]],
+) -> Compared:
+    """A row of `_OUTCOMES`."""
+    scores = {each["dimension"]: each["score"] for each in dimensions}
+    return Compared(sample_id, prompt_id or "", tag, status, score, aspect_mean, satisfied, scores)
 
 
 def _side(run: Evaluation, candidate: str) -> Side:

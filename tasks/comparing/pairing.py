@@ -9,10 +9,9 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
-from typing import NamedTuple
 
-from tasks.records import OVERALL, Outcome, Record
-from tasks.statistics.image_scores import HIGHEST
+from tasks.kinds.kind import Measure, Measured
+from tasks.records import Record
 from tasks.statistics.intervals import TAIL
 from tasks.statistics.paired import Difference, difference, holm
 
@@ -20,29 +19,6 @@ ALL_PROMPTS = "all prompts"
 """What the flow's own score is called where the flow has several tags: `overall` would be the mean of all six."""
 FIRST, SECOND = "the first", "the second"
 ONLY_FIRST, ONLY_SECOND = f"only in {FIRST}", f"only in {SECOND}"
-
-
-class Measure(NamedTuple):
-    """One thing that is measured of every sample."""
-
-    dimension: str
-    """Dimension or tag; `overall` or `all prompts`."""
-    measure: str = "score"
-    """`score`; of a tag also `aspect_mean` and `satisfied`."""
-    highest: float = 100.0
-    """Upper end of its scale, which begins at 0."""
-
-
-class Judged(NamedTuple):
-    """A judged sample, as far as it is compared."""
-
-    unit: str
-    """What is paired: id of the sample, or of the generated image's prompt."""
-    status: str
-    tag: str
-    """Empty for figures."""
-    values: Mapping[Measure, float | None]
-    """Those that can be known of it; the first tells whether the sample is scored."""
 
 
 class Row(Record):
@@ -82,31 +58,13 @@ class Series:
         return next(iter(self.values.values()), dict[str, float]())
 
 
-def judged(outcome: Outcome) -> Judged:
-    """What is compared of an outcome."""
-    if outcome.tag:
-        return _image(outcome)
-    values = {Measure(OVERALL): outcome.score, **{Measure(each.dimension): each.score for each in outcome.dimensions}}
-    return Judged(outcome.sample_id, outcome.status, "", values)
-
-
-def _image(outcome: Outcome) -> Judged:
-    satisfied = None if outcome.satisfied is None else float(outcome.satisfied)
-    values = {
-        Measure(outcome.tag, "score", HIGHEST): outcome.score,
-        Measure(outcome.tag, "aspect_mean", HIGHEST): outcome.aspect_mean,
-        Measure(outcome.tag, "satisfied", 1.0): satisfied,
-    }
-    return Judged(outcome.prompt_id, outcome.status, outcome.tag, values)
-
-
-def series(samples: Iterable[Judged]) -> Series:
+def series(samples: Iterable[Measured]) -> Series:
     """The samples of one candidate by measure and unit; a unit with several samples has their mean."""
     found = list(samples)
     several = len({each.tag for each in found}) > 1
     gathered: defaultdict[Measure, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
     for each in found:
-        for measure, value in _measured(each, several):
+        for measure, value in _values(each, several):
             units = gathered[measure]
             if value is not None:
                 units[each.unit].append(value)
@@ -116,7 +74,7 @@ def series(samples: Iterable[Judged]) -> Series:
     return Series(values, {each.unit: each.status for each in found})
 
 
-def _measured(sample: Judged, several: bool) -> Iterator[tuple[Measure, float | None]]:
+def _values(sample: Measured, several: bool) -> Iterator[tuple[Measure, float | None]]:
     if several:
         measure, score = next(iter(sample.values.items()))
         yield measure._replace(dimension=ALL_PROMPTS), score

@@ -9,8 +9,10 @@ from collections import defaultdict
 from pathlib import Path
 from typing import NamedTuple
 
-from tasks.comparing.pairing import Judged, Row, Series, judged, rows, series
+from tasks.comparing.pairing import Row, Series, rows, series
 from tasks.comparing.wording import headline
+from tasks.kinds import kind_of
+from tasks.kinds.kind import Compared, Measured
 from tasks.ledger.evaluations import Whole, finished_before, read_whole
 from tasks.records import RunStart
 from tasks.statistics.intervals import TAIL
@@ -134,7 +136,8 @@ def _alike(one: Whole, other: Whole) -> bool:
 
 
 def _by_candidate(whole: Whole) -> dict[str, Series]:
-    found: defaultdict[str, list[Judged]] = defaultdict(list)
+    measured = kind_of(whole.start.flow).measured
+    found: defaultdict[str, list[Measured]] = defaultdict(list)
     for outcome in whole.outcomes():
-        found[outcome.candidate].append(judged(outcome))
+        found[outcome.candidate].append(measured(Compared.of(outcome)))
     return {candidate: series(samples) for candidate, samples in found.items()}

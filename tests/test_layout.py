@@ -1,0 +1,106 @@
+"""How the modules may depend on each other, read from their imports."""
+
+import ast
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+STEPS = ("load", "judge", "aggregate", "store", "report")
+GROUND = ("errors", "files", "parameters", "records", "text")
+ROOMS = {"openai": "tasks/endpoint/", "duckdb": "tasks/history/"}
+"""Library -> the only folder whose modules import it."""
+
+
+def modules(folder: str) -> list[Path]:
+    return sorted((ROOT / folder).rglob("*.py"))
+
+
+def name(module: Path) -> str:
+    return ".".join(module.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
+
+
+KNOWN = {name(module) for folder in ("flows", "tasks") for module in modules(folder)}
+
+
+def imports(module: Path) -> Iterator[str]:
+    """Full names of the modules that a module imports anywhere in it, also within functions."""
+    for node in ast.walk(ast.parse(module.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom) and node.module:
+            inner = {f"{node.module}.{alias.name}" for alias in node.names}
+            yield from inner & KNOWN or {node.module}
+
+
+def package(module: str) -> str:
+    """The package of a module of tasks; the modules of the ground count as one, each step stands alone."""
+    parts = module.split(".")
+    if len(parts) == 2 and parts[1] in GROUND:
+        return "the ground"
+    return parts[1] if len(parts) > 1 else module
+
+
+def dependencies() -> dict[str, set[str]]:
+    found: defaultdict[str, set[str]] = defaultdict(set)
+    for module in modules("tasks"):
+        own = package(name(module))
+        found[own] |= {package(each) for each in imports(module) if each.startswith("tasks.")} - {own}
+    return found
+
+
+def reached(start: str, depends: dict[str, set[str]]) -> set[str]:
+    seen: set[str] = set()
+    due = [start]
+    while due:
+        due += (new := depends.get(due.pop(), set()) - seen)
+        seen |= new
+    return seen
+
+
+def test_packages_depend_in_one_direction_only() -> None:
+    depends = dependencies()
+    circles = {own: sorted(other for other in depends[own] if own in reached(other, depends)) for own in depends}
+    assert {own: others for own, others in circles.items() if others} == {}
+    assert len(depends) > 15, "the packages were not found"
+
+
+def test_the_ground_imports_nothing_above_it() -> None:
+    assert dependencies()["the ground"] == set()
+
+
+def test_tasks_never_import_flows() -> None:
+    offending = [
+        name(module) for module in modules("tasks") if any(each.startswith("flows") for each in imports(module))
+    ]
+    assert offending == []
+
+
+@pytest.mark.parametrize("library", ROOMS)
+def test_a_library_is_imported_in_its_room_alone(library: str) -> None:
+    users = [
+        str(module.relative_to(ROOT))
+        for folder in ("flows", "tasks")
+        for module in modules(folder)
+        if any(each.partition(".")[0] == library for each in imports(module))
+    ]
+    assert users and [user for user in users if not user.startswith(ROOMS[library])] == []
+
+
+def test_of_the_tasks_only_the_five_steps_import_prefect() -> None:
+    users = {
+        name(each) for each in modules("tasks") if any(one.partition(".")[0] == "prefect" for one in imports(each))
+    }
+    assert users == {f"tasks.{step}" for step in STEPS}
+
+
+def test_only_flows_import_the_steps() -> None:
+    steps = {f"tasks.{step}" for step in STEPS}
+    assert [name(module) for module in modules("tasks") if steps & set(imports(module))] == []
+
+
+def test_the_steps_and_the_ground_stand_alone_at_the_root() -> None:
+    found = {module.stem for module in (ROOT / "tasks").glob("*.py")}
+    assert found == {*STEPS, *GROUND, "__init__"}
