@@ -34,9 +34,10 @@ from tasks.history.loading import sync
 from tasks.judging.cases import RunContext
 from tasks.judging.protocol import picture_policy, run_end, run_start
 from tasks.kinds.geneval_export import open_export
-from tasks.ledger.evaluations import read_whole
-from tasks.ledger.files import Ledger, earlier_replies
+from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.ledger.reuse import earlier_replies
+from tasks.ledger.writing import Ledger
 from tasks.parameters import Parameters, at_store
 from tasks.records import RunStart
 from tasks.rubrics.rubric import Rubric, load_rubric
@@ -120,7 +121,7 @@ async def _put_together(evaluation: str, store: str, began: datetime) -> State:
         if is_remote(store):
             await asyncio.to_thread(Remote(store, folder).fetch, began - CLOCKS)
         await asyncio.to_thread(sync, folder)
-        end = read_whole(folder, evaluation).end
+        end = read_evaluation(folder, evaluation).end
         warnings = [*(end.warnings if end else ()), *await _unchanged(folder, evaluation)]
         message = await report_step(str(folder), evaluation, warnings, is_scheduled())
     except Exception as error:

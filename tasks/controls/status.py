@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from tasks.controls.rules import FALSE_PREFERENCE, INJECTION, MEASURES, NEGLECT, has_failed
-from tasks.ledger.files import read_controls, read_outcomes
+from tasks.ledger.reading import read_controls, read_outcomes
 from tasks.records import DimensionOutcome, Outcome, OutcomeStatus, Record
 from tasks.statistics.intervals import proportion
 

@@ -18,7 +18,8 @@ from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import call_key
 from tasks.kinds.geneval_export import Export
 from tasks.kinds.requirements_check import objects_text, relation_text
-from tasks.ledger.files import Ledger, Replies
+from tasks.ledger.reuse import Replies
+from tasks.ledger.writing import Ledger
 from tasks.parameters import Parameters
 from tasks.pictures.contract import Contract
 from tasks.pictures.prepare import Picture, Policy, prepare
