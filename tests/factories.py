@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import Any
 
-from tasks.ledger.files import Ledger
+from tasks.ledger.writing import Ledger
 from tasks.records import AspectScore, DimensionOutcome, Judgment, Outcome, PictureNote, RunEnd, RunStart
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")

@@ -17,7 +17,7 @@ from tasks.controls.status import ControlRow
 from tasks.errors import HistoryLocked
 from tasks.history.asking import as_json_rows, catalog, query
 from tasks.history.loading import HISTORY, Synced, pending, store_run, sync
-from tasks.ledger.files import read_judgments, read_outcomes
+from tasks.ledger.reading import read_judgments, read_outcomes
 from tasks.records import (
     AspectScore,
     DimensionOutcome,
@@ -408,12 +408,12 @@ def test_sync_loads_what_is_new_grown_or_finished_and_nothing_else(tmp_path: Pat
 @pytest.mark.parametrize(
     ("file", "line", "said"),
     [
-        ("judgments.jsonl", "no JSON at all", "Expecting value"),
+        ("judgments.jsonl", "no JSON at all", "expected ident"),
         ("judgments.jsonl", '{"schema": 7}', "line 5: ledger schema 7"),
         ("judgments.jsonl", '{"schema": 1, "sample_id": "s9"}', "NOT NULL constraint failed"),
         ("judgments.jsonl", '{"schema": 1, "vote": "first"}', 'judgments.jsonl", in line 5: Failed to cast'),
         ("outcomes.jsonl", '{"schema": 1, "dimensions": 3}', "outcomes.jsonl"),
-        ("run.json", "and more", "Extra data"),
+        ("run.json", "and more", "trailing characters"),
     ],
 )
 def test_a_damaged_ledger_is_named_and_stops_no_other(tmp_path: Path, file: str, line: str, said: str) -> None:

@@ -20,7 +20,9 @@ from tasks.judge import judge_dimension, take_over
 from tasks.judging.case import Case, plan
 from tasks.judging.questions import call_key, delimited, request
 from tasks.judging.run import Run
-from tasks.ledger.files import Ledger, Replies, earlier_replies, read_judgments
+from tasks.ledger.reading import read_judgments
+from tasks.ledger.reuse import Replies, earlier_replies
+from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.prepare import Policy, prepare
 from tasks.records import Judgment, Place, Sample
@@ -60,7 +62,7 @@ class Scene:
         return asyncio.run(self._judge(last, times, reuse))
 
     async def _judge(self, last: bool, times: int, reuse: bool) -> dict[str, int]:
-        replies = earlier_replies(self.store, self.start, 1e6) if reuse else Replies([], {})
+        replies = earlier_replies(self.store, self.start, 1e6) if reuse else Replies({})
         async with Vlm(self.parameters.judge) as vlm:
             with closing(Ledger(self.store, self.start)) as ledger:
                 run = Run(self.start, RUBRIC, self.parameters, POLICY, vlm, ledger, replies)

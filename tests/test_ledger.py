@@ -8,16 +8,9 @@ from pathlib import Path
 import pytest
 from factories import end, judgment, outcome, start
 
-from tasks.ledger.files import (
-    JUDGMENTS,
-    Ledger,
-    earlier_replies,
-    read_end,
-    read_judgments,
-    read_outcomes,
-    read_start,
-    run_folders,
-)
+from tasks.ledger.reading import JUDGMENTS, read_end, read_judgments, read_outcomes, read_start, run_folders
+from tasks.ledger.reuse import earlier_replies
+from tasks.ledger.writing import Ledger
 from tasks.records import Judgment, RunStart
 
 NOW = datetime.now(UTC)

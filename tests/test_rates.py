@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, image, judgment, outcome, scored
 
-from tasks.ledger.files import read_outcomes
+from tasks.ledger.reading import read_outcomes
 from tasks.records import Judgment, Order, Outcome
 from tasks.statistics.intervals import interval
 from tasks.statistics.rates import RateRow, rate_rows

@@ -26,8 +26,9 @@ from tasks.history.asking import query
 from tasks.history.loading import sync
 from tasks.ledger import parts, remote
 from tasks.ledger.bucket import RemoteUnavailable
-from tasks.ledger.files import END, JUDGMENTS, OUTCOMES, RUN, Ledger, folder, read_judgments
+from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder, read_judgments
 from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.ledger.writing import Ledger
 
 Begun = Callable[[Path], Ledger]
 
@@ -274,7 +275,7 @@ def test_a_process_killed_between_upload_and_note_leaves_parts_that_fit(
     url: str, server: S3Server, tmp_path: Path
 ) -> None:
     whole_run(tmp_path, "r1", ended=False)
-    code = "import sys, pathlib, tasks.remotes.remote as r; r.Remote(sys.argv[1], pathlib.Path(sys.argv[2])).send('r1')"
+    code = "import sys, pathlib, tasks.ledger.remote as r; r.Remote(sys.argv[1], pathlib.Path(sys.argv[2])).send('r1')"
     sender = subprocess.Popen([sys.executable, "-c", code, url, str(tmp_path)], cwd=Path(__file__).parents[1])
 
     def kills(request: str) -> bool:
@@ -530,7 +531,7 @@ def test_without_the_extra_only_a_remote_store_says_what_to_install(tmp_path: Pa
         import sys
         from pathlib import Path
         sys.modules["s3fs"] = None
-        from tasks.remotes.remote import Remote, is_remote, mirror
+        from tasks.ledger.remote import Remote, is_remote, mirror
         print(is_remote("s3://b/x"), mirror("store"), mirror("s3://b/x").name[:4], "fsspec" in sys.modules)
         try:
             Remote("s3://b/x", Path("."))

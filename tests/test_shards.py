@@ -15,8 +15,8 @@ from tasks.datasets.dataset import Dataset
 from tasks.history.asking import query
 from tasks.history.loading import sync
 from tasks.kinds.loading import load_dataset
-from tasks.ledger.evaluations import read_whole
-from tasks.ledger.files import Ledger
+from tasks.ledger.evaluations import read_evaluation
+from tasks.ledger.writing import Ledger
 from tasks.pages.summary import summarize
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 
@@ -43,9 +43,9 @@ def test_shards_share_the_samples_out_evenly_and_each_sample_is_in_one(
 ) -> None:
     whole, parts = load_dataset("diagram", figures), shards("diagram", figures, number)
     sizes = [len(part.samples) for part in parts]
-    assert sorted(s.sample_id for part in parts for s in part.samples) == [s.sample_id for s in whole.samples]
+    assert sorted(s.sample_id for part in parts for s in part.samples) == [s.sample_id for s in evaluation.samples]
     assert max(sizes) - min(sizes) <= 1
-    assert {part.key for part in parts} == {whole.key}
+    assert {part.key for part in parts} == {evaluation.key}
 
 
 def test_there_may_be_more_shards_than_samples(figures: PairwiseParameters) -> None:
@@ -148,7 +148,7 @@ def test_a_shard_with_nothing_to_ask_leaves_the_evaluation_comparable(tmp_path: 
     empty = {"protocol_key": "q" * 64, "protocol": {"temperature": "1.0", "model answered": ""}}
     write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002", end=empty)
     sync(tmp_path)
-    found = read_whole(tmp_path, EVALUATION).end
+    found = read_evaluation(tmp_path, EVALUATION).end
     assert found and [(found.protocol_key,)] == query(tmp_path, "SELECT protocol_key FROM evaluations").rows
     assert found.protocol_key == "p" * 64
 
@@ -157,7 +157,7 @@ def test_shards_judged_in_different_ways_have_a_key_of_their_own(tmp_path: Path)
     write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
     write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002", end={"protocol_key": "q" * 64})
     sync(tmp_path)
-    found = read_whole(tmp_path, EVALUATION).end
+    found = read_evaluation(tmp_path, EVALUATION).end
     assert found and [(found.protocol_key,)] == query(tmp_path, "SELECT protocol_key FROM evaluations").rows
     assert found.protocol_key not in ("p" * 64, "q" * 64)
 
@@ -179,6 +179,6 @@ def test_an_evaluation_is_summed_up_like_a_run(tmp_path: Path) -> None:
 
 def test_an_evaluation_that_lacks_a_shard_is_unfinished(tmp_path: Path) -> None:
     write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002")
-    assert read_whole(tmp_path, EVALUATION).end is None
+    assert read_evaluation(tmp_path, EVALUATION).end is None
     with pytest.raises(FileNotFoundError, match="no finished shard"):
-        read_whole(tmp_path, "20261120T115900-diagram-ffffff")
+        read_evaluation(tmp_path, "20261120T115900-diagram-ffffff")

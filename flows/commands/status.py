@@ -7,7 +7,7 @@ from pathlib import Path
 from flows.commands.serving import use_running
 from tasks.errors import HistoryLocked
 from tasks.history.loading import pending
-from tasks.ledger.files import read_end, read_start, run_folders
+from tasks.ledger.reading import read_end, read_start, run_folders
 from tasks.text import counted, one_line
 
 LAST, NEXT = 5, 6

@@ -28,8 +28,9 @@ from tasks.errors import HistoryLocked, InputError
 from tasks.judging.protocol import picture_policy, run_end, run_start
 from tasks.judging.run import Run, current
 from tasks.kinds import kind_of
-from tasks.ledger.files import Ledger, earlier_replies
 from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.ledger.reuse import earlier_replies
+from tasks.ledger.writing import Ledger
 from tasks.parameters import Parameters
 from tasks.records import RunStart
 from tasks.rubrics.rubric import Rubric, load_rubric

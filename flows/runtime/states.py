@@ -19,7 +19,7 @@ from flows.runtime.shards import judge_in_shards
 from tasks.comparing.changing import resolved
 from tasks.errors import InputError
 from tasks.history.loading import sync
-from tasks.ledger.evaluations import read_whole
+from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.remote import Remote, is_remote, mirror
 from tasks.parameters import Parameters, at_store
 from tasks.report import report
@@ -59,7 +59,7 @@ async def _put_together(evaluation: str, store: str, began: datetime) -> State:
         if is_remote(store):
             await asyncio.to_thread(Remote(store, folder).fetch, began - CLOCKS)
         await asyncio.to_thread(sync, folder)
-        end = read_whole(folder, evaluation).end
+        end = read_evaluation(folder, evaluation).end
         warnings = [*(end.warnings if end else ()), *await unchanged_sentences(folder, evaluation)]
         message = await report(str(folder), evaluation, warnings, is_scheduled())
     except Exception as error:

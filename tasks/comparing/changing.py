@@ -14,7 +14,8 @@ from pathlib import Path
 from string import Formatter
 
 from tasks.errors import InputError, Problems
-from tasks.ledger.evaluations import Whole, finished_before, read_whole
+from tasks.ledger.evaluations import Evaluation, finished_before, read_evaluation
+from tasks.ledger.protocol_keys import differences
 from tasks.parameters import DEFAULT_STORE, Parameters
 from tasks.records import Outcome
 from tasks.synthetic.samples import DRAWN
@@ -96,15 +97,14 @@ def unchanged_words(store: Path, run_id: str) -> str:
     Args:
         run_id: of a run with all its outcomes in the ledger, finished or not, or of an evaluation in shards.
     """
-    now = read_whole(store, run_id)
+    now = read_evaluation(store, run_id)
     before_it = finished_before(store, now.start)
     earlier = next((each for each in before_it if each.start.candidates == now.start.candidates), None)
     if earlier is None or not _same_pictures(earlier, now):
         return ""
     start, before = now.start, earlier.start
     when = datetime.fromisoformat(before.started_at).astimezone(UTC)
-    names = sorted(before.protocol.keys() | start.protocol.keys())
-    otherwise = [name for name in names if before.protocol.get(name) != start.protocol.get(name)]
+    otherwise = differences(before.protocol, start.protocol)
     causes = f"the judge's or come of what was asked otherwise: {', '.join(otherwise)}" if otherwise else "the judge's"
     return (
         f"Nothing changed since run {before.run_id} of {when:%Y-%m-%d %H:%M} UTC: same dataset, same pictures; "
@@ -121,7 +121,7 @@ def pictures_key(outcomes: Iterable[Outcome]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def _same_pictures(one: Whole, other: Whole) -> bool:
+def _same_pictures(one: Evaluation, other: Evaluation) -> bool:
     # A ledger that cannot be read is reported by `sync`; here it only cannot be compared.
     with suppress(InputError):
         return pictures_key(one.outcomes()) == pictures_key(other.outcomes())

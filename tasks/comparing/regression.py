@@ -13,7 +13,7 @@ from tasks.comparing.pairing import Row, Series, rows, series
 from tasks.comparing.wording import headline
 from tasks.kinds import kind_of
 from tasks.kinds.kind import Compared, Measured
-from tasks.ledger.evaluations import Whole, finished_before, read_whole
+from tasks.ledger.evaluations import Evaluation, finished_before, read_evaluation
 from tasks.records import RunStart
 from tasks.statistics.intervals import TAIL
 from tasks.text import one_line
@@ -69,7 +69,7 @@ def since_last(store: Path, run_id: str) -> Since | None:
         FileNotFoundError: the store has no such ledger.
         InputError: its ledger is damaged.
     """
-    now = read_whole(store, run_id)
+    now = read_evaluation(store, run_id)
     earlier = _earlier(store, now) if _measured(now) else None
     if earlier is None:
         return None
@@ -119,25 +119,25 @@ def announce(since: Since) -> list[str]:
     return told
 
 
-def _measured(whole: Whole) -> bool:
+def _measured(evaluation: Evaluation) -> bool:
     """Whether all of it is finished, and not every reply was reused."""
-    end = whole.end
+    end = evaluation.end
     return bool(end and (end.calls > end.control_calls or not end.reused))
 
 
-def _earlier(store: Path, now: Whole) -> Whole | None:
+def _earlier(store: Path, now: Evaluation) -> Evaluation | None:
     return next((each for each in finished_before(store, now.start) if _measured(each) and _alike(each, now)), None)
 
 
-def _alike(one: Whole, other: Whole) -> bool:
+def _alike(one: Evaluation, other: Evaluation) -> bool:
     """Whether two finished evaluations are of the same candidates, and judged in the same way."""
     same = {*one.start.candidates} == {*other.start.candidates}
     return bool(same and one.end and other.end and one.end.protocol_key == other.end.protocol_key)
 
 
-def _by_candidate(whole: Whole) -> dict[str, Series]:
-    measured = kind_of(whole.start.flow).measured
+def _by_candidate(evaluation: Evaluation) -> dict[str, Series]:
+    measured = kind_of(evaluation.start.flow).measured
     found: defaultdict[str, list[Measured]] = defaultdict(list)
-    for outcome in whole.outcomes():
+    for outcome in evaluation.outcomes():
         found[outcome.candidate].append(measured(Compared.of(outcome)))
     return {candidate: series(samples) for candidate, samples in found.items()}

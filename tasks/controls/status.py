@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Literal
 
 from tasks.kinds import kind_of
-from tasks.ledger.files import read_controls, read_outcomes
+from tasks.ledger.reading import read_controls, read_outcomes
 from tasks.records import (
     CONTROL_MEASURES,
     FALSE_PREFERENCE,

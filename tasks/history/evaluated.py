@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from itertools import chain
 from pathlib import Path
 
-from tasks.ledger.files import read_judgments, read_outcomes
+from tasks.ledger.reading import read_judgments, read_outcomes
 from tasks.parameters import T2I
 from tasks.records import Outcome, RunStart
 from tasks.statistics.image_scores import GradeRow, grade_rows, threshold

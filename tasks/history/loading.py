@@ -24,8 +24,9 @@ from duckdb import DuckDBPyConnection as Connection
 from tasks.controls.status import run_controls
 from tasks.errors import HistoryLocked, InputError
 from tasks.history.evaluated import evaluation_rates, evaluation_scores
-from tasks.ledger import files as ledger
 from tasks.ledger import label_sets as labels
+from tasks.ledger import reading as ledger
+from tasks.ledger.evaluations import evaluation_folders
 from tasks.ledger.protocol_keys import judge_key
 from tasks.records import Record, RunEnd, RunStart
 
@@ -250,7 +251,7 @@ def _stage_run(db: Connection, run: Path) -> None:
     controls = ({"run_id": run.name, **row.model_dump()} for row in run_controls(run))
     _insert(db, "controls", controls, run / ledger.OUTCOMES)
     start = ledger.read_start(run)
-    shards = ledger.evaluation_folders(run) if end else []
+    shards = evaluation_folders(run) if end else []
     if len(shards) == start.shards:
         _insert(db, "scores", _of_evaluation(start, evaluation_scores(start, shards)), run / ledger.OUTCOMES)
         _insert(db, "rates", _of_evaluation(start, evaluation_rates(start, shards)), run / ledger.OUTCOMES)

@@ -11,7 +11,8 @@ from tasks.judging.case import Case
 from tasks.kinds import kind_of
 from tasks.kinds.geneval_export import Export
 from tasks.kinds.kind import Kind
-from tasks.ledger.files import Ledger, Replies
+from tasks.ledger.reuse import Replies
+from tasks.ledger.writing import Ledger
 from tasks.parameters import Parameters
 from tasks.pictures.contract import Contract
 from tasks.pictures.prepare import Policy

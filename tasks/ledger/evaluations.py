@@ -1,6 +1,7 @@
-"""An evaluation as one: a run, or all shards of it read as if they were a run.
+"""Evaluations: a run of its own, or the shards that share an `evaluation_id`, read as if they were one run.
 
-Owns finding the ledgers that belong together and putting their beginnings and ends into one.
+Owns which ledgers belong together: a shard ran for one evaluation on one dataset, and of shards that ran twice, because
+a worker was killed, the newest finished run counts. Their beginnings and ends are put into one here.
 """
 
 from collections import Counter
@@ -11,12 +12,13 @@ from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
-from tasks.ledger import files as ledger
+from tasks.errors import InputError
 from tasks.ledger.protocol_keys import joint_key
+from tasks.ledger.reading import END, folder, read_end, read_outcomes, read_start, run_folders
 from tasks.records import Outcome, RunEnd, RunStart
 
 
-class Whole(NamedTuple):
+class Evaluation(NamedTuple):
     """What a run, or the shards of an evaluation, set out to do and came to."""
 
     start: RunStart
@@ -28,47 +30,73 @@ class Whole(NamedTuple):
 
     def outcomes(self) -> Iterator[Outcome]:
         """Outcomes of the real samples, run by run."""
-        return chain.from_iterable(map(ledger.read_outcomes, self.folders))
+        return chain.from_iterable(map(read_outcomes, self.folders))
 
 
-def read_whole(store: Path, run_id: str) -> Whole:
+def read_evaluation(store: Path, run_id: str) -> Evaluation:
     """The run with this id, or the finished shards of the evaluation with this id.
 
     Raises:
         FileNotFoundError: the store has neither.
         InputError: a ledger is damaged, or was written by a newer version.
     """
-    run = ledger.folder(store, run_id)
+    run = folder(store, run_id)
     if run.exists():
-        return Whole(ledger.read_start(run), ledger.read_end(run), [run])
-    folders = _shards(store, run_id)
-    starts = [ledger.read_start(folder) for folder in folders]
-    ends = [end for folder in folders if (end := ledger.read_end(folder))]
-    return Whole(_start(starts), _end(starts, ends) if len(folders) == starts[0].shards else None, folders)
+        return Evaluation(read_start(run), read_end(run), [run])
+    return _joined(evaluation_folders(_any_shard(store, run_id)))
 
 
-def finished_before(store: Path, now: RunStart) -> Iterator[Whole]:
+def finished_before(store: Path, now: RunStart) -> Iterator[Evaluation]:
     """Finished evaluations of the same flow and dataset key that began before one, the newest first.
 
     A ledger that cannot be read is left out: `sync` reports it, here it only cannot be compared.
     """
     met = {now.evaluation_id}
-    for run in reversed(ledger.run_folders(store)):
-        with suppress(ValueError, FileNotFoundError):
-            start = ledger.read_start(run)
+    for run in reversed(run_folders(store)):
+        with suppress(InputError, FileNotFoundError):
+            start = read_start(run)
             same = (start.flow, start.dataset_key) == (now.flow, now.dataset_key)
             if same and start.started_at < now.started_at and start.evaluation_id not in met:
                 met.add(start.evaluation_id)
-                found = read_whole(store, start.evaluation_id)
+                found = read_evaluation(store, start.evaluation_id)
                 if found.end:
                     yield found
 
 
-def _shards(store: Path, evaluation_id: str) -> list[Path]:
-    for run in ledger.run_folders(store):
-        if (run / ledger.END).exists() and ledger.read_start(run).evaluation_id == evaluation_id:
-            return ledger.evaluation_folders(run)
+def evaluation_folders(run: Path) -> list[Path]:
+    """Folders of the finished runs that make up the evaluation of a run, a run of its own being all of it."""
+    start = read_start(run)
+    if start.shards == 1:
+        return [run]
+    found = _finished(run.parent.parent)
+    return list({other.shard: each for each, other in found if _same_evaluation(other, start)}.values())
+
+
+def _same_evaluation(one: RunStart, other: RunStart) -> bool:
+    # What found another dataset at the same place is no part.
+    return (one.evaluation_id, one.dataset_key) == (other.evaluation_id, other.dataset_key)
+
+
+def _any_shard(store: Path, evaluation_id: str) -> Path:
+    for run, start in _finished(store):
+        if start.evaluation_id == evaluation_id:
+            return run
     raise FileNotFoundError(f"{store} holds no run and no finished shard of an evaluation called {evaluation_id!r}")
+
+
+def _finished(store: Path) -> Iterator[tuple[Path, RunStart]]:
+    """All finished runs, oldest first. One that cannot be read belongs nowhere, and `sync` reports it."""
+    for run in run_folders(store):
+        with suppress(InputError):
+            if (run / END).exists():
+                yield run, read_start(run)
+
+
+def _joined(shards: list[Path]) -> Evaluation:
+    """Finished shards as one; without an end where one is missing."""
+    starts = [read_start(run) for run in shards]
+    ends = [end for run in shards if (end := read_end(run))]
+    return Evaluation(_start(starts), _end(starts, ends) if len(shards) == starts[0].shards else None, shards)
 
 
 def _start(starts: Sequence[RunStart]) -> RunStart:

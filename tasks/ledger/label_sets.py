@@ -14,7 +14,7 @@ from pydantic import Field
 
 from tasks.errors import InputError
 from tasks.files import write_whole
-from tasks.ledger import files as ledger
+from tasks.ledger import reading as ledger
 from tasks.records import SCHEMA, Record
 
 LABELS, ABOUT = "labels.jsonl", "label.json"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.files import write_whole
-from tasks.ledger.files import JUDGMENTS, OUTCOMES, RUN
+from tasks.ledger.reading import JUDGMENTS, OUTCOMES, RUN
 from tasks.records import Record
 
 PARTED = (JUDGMENTS, OUTCOMES)

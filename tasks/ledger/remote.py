@@ -15,9 +15,8 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.files import write_whole
-from tasks.ledger import files as ledger
+from tasks.ledger import reading as ledger
 from tasks.ledger.bucket import Bucket, RemoteUnavailable, checked_url
-from tasks.ledger.files import END, JUDGMENTS, OUTCOMES, RUN
 from tasks.ledger.parts import (
     PARTED,
     Part,
@@ -30,6 +29,7 @@ from tasks.ledger.parts import (
     write_notes,
     write_part,
 )
+from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN
 
 __all__ = ["Remote", "RemoteUnavailable", "is_remote", "mirror"]
 

@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import NamedTuple, TypeVar
 
 from tasks.controls.status import ControlRate, control_rates, run_controls
-from tasks.ledger.evaluations import read_whole
-from tasks.ledger.files import read_judgments, read_outcomes
+from tasks.ledger.evaluations import read_evaluation
+from tasks.ledger.reading import read_judgments, read_outcomes
 from tasks.parameters import T2I
 from tasks.records import MIXED, Judgment, Outcome, RunEnd, RunStart
 from tasks.statistics.image_scores import GradeRow, grade_rows, threshold
@@ -202,7 +202,7 @@ def summarize(store: Path, run_id: str) -> Summary:
         FileNotFoundError: the store has neither.
         InputError: a row that is damaged or was written by a newer version, with file and line.
     """
-    start, end, runs = read_whole(store, run_id)
+    start, end, runs = read_evaluation(store, run_id)
     images = start.flow in T2I
     outcomes, judgments = OutcomeTally(threshold(start) if images else 0.0), JudgmentTally()
     rates, again = RateTally(), repeated(start)

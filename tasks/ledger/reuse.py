@@ -1,0 +1,162 @@
+"""Replies of earlier runs that need not be paid for again.
+
+Owns which runs may lend replies, and where in their ledgers those lie. What makes two calls the same call is the key's
+affair, which `endpoint` makes; a row is taken over by `judging`.
+"""
+
+import re
+from collections.abc import Mapping
+from contextlib import suppress
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tasks.errors import InputError
+from tasks.ledger.reading import END, JUDGMENTS, parse_row, read_start, run_folders, validate_row, whole_lines
+from tasks.records import SCHEMA, Judgment, RunStart
+
+_KNOWN = re.compile(rb'\{"schema":[1-%d],' % SCHEMA)
+_FIELDS = [re.compile(rb'"%s":"([ -!#-\[\]-~]*)"' % name) for name in (b"status", b"key", b"judged_at")]
+"""Fields of a row in their order. A quote inside of a text is escaped: what a judge wrote cannot look like a field."""
+
+
+class _Place(NamedTuple):
+    moment: float
+    """When the judge replied, as a Unix time."""
+    path: Path
+    offset: int
+
+
+class _Unreadable(Exception):
+    """A row from which no reply can be taken."""
+
+
+class Replies:
+    """Ok judgments of earlier runs by call key. Holds their places, not their texts.
+
+    Args:
+        since: folder of each run that lends replies -> the moment before which they are too old; None: any age will do.
+    """
+
+    def __init__(self, since: Mapping[Path, datetime | None]) -> None:
+        self.unreadable = 0
+        """Rows met so far, in search of places and in `find`, that could not be read: they spare no call."""
+        self._places: dict[str, _Place] = {}
+        for run, moment in since.items():
+            self._add(run / JUDGMENTS, moment.timestamp() if moment else float("-inf"))
+
+    def __len__(self) -> int:
+        return len(self._places)
+
+    def find(self, key: str) -> Judgment | None:
+        """The newest ok judgment of this very call, or None."""
+        place = self._places.get(key)
+        if place is None:
+            return None
+        try:
+            return _read(place, key)
+        except (InputError, OSError, _Unreadable):
+            self.unreadable += 1
+            del self._places[key]
+            return None
+
+    def _add(self, path: Path, not_before: float) -> None:
+        for offset, line in whole_lines(path):
+            try:
+                found = _ok_reply(line, path)
+            except (InputError, _Unreadable):
+                self.unreadable += 1
+                continue
+            if found and found[1] >= not_before:
+                key, moment = found
+                known = self._places.get(key)
+                if known is None or moment > known.moment:
+                    self._places[key] = _Place(moment, path, offset)
+
+
+def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies:
+    """Replies that the run may take over instead of paying again.
+
+    From every run those younger than `reuse_hours`, counted from the original call (0: none at all). From an unfinished
+    run that asked the same of the same candidates those of any age, unless a run finished since has superseded it.
+    Takes seconds where ledgers are large: an event loop gives it to a thread.
+    """
+    if reuse_hours == 0:
+        return Replies({})
+    cutoff = datetime.fromisoformat(start.started_at) - timedelta(hours=reuse_hours)
+    runs = run_folders(store)
+    resumed = _unfinished_like(start, runs)
+    used = [run for run in runs if run in resumed or _written_since(run, cutoff)]
+    return Replies({run: None if run in resumed else cutoff for run in used})
+
+
+def _ok_reply(line: bytes, path: Path) -> tuple[str, float] | None:
+    """Key and moment of a row's reply; None where it is not ok."""
+    # Reading every row whole takes three times as long; what else is in it is checked when it is taken.
+    status, key, judged_at = _fields(line) or _fields_of_any_layout(line, path)
+    if status != "ok":
+        return None
+    if not isinstance(key, str) or not isinstance(judged_at, str):
+        raise _Unreadable
+    return key, _moment(judged_at)
+
+
+def _fields(line: bytes) -> list[str] | None:
+    """Status, key and moment of a row as `Ledger` writes it; None for any other."""
+    found: list[str] = []
+    end = 0 if _KNOWN.match(line) else len(line)
+    for field in _FIELDS:
+        if not (value := field.search(line, end)):
+            return None
+        found.append(value[1].decode())
+        end = value.end()
+    return found
+
+
+def _fields_of_any_layout(line: bytes, path: Path) -> list[Any]:
+    row = parse_row(line, path)
+    return [row.get(name) for name in ("status", "key", "judged_at")]
+
+
+def _moment(judged_at: str) -> float:
+    try:
+        moment = datetime.fromisoformat(judged_at)
+    except ValueError:
+        raise _Unreadable from None
+    if moment.tzinfo is None:
+        raise _Unreadable
+    return moment.timestamp()
+
+
+def _read(place: _Place, key: str) -> Judgment:
+    with place.path.open("rb") as file:
+        file.seek(place.offset)
+        found = validate_row(Judgment, parse_row(file.readline(), place.path), place.path)
+    if (found.key, found.status) != (key, "ok"):
+        raise _Unreadable
+    return found
+
+
+def _written_since(run: Path, moment: datetime) -> bool:
+    # A ledger only grows, so the file's own time tells without reading it that all of it is too old.
+    rows = run / JUDGMENTS
+    return rows.exists() and datetime.fromtimestamp(rows.stat().st_mtime, UTC) >= moment
+
+
+def _unfinished_like(start: RunStart, runs: list[Path]) -> set[Path]:
+    """Unfinished runs of the same undertaking that no finished one has superseded."""
+    ended = {run for run in runs if (run / END).exists()}
+    oldest = next((place for place, run in enumerate(runs) if run not in ended), len(runs))
+    found: set[Path] = set()
+    for run in reversed(runs[oldest:]):
+        if run.name != start.run_id and _resume_key(run) == start.resume_key:
+            if run in ended:
+                break
+            found.add(run)
+    return found
+
+
+def _resume_key(run: Path) -> str:
+    with suppress(InputError):
+        return read_start(run).resume_key
+    return ""
