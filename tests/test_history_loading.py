@@ -16,7 +16,8 @@ from pydantic import BaseModel
 from tasks.controls.status import ControlRow
 from tasks.errors import HistoryLocked
 from tasks.history.asking import as_json_rows, catalog, query
-from tasks.history.loading import HISTORY, Synced, pending, store_run, sync
+from tasks.history.database import HISTORY
+from tasks.history.loading import Synced, pending, store_run, sync
 from tasks.ledger.files import read_judgments, read_outcomes
 from tasks.records import (
     AspectScore,
@@ -58,7 +59,7 @@ def test_every_field_of_the_records_has_its_column(tmp_path: Path) -> None:
         return {name for (name,) in ask(tmp_path, f"SELECT column_name FROM (DESCRIBE {table})")}
 
     def fields(*kinds: type[BaseModel]) -> set[str]:
-        return {info.alias or name for kind in kinds for name, info in kind.model_fields.items()}
+        return {info.serialization_alias or name for kind in kinds for name, info in kind.model_fields.items()}
 
     assert columns("runs") == fields(RunStart, RunEnd) | {"status", "ledger_bytes", "judge_key"}
     assert columns("judgments") == fields(Judgment) | {"last_attempt"}
@@ -543,7 +544,7 @@ def test_whoever_finds_the_history_in_use_waits_for_it(tmp_path: Path, monkeypat
             waits.append(seconds)
             holder.communicate()
 
-        monkeypatch.setattr("tasks.history.loading.time.sleep", release)
+        monkeypatch.setattr("tasks.history.database.time.sleep", release)
         store_run(tmp_path, RUN, wait_seconds=30)
     assert len(waits) == 1
     assert pending(tmp_path) == []
@@ -563,7 +564,7 @@ def test_two_processes_that_store_at_once_both_land(tmp_path: Path) -> None:
     runs = (EARLIER, RUN)
     for run_id in runs:
         whole_run(tmp_path, run_id)
-    code = "import sys, pathlib, tasks.store as s; s.store_run(pathlib.Path(sys.argv[1]), sys.argv[2], wait_seconds=60)"
+    code = "import sys, pathlib, tasks.history.loading as s; s.store_run(pathlib.Path(sys.argv[1]), sys.argv[2], wait_seconds=60)"
     with (
         subprocess.Popen([sys.executable, "-c", code, str(tmp_path), EARLIER]) as one,
         subprocess.Popen([sys.executable, "-c", code, str(tmp_path), RUN]) as other,
