@@ -365,7 +365,8 @@ class RunStart(HistoryRecord):
     dataset: str
     """Name of the dataset: its folder or file."""
     dataset_key: str
-    """Hash of ids, texts and reference pictures, or of the text-to-image prompts: equal for runs on the same."""
+    """Hash of ids, texts and reference pictures, or of the text-to-image prompts: runs of equal keys were judged on the
+    same."""
     candidates: tuple[str, ...]
     """Systems whose figures or images were judged."""
     samples: int

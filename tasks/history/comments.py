@@ -38,22 +38,21 @@ def comment(table: str, column: str) -> str:
     """What a column holds: the docstrings of the fields of this name, and what its NULL means.
 
     Raises:
-        KeyError: no record of the table has the field.
+        KeyError: no record of the table has a field of this name.
     """
-    told = {record: _docstrings(record) for record in RECORDS[table]}
-    having = [record for record in told if column in told[record]]
+    told = [(record, _docstrings(record)) for record in RECORDS[table]]
+    having = [(record, docstrings[column]) for record, docstrings in told if column in docstrings]
     if not having:
-        raise KeyError(f"no record explains the column {table}.{column}")
-    words = [told[record][column] for record in having]
+        raise KeyError(f"no record has the column {table}.{column}")
+    words = [docstring for _, docstring in having]
     if len(having) < len(told):
-        words += [_WITHOUT.get(record, "") for record in having]
+        words += [_WITHOUT.get(record, "") for record, _ in having]
     return " ".join(filter(None, dict.fromkeys(words)))
 
 
 def _docstrings(record: type[HistoryRecord]) -> dict[str, str]:
-    """Key in the ledger -> what the field's docstring says, with None in SQL's word."""
+    """Key in the ledger -> what the field's docstring says, with None in SQL's word; nothing where it has none."""
     return {
-        field.serialization_alias or name: re.sub(r"\bNone\b", "NULL", " ".join(field.description.split()))
+        field.serialization_alias or name: re.sub(r"\bNone\b", "NULL", " ".join((field.description or "").split()))
         for name, field in record.model_fields.items()
-        if field.description
     }

@@ -35,7 +35,7 @@ VIEWS = (
     "picture_contract",
     "failures",
 )
-"""Views, each a file of that name in `views/`, after those that it is made of. `macros` are what several of them use."""
+"""Views, each a file of that name in `views/`, after those that it is made of; `macros` has what several use."""
 
 
 def _sql(name: str) -> str:
