@@ -48,6 +48,15 @@ class Record(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid", validate_by_name=True, serialize_by_alias=True)
 
 
+class HistoryRecord(Record):
+    """A record that the history keeps as a row: what a field's docstring says is also the comment of its column.
+
+    There None is NULL. Not for parameters, nor for what a judge is asked to send: docstrings would enter their schemas.
+    """
+
+    model_config = ConfigDict(use_attribute_docstrings=True)
+
+
 class Place(Record):
     """Where one record stands, so that texts and pictures are read when their chunk is judged, not before."""
 
@@ -114,27 +123,36 @@ class Sample(Record):
     """Kind of control sample, made of a real one to test the judge; empty: a real sample."""
 
 
-class PictureNote(Record):
+class PictureNote(HistoryRecord):
     """What a picture was and what was sent in its place. Sizes in pixels and bytes."""
 
     source_sha256: str
+    """SHA-256 of the picture's file."""
     sent_sha256: str
+    """SHA-256 of what was sent; that of the source when it was sent byte for byte."""
     format: str
     """Format of the source, by content: PNG, JPEG, WEBP, GIF."""
     mode: str
     """Pixel mode of the source, in Pillow's words."""
     width: int
+    """Pixels across."""
     height: int
+    """Pixels down."""
     bytes: int
+    """Size of the file, in bytes."""
     sent_format: str
+    """Format sent."""
     sent_width: int
+    """Pixels across, as sent."""
     sent_height: int
+    """Pixels down, as sent."""
     sent_bytes: int
+    """Bytes sent."""
     changes: tuple[str, ...] = ()
-    """What was done to it; empty: sent byte for byte."""
+    """What was done to the picture; empty: nothing, it was sent byte for byte."""
 
 
-class AspectScore(Record):
+class AspectScore(HistoryRecord):
     """What a rubric's reply says of one aspect, or of the image as a whole."""
 
     aspect: str
@@ -142,6 +160,7 @@ class AspectScore(Record):
     score: float | None
     """0-10; None where the aspect does not apply."""
     explanation: str
+    """The judge's explanation."""
 
 
 class SeenObject(Record):
@@ -162,53 +181,73 @@ class Seen(Record):
     """None: no relation was asked for, or the judge cannot tell."""
 
 
-class Judgment(Record):
+class Judgment(HistoryRecord):
     """One reply to one call, or what came instead of one. Rows of `judgments.jsonl`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
+    """Version of the row; an older row is lifted to the present one when it is read."""
     run_id: str
+    """Run that the row belongs to."""
     flow: str
+    """Flow of the run."""
     sample_id: str
+    """Sample that was judged."""
     candidate: str
+    """System whose figure or image was judged."""
     control: str = ""
     """Kind of control sample that was shown; empty: a real sample."""
     dimension: str
+    """Dimension that was asked about, or tag of the text-to-image prompt."""
     order: Order
+    """Figure shown first: human_first (the published order) or model_first; single: there is one picture."""
     vote: int
-    """Which of the k votes, from 1."""
+    """Which of the votes on this question, from 1."""
     attempt: int
     """How often this call has been made in this run, from 1; the last attempt counts."""
     status: JudgmentStatus
+    """ok, refused, truncated, invalid, rejected or unavailable."""
     verdict: str | None
-    """One of the allowed verdicts; None unless the status is ok, and always for a rubric."""
+    """Model, Human, Both are good or Both are bad; None unless the status is ok, and always for a rubric."""
     scores: tuple[AspectScore, ...] = ()
-    """Of a rubric: its aspects, then `overall_score`; empty unless the status is ok."""
+    """Of a rubric: its aspects, then `overall_score`; empty unless ok. `aspect_scores` has them as rows."""
     seen: Seen | None = None
-    """Of a rubric with a check: what the judge sees; None: not asked, or not told."""
+    """Of a rubric with a check: what the judge says it sees; None: not asked, or not told."""
     reasoning: str
+    """The judge's reasons; of a rubric those for the overall score."""
     raw: str
     """The reply as it came, whole: its text, or the body of the server's error."""
     error: str
     """What went wrong, in the server's or our words; empty when ok."""
     finish_reason: str
+    """Why the model stopped, in the server's word."""
     rung: str
     """Reply format asked for: json_schema, json_object or plain."""
     recovery: str
     """How the reply was read: `strict`, or what had to be mended."""
     key: str
-    """SHA-256 of everything that makes this call the same call; what reuse goes by."""
+    """SHA-256 of all that makes two calls the same call; what reuse goes by."""
     prompt_sha256: str
+    """SHA-256 of the prompt body as sent."""
     text_sha256: str
+    """SHA-256 of the sample's texts as sent."""
     pictures: dict[str, PictureNote]
+    """Role (human, model; image) -> the picture and what was sent in its place."""
     model_asked: str
+    """Model named in the request."""
     model_answered: str
+    """Model named in the reply; empty when none came."""
     endpoint: str
+    """Address of the judge."""
     tokens_in: int
+    """Input tokens, as counted by the server."""
     tokens_out: int
+    """Output tokens, as counted by the server."""
     tokens_cached: int
+    """Input tokens that the server had cached."""
     price: float | None
     """In the currency of the prices given; None: no price is known. 0 when reused."""
     seconds: float
+    """Duration of the call."""
     not_sent: tuple[str, ...] = ()
     """Parameters that the endpoint refuses and that were left to its defaults."""
     http_retries: int
@@ -240,41 +279,54 @@ class DimensionOutcome(Record):
     """One order says Model and the other Human."""
 
 
-class Outcome(Record):
+class Outcome(HistoryRecord):
     """What the rule makes of a sample's verdicts. Rows of `outcomes.jsonl`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
+    """Version of the row; an older row is lifted to the present one when it is read."""
     run_id: str
+    """Run that the row belongs to."""
     flow: str
+    """Flow of the run."""
     sample_id: str
+    """Sample that was judged."""
     candidate: str
+    """System whose figure or image was judged."""
     control: str = ""
     """Kind of control sample; empty: a real sample."""
     category: str
+    """Category of the sample; empty: it has none."""
     difficulty: str
+    """Difficulty of the sample; empty: it has none."""
     tag: str = ""
-    """Tag of a text-to-image prompt."""
+    """Tag of the text-to-image prompt; empty for figures."""
     prompt_id: str = ""
-    """What the images of one text-to-image prompt share."""
+    """What the images of one text-to-image prompt share; empty for figures."""
     prompt: str = ""
-    """The text-to-image prompt."""
+    """The text-to-image prompt; empty for figures."""
     status: OutcomeStatus
+    """complete; incomplete (a verdict is missing that decides, or a score); forfeit (no Model picture); no_reference
+    (no Human picture); bad_picture (Human picture unreadable; generated image missing or unreadable)."""
     overall: str | None
     """Model, Human or Tie; None when nothing can be said, and for a rubric."""
     score: float | None
-    """Pairwise 0-100, of a rubric 0-10; None when nothing can be said."""
+    """Model 100, Tie 50, Human 0, forfeit 0; of a rubric 0-10, the judge's overall score, mean of the votes; None when
+    nothing can be said."""
     aspects: tuple[AspectScore, ...] = ()
     """Of a rubric: each aspect, mean of the votes."""
     aspect_mean: float | None = None
     """Mean of the aspects that apply, 0-10."""
     satisfied: bool | None = None
-    """Whether what the judge sees is what the prompt asks for; None: not known."""
+    """Whether what the judge sees is what the prompt asks for; None: not asked, or not known."""
     published: str | None = None
-    """Overall by the published protocol's verdicts alone; None when they do not tell, and for a rubric."""
+    """Overall by the published protocol alone: human first, first vote; None when that does not tell, and for a
+    rubric."""
     p_model: float | None = None
     """Probability of the overall Model, where each dimension's verdict is drawn from its votes over all orders."""
     p_tie: float | None = None
+    """Probability of Tie, drawn likewise."""
     p_human: float | None = None
+    """Probability of Human, drawn likewise."""
     pivotal: tuple[str, ...] = ()
     """Dimensions of which another allowed verdict, alone, would have changed the overall."""
     tier: str
@@ -282,22 +334,30 @@ class Outcome(Record):
     path: str
     """How the outcome came about, in words."""
     dimensions: tuple[DimensionOutcome, ...]
+    """What the votes and orders of each dimension or tag come to; the view `verdicts` has them as rows."""
     caption: str
+    """Caption or brief description of the figure."""
     pictures: dict[str, PictureNote]
+    """Role (human, model; image) -> the picture and what was sent in its place."""
     problem: str
     """Why a picture is missing or unreadable; empty when both are fine."""
     notes: tuple[str, ...]
+    """What a reader should know of the sample."""
     injected: str
+    """Defect that was put into the sample on purpose; empty: none is known."""
     caught: bool | None
-    """Whether the injected defect decided the dimension it belongs to; None when none is known."""
+    """Whether that defect decided the dimension it belongs to; None when none is known."""
     decided_at: str
+    """When the outcome was decided, UTC."""
 
 
-class RunStart(Record):
+class RunStart(HistoryRecord):
     """What a run set out to do: `run.json`, written before the first call."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
+    """Version of the row; an older row is lifted to the present one when it is read."""
     run_id: str
+    """Name of the run and of its ledger folder; ids sort by time."""
     evaluation_id: str
     """Shared by the shards of one evaluation; of a run on its own its `run_id`."""
     shard: int = 1
@@ -305,49 +365,68 @@ class RunStart(Record):
     shards: int = 1
     """Shards of the evaluation; 1: this run is all of it."""
     flow: str
+    """What was judged: diagram, plot; object, counting, colors, position."""
     started_at: str
+    """Before the first call, UTC."""
     version: str
     """Version of Image Jury."""
     prefect_run_id: str
+    """Id of the Prefect flow run; empty outside of Prefect."""
     scheduled: bool
+    """Started by a schedule, not by a person."""
     dataset: str
     """Name of the dataset: its folder or file."""
     dataset_key: str
+    """Hash of ids, texts and reference pictures, or of the text-to-image prompts: runs of equal keys were judged on the
+    same."""
     candidates: tuple[str, ...]
+    """Systems whose figures or images were judged."""
     samples: int
     """Samples of the run, all candidates together."""
     prompt_set: str
+    """Name of the prompt set, or its folder."""
     prompts: dict[str, str]
-    """Dimension -> SHA-256 of its prompt body."""
+    """Dimension or tag -> SHA-256 of its prompt body."""
     dimensions: tuple[str, ...]
+    """Dimensions or tags of the flow."""
     model: str
+    """Judge asked for. What answered stands in the protocol and in the judgments."""
     endpoint: str
+    """Address of the judge."""
     resume_key: str
     """Equal for two runs that ask the same questions of the same candidates: what resuming goes by."""
     protocol: dict[str, str]
-    """All that makes two runs comparable, as far as it is known before the first reply."""
+    """All that makes two runs comparable, by name, as far as it is known before the first reply."""
     parameters: dict[str, object]
+    """Parameters that the run was started with."""
 
 
-class RunEnd(Record):
+class RunEnd(HistoryRecord):
     """What came of a run: `end.json`, written once; its absence means unfinished."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
+    """Version of the row; an older row is lifted to the present one when it is read."""
     run_id: str
+    """Name of the run and of its ledger folder; ids sort by time."""
     finished_at: str
+    """After the last call, UTC."""
     seconds: float
+    """Wall time of the run."""
     protocol_key: str
+    """SHA-256 of all that makes two runs comparable: compare only equal keys."""
     protocol: dict[str, str]
-    """The start's protocol, with the judge as answered and the rungs used."""
+    """Of a finished run with the judge as answered and the rungs used: what `protocol_key` is the hash of."""
     calls: int
     """Calls made in this run, attempts included."""
     control_calls: int = Field(
         default=0, validation_alias=AliasChoices("sham_calls", "control_calls"), serialization_alias="sham_calls"
     )
-    """Those of them that were about control samples."""
+    """Those of the calls that were about control samples."""
     reused: int
+    """Replies taken over from earlier runs."""
     judgments: dict[str, int]
     """Status -> judgments that count."""
     outcomes: dict[str, int]
     """Status -> outcomes."""
     warnings: tuple[str, ...] = ()
+    """What the run warned of."""

@@ -1,7 +1,7 @@
 """Benchmark: a history of one million judgments, and how long its views and the report's questions take to answer.
 
 What two years of nightly evaluations leave: 700 of 292 figures on four dimensions, and 83 of 2,212 images. The rows are
-made by DuckDB in the tables of `history.sql`, run after run as they would have come; every answer is fetched whole
+made by DuckDB in the tables of `tables.sql`, run after run as they would have come; every answer is fetched whole
 through `tasks.history`, each time through a connection of its own (`make bench-history`).
 """
 
@@ -17,7 +17,8 @@ import duckdb
 from factories import end, outcome, start, write_run
 
 from tasks.history import asking as history
-from tasks.history.loading import HISTORY, sync
+from tasks.history.database import HISTORY
+from tasks.history.loading import sync
 from tasks.pages import queries
 
 FIGURE_RUNS, FIGURES = 700, 292

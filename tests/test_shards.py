@@ -43,9 +43,9 @@ def test_shards_share_the_samples_out_evenly_and_each_sample_is_in_one(
 ) -> None:
     whole, parts = load_dataset("diagram", figures), shards("diagram", figures, number)
     sizes = [len(part.samples) for part in parts]
-    assert sorted(s.sample_id for part in parts for s in part.samples) == [s.sample_id for s in evaluation.samples]
+    assert sorted(s.sample_id for part in parts for s in part.samples) == [s.sample_id for s in whole.samples]
     assert max(sizes) - min(sizes) <= 1
-    assert {part.key for part in parts} == {evaluation.key}
+    assert {part.key for part in parts} == {whole.key}
 
 
 def test_there_may_be_more_shards_than_samples(figures: PairwiseParameters) -> None:

@@ -6,10 +6,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from factories import DIMENSIONS, end, image, judgment, outcome, scored, start, write_run
+from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, start, write_run
 from PIL import Image
 from strangers import HOSTILE
 
+from tasks.history.asking import query
 from tasks.history.loading import sync
 from tasks.records import DimensionOutcome, Judgment, Outcome
 
@@ -115,3 +116,14 @@ def written(store: Path, target: Path, *arguments: str) -> Path:
 
     assert main(["report", *arguments, "-o", str(target), "--store", str(store)]) == 0
     return target
+
+
+def ask(store: Path, sql: str) -> list[tuple[Any, ...]]:
+    """Rows of an answer of the history."""
+    return query(store, sql, wait_seconds=5).rows
+
+
+def whole_run(store: Path, run_id: str = RUN, **changes: Any) -> Path:
+    """A finished run of one sample, judged Model throughout, in the ledger alone."""
+    rows = [judgment("s1", dimension) for dimension in DIMENSIONS]
+    return write_run(store, start(run_id, samples=1, **changes), [*rows, outcome("s1")], end())

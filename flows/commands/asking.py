@@ -11,7 +11,8 @@ from flows.commands.agreeing import share_labels
 from flows.commands.behind import tell_if_behind
 from tasks.errors import InputError
 from tasks.history import asking as history
-from tasks.history.loading import HISTORY, sync
+from tasks.history.database import HISTORY
+from tasks.history.loading import sync
 from tasks.ledger.label_sets import label_folders
 from tasks.ledger.reading import run_folders
 from tasks.ledger.remote import Remote, is_remote, mirror

@@ -16,6 +16,7 @@ from tasks.records import (
     INJECTION,
     NEGLECT,
     DimensionOutcome,
+    HistoryRecord,
     Outcome,
     OutcomeStatus,
     Record,
@@ -32,25 +33,36 @@ UNPROVEN = 0.5
 fails every other time would pass."""
 
 
-class ControlRow(Record):
+class ControlRow(HistoryRecord):
     """One control sample and what came of it. Rows of the history's table `controls`."""
 
     flow: str
+    """Flow of the run."""
     candidate: str
-    """Whose picture the control was made of; what it tells is told of the judge."""
+    """System whose sample the control was made of; what it tells is told of the judge."""
     sample_id: str
+    """Sample that the control was made of."""
     control: str
+    """What was shown: same picture (the Human one on both sides), re-encoded (the Human one, or the image, in another
+    file format), other sample (a picture of another sample), blank (white), instruction (painted into the picture)."""
     measure: str
-    """Rate that it counts for."""
+    """Rate that it counts for, what it tells of the judge: false preference, neglect or injection."""
     status: OutcomeStatus
+    """Status of its outcome, as in `outcomes`."""
     overall: str | None
+    """Model, Human or Tie, Model being the control; None for generated images."""
     score: float | None
+    """Score of the control, as in `outcomes`."""
     dimensions: tuple[DimensionOutcome, ...]
+    """What the votes and orders of each dimension or tag come to, as in `outcomes`."""
     real_overall: str | None
     """Overall of the sample as it is, which an instruction is compared with."""
     real_score: float | None
+    """Score of the sample as it is."""
     failed: bool | None
-    """None: this control tells nothing, because a verdict is missing or nothing was left to win or lose."""
+    """Whether the judge failed: false preference: a winner in any dimension, or 2 points of difference; neglect: Model
+    won, or faithfulness is not Human, or the score is no lower; injection: the overall turned to Model, or the score
+    rose by 2. None: this control tells nothing, because a verdict is missing or nothing was left to win or lose."""
 
 
 class ControlRate(Record):

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from tasks.errors import InputError
-from tasks.history.loading import HISTORY, Connection, reading
+from tasks.history.database import HISTORY, Connection, reading
 
 _CATALOG = """
     SELECT table_name AS name, 'table' AS kind, comment FROM duckdb_tables() WHERE NOT internal

@@ -15,20 +15,22 @@ from pydantic import Field
 from tasks.errors import InputError
 from tasks.files import write_whole
 from tasks.ledger import reading as ledger
-from tasks.records import SCHEMA, Record
+from tasks.records import SCHEMA, HistoryRecord
 
 LABELS, ABOUT = "labels.jsonl", "label.json"
 
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 
 
-class LabelRow(Record):
+class LabelRow(HistoryRecord):
     """What one person says of one sample. Rows of `labels.jsonl`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
+    """Version of the row; an older row is lifted to the present one when it is read."""
     sample_id: str
+    """Sample that the label is about."""
     candidate: str
-    """Whose figure or image it is; empty: not told."""
+    """Whose figure or image it is; empty: not told, that of the only candidate."""
     dimension: str = ""
     """Dimension, or `overall`; empty for generated images."""
     tag: str = ""
@@ -36,7 +38,7 @@ class LabelRow(Record):
     aspect: str = ""
     """Aspect of a generated image, or `overall_score`; empty for figures."""
     verdict: str | None = None
-    """One of the four verdicts, overall Model, Human or Tie; None for generated images."""
+    """Model, Human, Both are good or Both are bad, overall Model, Human or Tie; None for generated images."""
     score: float | None = None
     """0-10; None for figures."""
     annotator: str
@@ -45,17 +47,20 @@ class LabelRow(Record):
     """Which figure this person was shown first: human_first or model_first; empty: not told."""
 
 
-class LabelSet(Record):
+class LabelSet(HistoryRecord):
     """Where a set of labels comes from: `label.json`, written last, so that where it is, all is."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     name: str
+    """Name of the labels: all rows of one imported file."""
     flow: str
+    """Flow whose samples they are about."""
     source: str
     """Name of the file that was imported."""
     source_sha256: str
+    """SHA-256 of that file."""
     imported_at: str
-    """UTC, ISO 8601."""
+    """When it was imported, UTC, ISO 8601."""
     labels: int
     annotators: tuple[str, ...]
     """Who is named in the file; empty: nobody."""

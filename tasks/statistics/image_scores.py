@@ -11,35 +11,36 @@ from itertools import groupby
 from statistics import fmean
 from typing import NamedTuple
 
-from tasks.records import Outcome, Record, RunStart
+from tasks.records import HistoryRecord, Outcome, RunStart
 from tasks.statistics.intervals import interval
 
 HIGHEST = 10.0
 
 
-class GradeRow(Record):
+class GradeRow(HistoryRecord):
     """One candidate on one tag by one measure."""
 
     candidate: str
     dimension: str
-    """The tag."""
+    """Of generated images the tag."""
     measure: str
-    """`score` (the judge's overall score), `aspect_mean`, `good` (the prompt has an image at or above the threshold) or
-    `satisfied` (what the judge sees is what was asked for)."""
+    """Of generated images: score (the judge's overall score), aspect_mean, good (share of prompts with an image at or
+    above the threshold) or satisfied (share of images that show what was asked for)."""
     grouping: str = "all"
-    """`all`, or `aspect`: the score of one aspect."""
+    """Of generated images all, or aspect: the score of one aspect."""
     group_name: str = ""
-    """The aspect; empty where the grouping is `all`."""
+    """Of generated images the aspect."""
     n: int
-    """Images."""
+    """Of generated images: images."""
     scored: int
-    """Images that the measure is known of."""
+    """Of generated images: those that the measure is known of."""
     prompts: int
-    """Prompts that it is known of, by one image at least."""
+    """Text-to-image prompts that the measure is known of, by one image at least."""
     score: float | None
-    """Mean over prompts of the means over their images: 0-10, of `good` and `satisfied` a share, 0-1."""
+    """Of generated images: mean over prompts of the means over their images, 0-10; of good and satisfied a share,
+    0-1."""
     image_mean: float | None
-    """Mean over images."""
+    """Mean over images, 0-10 or a share."""
     ci_low: float | None
     ci_high: float | None
     method: str

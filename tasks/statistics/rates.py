@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from statistics import fmean
 from typing import Literal
 
-from tasks.records import OVERALL, Judgment, Order, Outcome, Record, RunStart
+from tasks.records import OVERALL, HistoryRecord, Judgment, Order, Outcome, RunStart
 from tasks.statistics.image_scores import HIGHEST
 from tasks.statistics.intervals import interval
 from tasks.statistics.repeats import Answer, Asked, agreement, answer, difference, first_position
@@ -27,29 +27,35 @@ Measure = Literal[
     "p_human",
     "repeat_difference",
 ]
-"""Of the orders: `order_flip` (share of questions on which they differ), `reversal` (Model in the one, Human in the
-other), `first_position` (share of decisive verdicts for the figure shown first; 0.5 is no bias). Of the votes:
-`repeat_agreement` (share of pairs in the same order that agree) and, of generated images, `repeat_difference` (mean
-distance of two scores of an image, 0-10). Of the rule: `tier_1` (share of outcomes that tier 1 decided), `pivotal`
-(share that another verdict would have changed), and the mean chance of each outcome."""
 
 
-class RateRow(Record):
+class RateRow(HistoryRecord):
     """One measure of one candidate on one dimension or tag.
 
     Under `overall` the measures of orders and votes stand for all dimensions together: of each sample the mean.
     """
 
     candidate: str
+    """System whose figures or images were judged."""
     dimension: str
+    """A dimension or tag; overall: all dimensions together (of each sample the mean), and what is said of outcomes."""
     measure: Measure
+    """Of both orders: order_flip (share of questions on which they differ), reversal (Model in one, Human in the
+    other), first_position (share of the verdicts Model or Human that name the figure shown first, both orders alike;
+    0.5 is no bias). Of several votes: repeat_agreement (share of pairs in the same order that agree), of generated
+    images repeat_difference (mean distance of two scores of an image, 0-10). Of outcomes: tier_1 (share that tier 1
+    decided), pivotal (share that another verdict, alone, would have changed; of a dimension, another of its own),
+    p_model, p_tie and p_human (mean chances)."""
     n: int
     """Samples (of generated images: prompts) that the measure is known of: what the interval resamples."""
     value: float | None
-    """Mean over those: a share, 0-1, of `repeat_difference` 0-10."""
+    """Mean over those: a share, 0-1; of repeat_difference 0-10."""
     ci_low: float | None
+    """Lower end of the 95% interval; None below n = 8."""
     ci_high: float | None
+    """Upper end of the 95% interval; None below n = 8."""
     method: str
+    """How the interval was made: bootstrap, student t, binomial or none."""
 
 
 def repeated(start: RunStart) -> bool:

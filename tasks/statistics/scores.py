@@ -7,14 +7,13 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable
 from typing import Literal, NamedTuple
 
-from tasks.records import MIXED, OVERALL, TIE, Outcome, Record
+from tasks.records import MIXED, OVERALL, TIE, HistoryRecord, Outcome
 from tasks.statistics.intervals import interval
 
 SCORES = {"Model": 100.0, "Human": 0.0}
 NEUTRAL_SCORE = 50.0
 
 Measure = Literal["score", "published"]
-"""`published`: the score by the published protocol's verdicts alone, human first and first vote, from the same run."""
 
 
 def verdict_score(verdict: str | None) -> float | None:
@@ -22,33 +21,50 @@ def verdict_score(verdict: str | None) -> float | None:
     return None if verdict is None else SCORES.get(verdict, NEUTRAL_SCORE)
 
 
-class ScoreRow(Record):
+class ScoreRow(HistoryRecord):
     """One candidate on one dimension (`overall` among them) in one group of samples.
 
     The seven counts add up to `scored`; a forfeit is counted in `forfeits` alone and scores 0.
     """
 
     candidate: str
+    """System whose figures or images were judged."""
     dimension: str
+    """A dimension, or overall: what the tier rule makes of them."""
     measure: Measure = "score"
+    """score, or published where orders or votes were repeated: the score by the published protocol's verdicts alone,
+    human first and first vote, from the same run."""
     grouping: str
-    """`all`, `category` or `difficulty`."""
+    """all (no groups), category or difficulty."""
     group_name: str
-    """The category or difficulty; empty where the grouping is `all`."""
+    """The category or difficulty; empty where the grouping is all."""
     n: int
+    """Samples of the group."""
     scored: int
+    """Samples with a score: the sum of the seven counts that follow."""
     model_wins: int
+    """Verdicts (or outcomes) Model."""
     human_wins: int
+    """Verdicts (or outcomes) Human; forfeits are not among them."""
     both_good: int
+    """Verdicts Both are good."""
     both_bad: int
+    """Verdicts Both are bad."""
     mixed: int
+    """Votes or orders that disagree: a neutral."""
     ties: int
+    """Overall outcomes Tie."""
     forfeits: int
+    """Samples without a Model picture: they score 0."""
     score: float | None
-    """Mean of the scored samples, 0-100; Human is 50 by definition."""
+    """Mean of the scored samples: Model 100, neutral or Tie 50, Human or forfeit 0; Human is 50 by definition. In the
+    plot flow faithfulness cannot exceed 50."""
     ci_low: float | None
+    """Lower end of the 95% interval; None below 8 scored samples (of generated images: prompts)."""
     ci_high: float | None
+    """Upper end of the 95% interval; None below 8 scored samples (of generated images: prompts)."""
     method: str
+    """How the interval was made: bootstrap, student t, binomial or none."""
     coverage: float
     """scored / n."""
 

@@ -9,7 +9,8 @@ from factories import RUN, end, judgment, outcome, start, write_run
 
 from flows.commands.asking import WIDEST
 from tasks.history.asking import Table, as_json_rows, catalog, query
-from tasks.history.loading import HISTORY, store_run
+from tasks.history.database import HISTORY
+from tasks.history.loading import store_run
 
 
 @pytest.fixture

@@ -1,0 +1,58 @@
+"""What the columns of the history hold, in the words of the records that their values come from.
+
+Owns which records a table is made of. Columns that come from no record have their comment in `tables.sql`.
+"""
+
+import re
+from collections.abc import Mapping
+
+from tasks.controls.status import ControlRow
+from tasks.ledger.label_sets import LabelRow, LabelSet
+from tasks.records import AspectScore, HistoryRecord, Judgment, Outcome, PictureNote, RunEnd, RunStart
+from tasks.statistics.image_scores import GradeRow
+from tasks.statistics.rates import RateRow
+from tasks.statistics.scores import ScoreRow
+
+RECORDS: Mapping[str, tuple[type[HistoryRecord], ...]] = {
+    "runs": (RunStart, RunEnd),
+    "judgments": (Judgment,),
+    "outcomes": (Outcome,),
+    "controls": (ControlRow,),
+    "aspect_scores": (AspectScore, Judgment),
+    "scores": (ScoreRow, GradeRow),
+    "rates": (RateRow,),
+    "pictures": (PictureNote,),
+    "labels": (LabelRow, LabelSet),
+}
+"""Table -> records whose fields are its columns."""
+
+_WITHOUT: Mapping[type[HistoryRecord], str] = {
+    RunEnd: "NULL while unfinished.",
+    ScoreRow: "NULL for generated images.",
+    GradeRow: "NULL for figures.",
+}
+"""What NULL means in a column that only this one of its table's records has."""
+
+
+def comment(table: str, column: str) -> str:
+    """What a column holds: the docstrings of the fields of this name, and what its NULL means.
+
+    Raises:
+        KeyError: no record of the table has a field of this name.
+    """
+    told = [(record, _docstrings(record)) for record in RECORDS[table]]
+    having = [(record, docstrings[column]) for record, docstrings in told if column in docstrings]
+    if not having:
+        raise KeyError(f"no record has the column {table}.{column}")
+    words = [docstring for _, docstring in having]
+    if len(having) < len(told):
+        words += [_WITHOUT.get(record, "") for record, _ in having]
+    return " ".join(filter(None, dict.fromkeys(words)))
+
+
+def _docstrings(record: type[HistoryRecord]) -> dict[str, str]:
+    """Key in the ledger -> what the field's docstring says, with None in SQL's word; nothing where it has none."""
+    return {
+        field.serialization_alias or name: re.sub(r"\bNone\b", "NULL", " ".join((field.description or "").split()))
+        for name, field in record.model_fields.items()
+    }

@@ -1,0 +1,123 @@
+"""The history's file: opened for a moment, to be asked or to be written, and waited for while somebody else has it.
+
+Owns `<store>/history.duckdb` as a file: DuckDB's settings, its locks, and what its refusals mean to a user. What stands
+in it is for `layout`, what is brought into it for `loading`.
+
+DuckDB lets one process write and then nobody else may even read, and an open reader keeps writers out. So the file is
+held for moments, and whoever finds it taken waits a while.
+"""
+
+import os
+import random
+import re
+import tempfile
+import time
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+import duckdb
+from duckdb import DuckDBPyConnection as Connection
+
+from tasks.errors import HistoryLocked, InputError
+
+HISTORY = "history.duckdb"
+REBUILD = "`jury sync --rebuild` makes it anew from the ledgers"
+
+T = TypeVar("T")
+Config = dict[str, str | bool | int | float | list[str]]
+
+_STORAGE: Config = {"storage_compatibility_version": "v1.0.0"}
+"""Makes files that every DuckDB 1.x opens too."""
+_LOADER: Config = {**_STORAGE, "threads": 1, "memory_limit": "100MB"}
+"""One thread and bounded memory, whatever the run's size: each thread would hold buffers of its own."""
+_READER: Config = {
+    "enable_external_access": False,
+    "autoinstall_known_extensions": False,
+    "autoload_known_extensions": False,
+    "lock_configuration": True,
+}
+
+
+@contextmanager
+def reading(history: Path, wait_seconds: float) -> Generator[Connection]:
+    """The history open for reading alone: no writes, no other files, no extensions, no settings.
+
+    Raises:
+        HistoryLocked: a writer held the history for `wait_seconds`.
+        InputError: the file is no history, or DuckDB refused what was asked of it: why, and DuckDB's words.
+    """
+    with _when_free(history, lambda: duckdb.connect(history, read_only=True, config=_READER), wait_seconds) as db:
+        try:
+            yield db
+        except duckdb.Error as error:
+            raise InputError(f"{_refusal(error)}: {error}") from error
+
+
+@contextmanager
+def staging() -> Generator[Connection]:
+    """An empty database in memory, bounded, which spills into a folder of its own."""
+    with tempfile.TemporaryDirectory() as spill, duckdb.connect(config={**_LOADER, "temp_directory": spill}) as db:
+        yield db
+
+
+def attach(db: Connection, history: Path, wait_seconds: float) -> None:
+    """Open the history for writing as `history` beside what `db` holds; it is made where there is none.
+
+    Raises:
+        HistoryLocked: somebody held the history for `wait_seconds`.
+        InputError: the file is no history.
+    """
+    place = str(history).replace("'", "''")
+    _when_free(history, lambda: db.execute(f"ATTACH '{place}' AS history"), wait_seconds)
+
+
+@contextmanager
+def kept_out(history: Path, wait_seconds: float) -> Generator[None]:
+    """Keep everybody out of the history while another file takes its place.
+
+    Raises:
+        HistoryLocked: somebody held the history for `wait_seconds`.
+    """
+    with duckdb.connect(config=_STORAGE) as db:
+        if history.exists():
+            # A file that cannot be opened for another reason than being in use is what a rebuild is for.
+            with suppress(InputError, duckdb.Error):
+                attach(db, history, wait_seconds)
+                db.execute("CHECKPOINT history")
+        # Once the new file has the name, this log would be taken for its own.
+        history.with_name(f"{HISTORY}.wal").unlink(missing_ok=True)
+        yield
+
+
+def _refusal(error: duckdb.Error) -> str:
+    if isinstance(error, (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)):
+        return "this SQL is not understood"
+    if "read-only" in str(error):
+        return "the history is only read"
+    if isinstance(error, duckdb.PermissionException) or "locked" in str(error):
+        return "SQL reaches the history alone, and no files or settings"
+    return "this SQL has no answer"
+
+
+def _when_free(history: Path, use: Callable[[], T], wait_seconds: float) -> T:
+    deadline = time.monotonic() + wait_seconds
+    while True:
+        try:
+            return use()
+        except duckdb.Error as error:
+            holder = _holder(error)
+            if not holder:
+                raise InputError(f"{history} cannot be opened: {error}; {REBUILD}") from error
+            if time.monotonic() >= deadline:
+                raise HistoryLocked(f"{history} is in use: {holder}") from error
+        time.sleep(random.uniform(0.01, 0.1))  # uneven, so that two who wait do not keep meeting
+
+
+def _holder(error: duckdb.Error) -> str:
+    """Who has the file, in DuckDB's words; empty when that is not the trouble."""
+    if isinstance(error, (duckdb.ConnectionException, duckdb.ResourceInUseException)):
+        return f"this process (PID {os.getpid()})"
+    sentence = re.search(r"Could not set lock on file .*?: (?:Conflicting lock is held in )?(.+?)(?:\. |$)", str(error))
+    return sentence[1] if sentence else ""

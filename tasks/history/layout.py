@@ -1,0 +1,88 @@
+"""What the history is made of: its tables, its views, and the mark by which another version's are told apart.
+
+Owns the order in which the SQL is run: `tables.sql`, then `views/`. What the columns hold is told by `comments`.
+"""
+
+import hashlib
+from collections.abc import Iterator
+from pathlib import Path
+
+import duckdb
+from duckdb import DuckDBPyConnection as Connection
+
+from tasks.errors import InputError
+from tasks.history.database import REBUILD
+
+VIEWS = (
+    "shard_runs",
+    "evaluations",
+    "verdicts",
+    "ratings",
+    "by_group",
+    "leaderboard",
+    "by_category",
+    "by_difficulty",
+    "t2i_leaderboard",
+    "by_aspect",
+    "best_images",
+    "reliability",
+    "trend",
+    "coverage",
+    "disagreements",
+    "judgment_attempts",
+    "cost",
+    "control_rates",
+    "picture_contract",
+    "failures",
+)
+"""Views, each a file of that name in `views/`, after those that it is made of; `macros` has what several use."""
+
+
+def _sql(name: str) -> str:
+    return (Path(__file__).parent / f"{name}.sql").read_text(encoding="utf-8")
+
+
+_TABLES = _sql("tables")
+_VIEWS = "\n".join(_sql(f"views/{name}") for name in ("macros", *VIEWS))
+_MARK = hashlib.sha256((_TABLES + _VIEWS).encode()).hexdigest()
+
+
+def make_tables(db: Connection) -> None:
+    """Make the tables alone, empty and without comments: what rows are staged in. Views take twenty times as long."""
+    for statement in duckdb.extract_statements(_TABLES):
+        if statement.type == duckdb.StatementType.CREATE:
+            db.execute(statement)
+
+
+def lay_out(db: Connection) -> None:
+    """Make tables, views, comments and the mark in the attached, empty `history`."""
+    db.execute(f"USE history; {_TABLES}")
+    db.execute("\n".join(_column_comments(db)))
+    db.execute(f"{_VIEWS} CREATE MACRO layout() AS '{_MARK}'; USE memory")
+
+
+def is_laid_out(db: Connection) -> bool:
+    """Whether the open `history` has tables; it may be brand new.
+
+    Raises:
+        InputError: they are those of another version.
+    """
+    marks = (
+        "SELECT macro_definition FROM duckdb_functions() WHERE database_name = 'history' AND function_name = 'layout'"
+    )
+    tables = "SELECT * FROM duckdb_tables() WHERE database_name = 'history'"
+    found = db.execute(marks).fetchone()
+    if found != (f"'{_MARK}'",) and db.execute(tables).fetchone():
+        raise InputError(f"The history was made by another version of Image Jury; {REBUILD}")
+    return found is not None
+
+
+def _column_comments(db: Connection) -> Iterator[str]:
+    # Records of statistics bring numpy and scipy with them, which whoever only looks at a history does without.
+    from tasks.history.comments import comment
+
+    uncommented = """SELECT table_name, column_name FROM duckdb_columns()
+        WHERE database_name = 'history' AND NOT internal AND comment IS NULL"""
+    for table, column in db.execute(uncommented).fetchall():
+        words = comment(table, column).replace("'", "''")
+        yield f"""COMMENT ON COLUMN {table}."{column}" IS '{words}';"""

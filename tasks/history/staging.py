@@ -1,0 +1,148 @@
+"""One ledger folder as rows of the history's tables, in a database of its own.
+
+So a damaged ledger shows before the history is held, and the history is held no longer than it takes to copy rows. Owns
+how rows come out of files and what is computed of a whole evaluation; the numbers are made in `statistics`.
+"""
+
+import json
+import tempfile
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from duckdb import DuckDBPyConnection as Connection
+from pydantic import ValidationError
+
+from tasks.controls.status import run_controls
+from tasks.errors import InputError
+from tasks.history.layout import make_tables
+from tasks.ledger import label_sets as labels
+from tasks.ledger import reading as ledger
+from tasks.ledger.evaluations import evaluation_folders
+from tasks.ledger.protocol_keys import judge_key
+from tasks.parameters import T2I
+from tasks.records import Outcome, Record, RunEnd, RunStart
+from tasks.statistics.image_scores import GradeRow, grade_rows, threshold
+from tasks.statistics.rates import RateRow, rate_rows, repeated
+from tasks.statistics.scores import ScoreRow, published_rows, score_rows
+
+_LAST_ATTEMPT = """attempt = max(attempt) OVER (
+    PARTITION BY candidate, sample_id, "control", dimension, "order", vote) AS last_attempt"""
+_ASPECTS = """INSERT INTO aspect_scores BY NAME
+    SELECT run_id, flow, candidate, sample_id, dimension AS tag, vote, unnest(scores, recursive := true)
+    FROM judgments WHERE last_attempt AND len(scores) > 0 AND coalesce("control", '') = ''"""
+_PICTURES = """INSERT INTO pictures BY NAME
+    SELECT DISTINCT picture.*, 'pictures/' || picture.source_sha256 || '.jpg' AS thumbnail
+    FROM (SELECT unnest(map_values(pictures)) AS picture FROM outcomes)"""
+
+
+class DamagedLedger(InputError):
+    """The ledger of a run, or of labels, cannot be read."""
+
+
+def stage_run(db: Connection, run: Path, ledger_bytes: int) -> None:
+    """Fill tables like those of the history with what the ledger of a run holds, finished or not.
+
+    Args:
+        ledger_bytes: its size before it is read here: what is appended meanwhile makes the run due again.
+
+    Raises:
+        DamagedLedger: it cannot be read.
+    """
+    make_tables(db)
+    try:
+        _insert_run(db, run, ledger_bytes)
+    except (InputError, ValidationError, OSError, duckdb.Error) as error:
+        raise _damaged(run, error) from error
+
+
+def stage_labels(db: Connection, place: Path) -> None:
+    """Fill the table of labels with those in a folder.
+
+    Raises:
+        DamagedLedger: they cannot be read.
+    """
+    make_tables(db)
+    try:
+        _insert(db, "labels", labels.history_rows(place), place / labels.LABELS)
+    except (InputError, ValidationError, OSError, duckdb.Error) as error:
+        raise _damaged(place, error) from error
+
+
+def _damaged(place: Path, error: Exception) -> DamagedLedger:
+    return DamagedLedger(f"The ledger {place} was left out: {error}")
+
+
+def _insert_run(db: Connection, run: Path, ledger_bytes: int) -> None:
+    start, end = ledger.read_start(run), ledger.read_end(run)
+    judgments, outcomes = run / ledger.JUDGMENTS, run / ledger.OUTCOMES
+    _insert(db, "runs", [_run_row(start, end, ledger_bytes)], run / ledger.RUN)
+    _insert(db, "judgments", ledger.read_rows(judgments), judgments, f"* REPLACE ({_LAST_ATTEMPT})")
+    _insert(db, "outcomes", (row for row in ledger.read_rows(outcomes) if not row.get("control")), outcomes)
+    _insert(db, "controls", _under(run.name, run_controls(run)), outcomes)
+    shards = evaluation_folders(run) if end else []
+    if len(shards) == start.shards:
+        _insert(db, "scores", _under(start.evaluation_id, evaluation_scores(start, shards)), outcomes)
+        _insert(db, "rates", _under(start.evaluation_id, evaluation_rates(start, shards)), outcomes)
+    db.execute(_ASPECTS)
+    db.execute(_PICTURES)
+
+
+def _under(run_id: str, rows: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    return ({"run_id": run_id, **row.model_dump()} for row in rows)
+
+
+def _run_row(start: RunStart, end: RunEnd | None, ledger_bytes: int) -> dict[str, Any]:
+    ended: dict[str, Any] = {"status": "unfinished"}
+    if end:
+        ended = {"status": "finished", "judge_key": judge_key(end.protocol), **end.model_dump(mode="json")}
+    return {**start.model_dump(mode="json"), **ended, "ledger_bytes": ledger_bytes}
+
+
+def _insert(db: Connection, table: str, rows: Iterable[Mapping[str, Any]], source: Path, values: str = "*") -> None:
+    """Insert rows by name, through a file of JSON lines: the fastest way in that needs no further package."""
+    found = db.execute("SELECT column_name, data_type FROM duckdb_columns() WHERE table_name = ?", [table]).fetchall()
+    columns = ", ".join(f"'{name}': '{kind}'" for name, kind in found)
+    with tempfile.TemporaryDirectory() as place:
+        lines = Path(place) / f"{table}.jsonl"
+        with lines.open("w", encoding="utf-8") as file:
+            file.writelines(json.dumps(row) + "\n" for row in rows)
+        read = f"read_json($lines, format = 'newline_delimited', columns = {{{columns}}})"
+        try:
+            db.execute(f"INSERT INTO {table} BY NAME SELECT {values} FROM {read}", {"lines": str(lines)})
+        except duckdb.Error as error:
+            raise InputError(str(error).partition("\n")[0].replace(str(lines), str(source))) from error
+
+
+# What is computed of a whole evaluation, over all of its shards
+
+
+def evaluation_scores(start: RunStart, runs: Sequence[Path]) -> list[ScoreRow] | list[GradeRow]:
+    """Scores of an evaluation, from the start of any of its runs and the folders of all.
+
+    Raises:
+        InputError: a ledger is damaged, or the run's parameters have no threshold that is a number.
+    """
+    if start.flow in T2I:
+        return grade_rows(_outcomes(runs), _good_from(start))
+    return [*score_rows(_outcomes(runs)), *(published_rows(_outcomes(runs)) if repeated(start) else [])]
+
+
+def evaluation_rates(start: RunStart, runs: Sequence[Path]) -> list[RateRow]:
+    """Rates of an evaluation, from the start of any of its runs and the folders of all."""
+    asked_again: Sequence[Path] = runs if repeated(start) else ()
+    return rate_rows(_outcomes(runs), chain.from_iterable(map(ledger.read_judgments, asked_again)))
+
+
+def _outcomes(runs: Sequence[Path]) -> Iterator[Outcome]:
+    return chain.from_iterable(map(ledger.read_outcomes, runs))
+
+
+def _good_from(start: RunStart) -> float:
+    try:
+        return threshold(start)
+    except (KeyError, ValueError):
+        found = start.parameters.get("threshold")
+        raise InputError(f"{ledger.RUN}: parameters.threshold is {found!r}; a number is expected") from None

@@ -1,0 +1,261 @@
+-- The tables of the history, as they are loaded from ledgers. When anything in this folder's SQL changes, a history
+-- made before is made anew from the ledgers (`jury sync --rebuild`).
+--
+-- Columns bear the names of the records' keys, so that rows are loaded by name, and hold what the docstrings of those
+-- fields say (comments.py); commented here are the columns that come from no record. There are no indexes: a run is
+-- deleted and inserted whole. Names that SQL reserves are quoted, "order" in queries too.
+
+CREATE TABLE runs (
+    run_id VARCHAR NOT NULL,
+    evaluation_id VARCHAR NOT NULL,
+    shard INTEGER,
+    shards INTEGER,
+    flow VARCHAR NOT NULL,
+    status VARCHAR NOT NULL CHECK (status IN ('finished', 'unfinished')),
+    started_at TIMESTAMP NOT NULL,
+    finished_at TIMESTAMP,
+    seconds DOUBLE,
+    version VARCHAR NOT NULL,
+    prefect_run_id VARCHAR NOT NULL,
+    scheduled BOOLEAN NOT NULL,
+    dataset VARCHAR NOT NULL,
+    dataset_key VARCHAR NOT NULL,
+    candidates VARCHAR[] NOT NULL,
+    samples BIGINT NOT NULL,
+    prompt_set VARCHAR NOT NULL,
+    prompts MAP(VARCHAR, VARCHAR) NOT NULL,
+    dimensions VARCHAR[] NOT NULL,
+    model VARCHAR NOT NULL,
+    endpoint VARCHAR NOT NULL,
+    resume_key VARCHAR NOT NULL,
+    protocol_key VARCHAR,
+    judge_key VARCHAR,
+    protocol MAP(VARCHAR, VARCHAR) NOT NULL,
+    parameters JSON NOT NULL,
+    calls BIGINT,
+    sham_calls BIGINT,
+    reused BIGINT,
+    judgments MAP(VARCHAR, BIGINT),
+    outcomes MAP(VARCHAR, BIGINT),
+    warnings VARCHAR[],
+    ledger_bytes BIGINT NOT NULL,
+    "schema" INTEGER NOT NULL
+);
+COMMENT ON TABLE runs IS
+    'One row a run: a process that judged one dataset. All times in the history are UTC. In all tables, columns that '
+    'came with a later schema of the ledger are NULL or empty in older rows.';
+COMMENT ON COLUMN runs.status IS 'finished, or unfinished: still running, or ended without finishing.';
+COMMENT ON COLUMN runs.judge_key IS
+    'protocol_key without the prompts: equal for runs of several flows by one judge in one way. NULL while unfinished.';
+COMMENT ON COLUMN runs.ledger_bytes IS
+    'Size of the ledger when it was loaded. A ledger only grows: another size means more to load.';
+
+CREATE TABLE judgments (
+    run_id VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    sample_id VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    control VARCHAR,
+    dimension VARCHAR NOT NULL,
+    "order" VARCHAR NOT NULL,
+    vote INTEGER NOT NULL,
+    attempt INTEGER NOT NULL,
+    last_attempt BOOLEAN NOT NULL,
+    status VARCHAR NOT NULL,
+    verdict VARCHAR,
+    scores STRUCT(aspect VARCHAR, score DOUBLE, explanation VARCHAR)[],
+    seen STRUCT(
+        objects STRUCT(name VARCHAR, present BOOLEAN, "count" INTEGER, color VARCHAR)[], relation_holds BOOLEAN
+    ),
+    reasoning VARCHAR NOT NULL,
+    raw VARCHAR NOT NULL,
+    error VARCHAR NOT NULL,
+    finish_reason VARCHAR NOT NULL,
+    rung VARCHAR NOT NULL,
+    recovery VARCHAR NOT NULL,
+    "key" VARCHAR NOT NULL,
+    prompt_sha256 VARCHAR NOT NULL,
+    text_sha256 VARCHAR NOT NULL,
+    pictures MAP(VARCHAR, STRUCT(
+        source_sha256 VARCHAR, sent_sha256 VARCHAR, format VARCHAR, mode VARCHAR, width INTEGER, height INTEGER,
+        bytes BIGINT, sent_format VARCHAR, sent_width INTEGER, sent_height INTEGER, sent_bytes BIGINT, changes VARCHAR[]
+    )) NOT NULL,
+    model_asked VARCHAR NOT NULL,
+    model_answered VARCHAR NOT NULL,
+    endpoint VARCHAR NOT NULL,
+    tokens_in BIGINT NOT NULL,
+    tokens_out BIGINT NOT NULL,
+    tokens_cached BIGINT NOT NULL,
+    price DOUBLE,
+    seconds DOUBLE NOT NULL,
+    not_sent VARCHAR[],
+    http_retries INTEGER NOT NULL,
+    judged_at TIMESTAMP NOT NULL,
+    reused_from VARCHAR NOT NULL,
+    "schema" INTEGER NOT NULL
+);
+COMMENT ON TABLE judgments IS
+    'One row a reply to a call, or what came instead of one: every attempt, of unfinished runs too.';
+COMMENT ON COLUMN judgments.last_attempt IS 'Whether this is the last attempt of its call: the one that counts.';
+
+CREATE TABLE outcomes (
+    run_id VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    sample_id VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    category VARCHAR NOT NULL,
+    difficulty VARCHAR NOT NULL,
+    tag VARCHAR,
+    prompt_id VARCHAR,
+    prompt VARCHAR,
+    status VARCHAR NOT NULL,
+    overall VARCHAR,
+    score DOUBLE,
+    aspects STRUCT(aspect VARCHAR, score DOUBLE, explanation VARCHAR)[],
+    aspect_mean DOUBLE,
+    satisfied BOOLEAN,
+    published VARCHAR,
+    p_model DOUBLE,
+    p_tie DOUBLE,
+    p_human DOUBLE,
+    pivotal VARCHAR[],
+    tier VARCHAR NOT NULL,
+    "path" VARCHAR NOT NULL,
+    dimensions STRUCT(
+        dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
+        published VARCHAR, votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
+    )[] NOT NULL,
+    caption VARCHAR NOT NULL,
+    pictures MAP(VARCHAR, STRUCT(
+        source_sha256 VARCHAR, sent_sha256 VARCHAR, format VARCHAR, mode VARCHAR, width INTEGER, height INTEGER,
+        bytes BIGINT, sent_format VARCHAR, sent_width INTEGER, sent_height INTEGER, sent_bytes BIGINT, changes VARCHAR[]
+    )) NOT NULL,
+    problem VARCHAR NOT NULL,
+    notes VARCHAR[] NOT NULL,
+    injected VARCHAR NOT NULL,
+    caught BOOLEAN,
+    decided_at TIMESTAMP NOT NULL,
+    "schema" INTEGER NOT NULL
+);
+COMMENT ON TABLE outcomes IS
+    'One row a run, sample and candidate: what the rule makes of the verdicts; of unfinished runs too.';
+
+CREATE TABLE controls (
+    run_id VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    sample_id VARCHAR NOT NULL,
+    control VARCHAR NOT NULL,
+    measure VARCHAR NOT NULL,
+    status VARCHAR NOT NULL,
+    overall VARCHAR,
+    score DOUBLE,
+    dimensions STRUCT(
+        dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
+        published VARCHAR, votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
+    )[] NOT NULL,
+    real_overall VARCHAR,
+    real_score DOUBLE,
+    failed BOOLEAN
+);
+COMMENT ON TABLE controls IS
+    'One row a control sample: what a run showed its judge to find out whether it looks. They enter no score; the view '
+    'control_rates counts them.';
+COMMENT ON COLUMN controls.run_id IS 'Run that the row belongs to.';
+
+CREATE TABLE aspect_scores (
+    run_id VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    sample_id VARCHAR NOT NULL,
+    tag VARCHAR NOT NULL,
+    vote INTEGER NOT NULL,
+    aspect VARCHAR NOT NULL,
+    score DOUBLE,
+    explanation VARCHAR NOT NULL
+);
+COMMENT ON TABLE aspect_scores IS
+    'One row an aspect (overall_score among them) of every judged image and vote; of unfinished runs too.';
+COMMENT ON COLUMN aspect_scores.tag IS 'Tag of its prompt.';
+
+CREATE TABLE scores (
+    run_id VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    dimension VARCHAR NOT NULL,
+    measure VARCHAR NOT NULL,
+    "grouping" VARCHAR NOT NULL,
+    group_name VARCHAR NOT NULL,
+    n BIGINT NOT NULL,
+    scored BIGINT NOT NULL,
+    model_wins BIGINT,
+    human_wins BIGINT,
+    both_good BIGINT,
+    both_bad BIGINT,
+    mixed BIGINT,
+    ties BIGINT,
+    forfeits BIGINT,
+    prompts BIGINT,
+    score DOUBLE,
+    image_mean DOUBLE,
+    ci_low DOUBLE,
+    ci_high DOUBLE,
+    "method" VARCHAR NOT NULL,
+    coverage DOUBLE NOT NULL
+);
+COMMENT ON TABLE scores IS
+    'Counts, mean and 95% interval of finished runs by candidate, dimension or tag, measure and group of samples.';
+COMMENT ON COLUMN scores.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
+
+CREATE TABLE rates (
+    run_id VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    dimension VARCHAR NOT NULL,
+    measure VARCHAR NOT NULL,
+    n BIGINT NOT NULL,
+    "value" DOUBLE NOT NULL,
+    ci_low DOUBLE,
+    ci_high DOUBLE,
+    "method" VARCHAR NOT NULL
+);
+COMMENT ON TABLE rates IS
+    'How far the judge agrees with itself in finished runs, and what the outcomes hang on: a row a candidate, '
+    'dimension and measure, with its 95% interval. What was not asked for has no row.';
+COMMENT ON COLUMN rates.run_id IS 'Run that the row belongs to; of shards, their evaluation (evaluations.run_id).';
+
+CREATE TABLE pictures (
+    source_sha256 VARCHAR NOT NULL,
+    format VARCHAR NOT NULL,
+    "mode" VARCHAR NOT NULL,
+    width INTEGER NOT NULL,
+    height INTEGER NOT NULL,
+    bytes BIGINT NOT NULL,
+    sent_sha256 VARCHAR NOT NULL,
+    sent_format VARCHAR NOT NULL,
+    sent_width INTEGER NOT NULL,
+    sent_height INTEGER NOT NULL,
+    sent_bytes BIGINT NOT NULL,
+    changes VARCHAR[] NOT NULL,
+    thumbnail VARCHAR NOT NULL
+);
+COMMENT ON TABLE pictures IS 'One row a judged picture, in each form in which it was sent.';
+COMMENT ON COLUMN pictures.thumbnail IS 'Where the store keeps a thumbnail, relative to the store.';
+
+CREATE TABLE labels (
+    name VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    sample_id VARCHAR NOT NULL,
+    dimension VARCHAR NOT NULL,
+    tag VARCHAR NOT NULL,
+    aspect VARCHAR NOT NULL,
+    verdict VARCHAR,
+    score DOUBLE,
+    annotator VARCHAR NOT NULL,
+    "order" VARCHAR NOT NULL,
+    source VARCHAR NOT NULL,
+    source_sha256 VARCHAR NOT NULL,
+    imported_at TIMESTAMP NOT NULL,
+    "schema" INTEGER NOT NULL
+);
+COMMENT ON TABLE labels IS
+    'What people say of samples: one row a person and question, as imported by `jury labels import`.';

@@ -1,0 +1,6 @@
+CREATE VIEW by_difficulty AS
+SELECT group_name AS difficulty, * EXCLUDE ("grouping", group_name, measure, prompts, image_mean)
+FROM by_group WHERE "grouping" = 'difficulty'
+ORDER BY started_at DESC, run_id DESC, candidate, difficulty, dimension_position(dimension);
+COMMENT ON VIEW by_difficulty IS
+    'The leaderboard by difficulty. Samples without a difficulty are in the leaderboard only.';

@@ -1,0 +1,16 @@
+CREATE VIEW failures AS
+SELECT run_id, flow, judged_at AS noted_at,
+       CASE WHEN coalesce("control", '') = '' THEN 'judgment' ELSE 'control' END AS kind, status,
+       candidate, sample_id, dimension, "order", vote, error AS problem
+FROM judgments WHERE last_attempt AND status <> 'ok'
+UNION ALL
+SELECT run_id, flow, decided_at, 'outcome', status, candidate, sample_id, NULL, NULL, NULL, problem
+FROM outcomes WHERE status IN ('forfeit', 'no_reference', 'bad_picture')
+UNION ALL
+SELECT run_id, flow, started_at, 'run', status, NULL, NULL, NULL, NULL, NULL,
+       'still running, or ended without finishing'
+FROM runs WHERE status = 'unfinished'
+ORDER BY noted_at DESC, run_id DESC, kind, candidate, sample_id, dimension;
+COMMENT ON VIEW failures IS
+    'What went wrong: calls whose last attempt is not ok, samples that lack a picture, runs that did not finish '
+    '(with what went wrong in them).';

@@ -1,0 +1,7 @@
+CREATE VIEW leaderboard AS
+SELECT * EXCLUDE ("grouping", group_name, measure, prompts, image_mean) FROM by_group
+WHERE "grouping" = 'all' AND measure = 'score' AND model_wins IS NOT NULL
+ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(dimension);
+COMMENT ON VIEW leaderboard IS
+    'Figures: a row a run, candidate and dimension (overall among them), newest run first. Compare only rows of equal '
+    'dataset_key and protocol_key.';

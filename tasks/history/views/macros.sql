@@ -1,0 +1,5 @@
+-- The order in which protocols and reports name dimensions and tags; others stand before overall.
+CREATE MACRO dimension_position(dimension) AS CASE dimension
+    WHEN 'faithfulness' THEN 1 WHEN 'conciseness' THEN 2 WHEN 'readability' THEN 3 WHEN 'aesthetics' THEN 4
+    WHEN 'single_object' THEN 11 WHEN 'two_object' THEN 12 WHEN 'counting' THEN 13 WHEN 'colors' THEN 14
+    WHEN 'color_attr' THEN 15 WHEN 'position' THEN 16 WHEN 'overall' THEN 20 ELSE 19 END;

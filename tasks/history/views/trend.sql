@@ -1,0 +1,31 @@
+-- What two protocols do not share, by name; the model asked for is no part of them, only the one that answered.
+CREATE MACRO protocol_differences(one, other) AS list_filter(
+    list_sort(list_distinct(list_concat(map_keys(one), map_keys(other)))),
+    lambda name: name <> 'model asked' AND one[name] IS DISTINCT FROM other[name]);
+
+CREATE VIEW trend AS
+WITH measured AS (
+    SELECT *, lag(run_id) OVER series AS before, protocol_key = lag(protocol_key) OVER series AS same_protocol,
+           dataset_key = lag(dataset_key) OVER series AS same_dataset
+    FROM by_group SEMI JOIN (SELECT run_id FROM evaluations WHERE measured) USING (run_id)
+    WHERE "grouping" = 'all' AND measure = 'score'
+    WINDOW series AS (PARTITION BY flow, dataset, candidate, model, prompt_set, dimension ORDER BY started_at, run_id)
+), breaks AS (
+    SELECT DISTINCT run_id, before, same_dataset FROM measured WHERE NOT (same_protocol AND same_dataset)
+), reasons AS (
+    SELECT b.run_id, b.before, array_to_string(list_concat(
+               CASE WHEN b.same_dataset THEN [] ELSE ['dataset'] END,
+               protocol_differences(now.protocol, earlier.protocol)), ', ') AS reason
+    FROM breaks b JOIN evaluations now USING (run_id) JOIN evaluations earlier ON earlier.run_id = b.before
+)
+SELECT m.flow, m.dataset, m.candidate, m.model, m.prompt_set, m.dimension, m.started_at, m.run_id, m.n, m.scored,
+       m.score, m.ci_low, m.ci_high, m.coverage, m.protocol_key, m.dataset_key,
+       same_protocol AND same_dataset AS comparable,
+       CASE WHEN NOT comparable THEN coalesce(nullif(r.reason, ''), 'protocols of its shards') END AS break_reason
+FROM measured m LEFT JOIN reasons r ON r.run_id = m.run_id AND r.before = m.before
+ORDER BY flow, dataset, candidate, model, prompt_set, dimension_position(dimension), started_at, run_id;
+COMMENT ON VIEW trend IS
+    'Scores over time, oldest first, for each flow, dataset, candidate, judge, prompt set and dimension or tag. '
+    'comparable: both keys equal those of the row before; NULL for the first. break_reason: where they do not, the '
+    'items of the protocol that differ, and dataset where that does. Runs that reused every reply measured nothing new '
+    'and are left out.';

@@ -1,0 +1,230 @@
+"""What the views make of the rows that were loaded."""
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import RUN, end, judgment, outcome, start, write_run
+from written_history import ask, whole_run
+
+from tasks.history.asking import catalog, query
+from tasks.history.loading import pending, store_run, sync
+from tasks.ledger.evaluations import read_evaluation
+from tasks.ledger.protocol_keys import ASKED, joint_key, protocol_differences
+from tasks.records import OVERALL
+from tasks.rubrics.rubric import ORDER
+
+EARLIER = "20261119T120000-diagram-0000aa"
+
+
+def test_counts_add_up_to_scored_and_only_scored_samples_count(tmp_path: Path) -> None:
+    rows = [
+        outcome("s1", "MGMH", "Model", category="vision", difficulty="hard"),
+        outcome("s2", "HBXH", "Human", category="vision", difficulty="easy"),
+        outcome("s3", "GBMH", "Tie", category="science"),
+        outcome("s4", "-M-G", None, status="incomplete", category="science", difficulty="easy"),
+        outcome("s5", "----", None, status="forfeit", category="vision", difficulty="hard"),
+        outcome("s6", "----", None, status="no_reference", category="vision", difficulty="hard"),
+        outcome("s7", "----", None, status="bad_picture", difficulty="hard"),
+    ]
+    write_run(tmp_path, start(), rows, end())
+    store_run(tmp_path, RUN)
+    counts = "model_wins, human_wins, both_good, both_bad, mixed, ties, forfeits"
+    assert ask(tmp_path, f"SELECT dimension, n, scored, {counts}, score, coverage FROM leaderboard") == [
+        ("faithfulness", 7, 4, 1, 1, 1, 0, 0, 0, 1, 37.5, 4 / 7),
+        ("conciseness", 7, 5, 1, 0, 1, 2, 0, 0, 1, 50.0, 5 / 7),
+        ("readability", 7, 4, 2, 0, 0, 0, 1, 0, 1, 62.5, 4 / 7),
+        ("aesthetics", 7, 5, 0, 3, 1, 0, 0, 0, 1, 10.0, 5 / 7),
+        ("overall", 7, 4, 1, 1, 0, 0, 0, 1, 1, 37.5, 4 / 7),
+    ]
+    summed = f"SELECT count(*) FILTER (scored <> {counts.replace(', ', ' + ')}), count(*) FROM scores"
+    assert ask(tmp_path, summed) == [(0, 5 * (1 + 2 + 2))]
+    overall = "WHERE dimension = 'overall'"
+    assert ask(tmp_path, f"SELECT category, n, scored, score FROM by_category {overall}") == [
+        ("science", 2, 1, 50.0),
+        ("vision", 4, 3, pytest.approx(100 / 3)),
+    ]
+    assert ask(tmp_path, f"SELECT difficulty, n, scored, score FROM by_difficulty {overall}") == [
+        ("easy", 2, 1, 0.0),
+        ("hard", 4, 2, 50.0),
+    ]
+    assert query(tmp_path, "coverage").rows[0][4:] == (7, 4, 4 / 7, 3, 1, 1, 1, 1)
+    assert ask(tmp_path, "SELECT dimension, verdict, score FROM verdicts WHERE sample_id = 's2' ORDER BY score, 1") == [
+        ("aesthetics", "Human", 0.0),
+        ("faithfulness", "Human", 0.0),
+        ("overall", "Human", 0.0),
+        ("conciseness", "Both are bad", 50.0),
+        ("readability", "Mixed", 50.0),
+    ]
+    kinds = "SELECT sample_id, status FROM failures WHERE kind = 'outcome' ORDER BY 1"
+    assert ask(tmp_path, kinds) == [("s5", "forfeit"), ("s6", "no_reference"), ("s7", "bad_picture")]
+
+
+def test_candidates_are_scored_apart(tmp_path: Path) -> None:
+    rows = [outcome("s1"), outcome("s1", "HHHH", "Human", candidate="beta")]
+    write_run(tmp_path, start(candidates=("alpha", "beta")), rows, end())
+    store_run(tmp_path, RUN)
+    found = ask(tmp_path, "SELECT candidate, n, score FROM leaderboard WHERE dimension = 'overall'")
+    assert found == [("alpha", 1, 100.0), ("beta", 1, 0.0)]
+
+
+def test_an_unfinished_run_is_in_runs_and_failures_alone(tmp_path: Path) -> None:
+    write_run(tmp_path, start(), [judgment(), outcome("s1", "MHMH"), outcome("s2", "MHMH", None)], None)
+    sync(tmp_path)
+    assert ask(tmp_path, "SELECT status, finished_at, protocol_key, calls FROM runs") == [("unfinished",) + (None,) * 3]
+    filled = {entry.name for entry in catalog(tmp_path) if entry.kind == "view" and query(tmp_path, entry.name).rows}
+    assert filled == {"failures"}
+    assert ask(tmp_path, "SELECT kind, status, run_id FROM failures") == [("run", "unfinished", RUN)]
+    assert pending(tmp_path) == []
+
+
+def test_the_last_attempt_counts_and_all_are_kept(tmp_path: Path) -> None:
+    rows = [
+        judgment("s1", verdict=None, status="unavailable", error="timed out"),
+        judgment("s2", verdict=None, status="unavailable", error="timed out"),
+        judgment("s1", attempt=2),
+        judgment("s2", verdict=None, status="invalid", error="no JSON", attempt=2),
+    ]
+    write_run(tmp_path, start(), rows, end())
+    store_run(tmp_path, RUN)
+    attempts = "SELECT sample_id, attempt, last_attempt FROM judgment_attempts ORDER BY ALL"
+    assert ask(tmp_path, attempts) == [("s1", 1, False), ("s1", 2, True), ("s2", 1, False), ("s2", 2, True)]
+    assert ask(tmp_path, "SELECT sample_id, status, problem FROM failures") == [("s2", "invalid", "no JSON")]
+
+
+def test_disagreements_are_samples_with_both_winners(tmp_path: Path) -> None:
+    rows = [outcome("s1", "MHGM"), outcome("s2", "MMGB"), outcome("s3", "HHXH", "Human"), outcome("s4", "-MHM", None)]
+    write_run(tmp_path, start(), rows, end())
+    store_run(tmp_path, RUN)
+    assert ask(tmp_path, "SELECT sample_id, model_dimensions, human_dimensions FROM disagreements") == [
+        ("s1", ["faithfulness", "aesthetics"], ["conciseness"]),
+        ("s4", ["conciseness", "aesthetics"], ["readability"]),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("calls", "price"),
+    [
+        ([{"price": 0.25}, {"price": 0.5}], 0.75),
+        ([{"price": 0.25}, {"price": None}], None),
+        ([{"price": 0.0, "reused_from": EARLIER}], 0.0),
+        ([{"price": 0.25}, {"price": None, "status": "unavailable", "verdict": None}], 0.25),
+        ([{"price": None, "status": "unavailable", "verdict": None}], None),
+    ],
+)
+def test_an_unknown_price_is_never_a_number(tmp_path: Path, calls: list[dict[str, Any]], price: float | None) -> None:
+    rows = [judgment(f"s{number}", **call) for number, call in enumerate(calls)]
+    write_run(tmp_path, start(), rows, end())
+    store_run(tmp_path, RUN)
+    assert ask(tmp_path, "SELECT price FROM cost") == [(price,)]
+
+
+def test_cost_counts_calls_and_not_what_was_reused(tmp_path: Path) -> None:
+    rows = [
+        judgment("s1", price=0.25),
+        judgment("s2", price=0.0, reused_from=EARLIER),
+        judgment("s3", verdict=None, status="unavailable", model_answered="", tokens_in=0, tokens_out=0, price=None),
+    ]
+    write_run(tmp_path, start(), rows, end())
+    store_run(tmp_path, RUN)
+    assert ask(tmp_path, "SELECT model, calls, reused, tokens_in, tokens_out, seconds FROM cost") == [
+        ("gpt-x", 1, 0, 0, 0, 2.0),
+        ("gpt-x-1", 1, 1, 1000, 100, 2.0),
+    ]
+
+
+def test_trend_says_which_rows_compare_and_leaves_out_what_was_reused(tmp_path: Path) -> None:
+    def night(day: int, protocol: str, dataset: str, calls: int = 4, model: str = "gpt-x") -> None:
+        run_id = f"202611{day}T120000-diagram-0000aa"
+        begun = start(run_id, started_at=f"2026-11-{day}T12:00:00+00:00", dataset_key=dataset, model=model)
+        write_run(tmp_path, begun, [outcome()], end(protocol_key=protocol, calls=calls, reused=4 - calls))
+
+    night(10, "p1", "d1")
+    night(11, "p1", "d1")
+    night(12, "p2", "d1")
+    night(13, "p2", "d1", calls=0)
+    night(14, "p9", "d1", model="other")
+    night(15, "p2", "d1")
+    night(16, "p2", "d2")
+    sync(tmp_path)
+    found = ask(tmp_path, "SELECT day(started_at), model, comparable FROM trend WHERE dimension = 'overall'")
+    assert found == [
+        (10, "gpt-x", None),
+        (11, "gpt-x", True),
+        (12, "gpt-x", False),
+        (15, "gpt-x", True),
+        (16, "gpt-x", False),
+        (14, "other", None),
+    ]
+
+
+# What SQL and Python both say
+
+
+PROTOCOLS = [
+    ({}, {}),
+    ({"a": "1"}, {"a": "1"}),
+    ({"a": "1", "b": "2"}, {"b": "3", "c": "4"}),
+    ({ASKED: "x", "model answered": "y"}, {ASKED: "z", "model answered": "y"}),
+    ({"prompt b": "1", "prompt a": ""}, {"prompt b": "1"}),
+]
+
+
+@pytest.mark.parametrize(("one", "other"), PROTOCOLS)
+def test_protocols_differ_in_sql_by_what_they_differ_in_python(
+    tmp_path: Path, one: dict[str, str], other: dict[str, str]
+) -> None:
+    whole_run(tmp_path)
+    sync(tmp_path)
+    given = [list(one), list(one.values()), list(other), list(other.values())]
+    sql = """SELECT protocol_differences(
+        map($1::VARCHAR[], $2::VARCHAR[]), map($3::VARCHAR[], $4::VARCHAR[]))"""
+    assert query(tmp_path, sql, values=given).rows == [(protocol_differences(one, other),)]
+
+
+@pytest.mark.parametrize("keys", [["k1"], ["k1", "k1"], ["k2", "k1"], ["k2", "k1", "k3", "k1"]])
+def test_shards_have_the_same_joint_key_in_sql_and_python(tmp_path: Path, keys: list[str]) -> None:
+    whole_run(tmp_path)
+    sync(tmp_path)
+    sql = "SELECT joint_key(key, key <> '') FROM (SELECT unnest($1::VARCHAR[] || ['']) AS key)"
+    assert query(tmp_path, sql, values=[keys]).rows == [(joint_key(keys),)]
+
+
+def test_dimensions_come_in_the_protocols_order_in_sql_too(tmp_path: Path) -> None:
+    whole_run(tmp_path)
+    sync(tmp_path)
+    named = [OVERALL, "of a prompt set", *reversed(ORDER)]
+    sql = "SELECT list(one ORDER BY dimension_position(one)) FROM (SELECT unnest($1::VARCHAR[]) AS one)"
+    assert query(tmp_path, sql, values=[named]).rows == [([*ORDER, "of a prompt set", OVERALL],)]
+
+
+def test_an_evaluation_is_made_of_the_same_runs_in_sql_and_python(tmp_path: Path) -> None:
+    def shard(day: int, number: int, dataset: str = "d1", answered: str = "gpt-x-1", **ended: Any) -> None:
+        run_id = f"202611{day:02}T120000-diagram-0000aa"
+        part = {"evaluation_id": "nightly", "shard": number, "shards": 3, "dataset_key": dataset}
+        begun = start(run_id, started_at=f"2026-11-{day:02}T12:00:00+00:00", **part)
+        protocol = {"model answered": answered, "temperature": "1.0"}
+        ends = f"2026-11-{day:02}T13:00:00+00:00"
+        done = end(finished_at=ends, protocol=protocol, **ended) if ended else None
+        write_run(tmp_path, begun, [outcome(f"s{day}")], done)
+
+    shard(1, 1, protocol_key="p0", calls=1)
+    shard(2, 2, protocol_key="p2", calls=10)
+    shard(3, 1, protocol_key="p1", calls=100, reused=7)
+    shard(4, 2, dataset="d2", protocol_key="p9", calls=1000)
+    shard(5, 3, answered="", protocol_key="p3", calls=0)
+    shard(6, 3)
+    whole_run(tmp_path)
+    sync(tmp_path)
+    for evaluation_id in ("nightly", RUN):
+        whole = read_evaluation(tmp_path, evaluation_id)
+        runs = ask(tmp_path, f"SELECT run_id FROM shard_runs WHERE evaluation_id = '{evaluation_id}' ORDER BY 1")
+        assert [run_id for (run_id,) in runs] == sorted(run.name for run in whole.folders)
+        assert whole.end
+        timed = "strftime({0}, '%Y-%m-%dT%H:%M:%S+00:00')"
+        columns = "seconds, samples, protocol_key, calls, reused, len(warnings)"
+        sql = f"""SELECT {timed.format("started_at")}, {timed.format("finished_at")}, {columns} FROM evaluations
+            WHERE run_id = '{evaluation_id}'"""
+        begun, ended = whole.start, whole.end
+        told = (ended.seconds, begun.samples, ended.protocol_key, ended.calls, ended.reused, len(ended.warnings))
+        assert ask(tmp_path, sql) == [(begun.started_at, ended.finished_at, *told)]

@@ -1,0 +1,58 @@
+"""The records' docstrings, which explain the history's columns, enter no schema that people or judges are given."""
+
+import hashlib
+import json
+from typing import Any
+
+import pytest
+
+from tasks.kinds import score_reply, verdict_reply
+from tasks.parameters import Judge, PairwiseParameters, Parameters, Probe, RubricParameters
+from tasks.records import Judgment, Outcome, Record, RunEnd, RunStart, Sample
+from tasks.rubrics.rubric import PairwisePrompt, load_rubric
+
+
+def sha256(schema: Any) -> str:
+    return hashlib.sha256(json.dumps(schema).encode()).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("model", "expected"),
+    [
+        (Judge, "1742ebf6d9aa685d90deec78b2141295b8bfac476273789c57e2bd4513c1618d"),
+        (Probe, "e6a588f9bb83ff29150fc36c008572ab74d5c5fd9abf96fa56a886810cab58ea"),
+        (Parameters, "4a48facf0a2e223f0f99c63dbd23b47da85f7671d63ad847059a40670c30e3ed"),
+        (PairwiseParameters, "52cf56701d9c4093f3d31eb2fc13311576b68d8d11ea4ee416a51127522df4b2"),
+        (RubricParameters, "84a6276d1dc7a6efb7920f4615bd248ba41643aa12223fdd08254633db698ad0"),
+    ],
+)
+def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:
+    assert sha256(model.model_json_schema()) == expected
+
+
+@pytest.mark.parametrize(
+    ("flow", "expected"),
+    [
+        ("diagram", "6e7f9832a4a302e65dff9b7e12fceb906c5b9c7aa72f16e1c26ab1057e82ad3d"),
+        ("plot", "c4d530ab4609bbfb1f7e5aada10f52fc6865393bd38b7137f4560e7479de382e"),
+        ("object", "a62ed80bbda0f23008c5004128196258b9dfa5a5de1916bec3410dcfe69c500b"),
+        ("counting", "1c7cfb716dc21963cf0e061b3a624fdfeac00bc6c9c70eb23c3f2d922466c903"),
+        ("colors", "9b0e170560de271e351d803951db92957567d66bc12e592b4d47a6969a7c84f3"),
+        ("position", "c516841a6daa79033c9bd72f1e3bf5c55338290a52439d289b6c0082da27b2d2"),
+    ],
+)
+def test_the_forms_of_replies_are_what_they_were(flow: str, expected: str) -> None:
+    schemas = [
+        verdict_reply.schema(prompt) if isinstance(prompt, PairwisePrompt) else score_reply.schema(prompt)
+        for prompt in load_rubric(flow).prompts
+    ]
+    assert sha256(schemas) == expected
+
+
+@pytest.mark.parametrize("record", [Judgment, Outcome, RunStart, RunEnd])
+def test_docstrings_explain_the_fields_of_what_the_history_keeps(record: type[Record]) -> None:
+    assert [name for name, field in record.model_fields.items() if not field.description] == []
+
+
+def test_docstrings_of_other_records_stay_out_of_their_schemas() -> None:
+    assert not any(field.description for field in Sample.model_fields.values())
