@@ -25,9 +25,10 @@ from flows.runtime.sending import Sending, fetch_replies
 from flows.runtime.shards import judge_in_shards
 from flows.runtime.shared_limit import shared_slots
 from flows.runtime.steps import Chunks, is_scheduled, load_step, own_run, report_step, store_step
-from tasks.comparing.changing import resolved, unchanged_words
+from tasks.comparing.unchanged import unchanged_words
 from tasks.controls.samples import with_controls
 from tasks.datasets.dataset import Dataset
+from tasks.datasets.paths import resolved
 from tasks.endpoint.client import Vlm
 from tasks.errors import HistoryLocked
 from tasks.history.loading import sync
@@ -94,7 +95,7 @@ async def _evaluate(flow: str, asked: Parameters) -> State:
                     group.create_task(_name_run(start))
                     shown = with_controls(dataset.samples, parameters.controls, parameters.shards)
                     group.create_task(judge_all(Chunks(run, progress, sending), shown))
-                unlike = run.tally.contract.warnings()
+                unlike = run.tally.comparability.warnings()
                 alike = await _unchanged(Path(parameters.store), start.run_id) if start.shards == 1 else ()
                 warnings = (*dataset.warnings, *unfetched, *_exported(run), *unlike, *alike)
             except* (ValueError, OSError):

@@ -10,7 +10,8 @@ import pytest
 from PIL import Image
 from written_datasets import inline, png, record, result, write_benchmark, write_json
 
-from tasks.datasets.dataset import Dataset, load_dataset, read_picture, read_texts
+from tasks.datasets.contents import read_picture, read_texts
+from tasks.datasets.dataset import Dataset, load_dataset
 from tasks.datasets.folders import NO_PICTURE
 from tasks.parameters import PairwiseParameters
 from tasks.records import PictureSource, Place

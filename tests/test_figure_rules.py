@@ -11,7 +11,7 @@ from random import Random
 import pytest
 
 from tasks.embedded_judge.figure_rules import MANY_STROKES, QUESTIONS, VETOES, Veto, compare
-from tasks.embedded_judge.measures import Measures, measure, read_picture
+from tasks.embedded_judge.measures import Measures, decode_rgb, measure
 from tasks.synthetic.defects import DEFECTS, FORFEIT, spoilt
 from tasks.synthetic.diagrams import random_diagram
 from tasks.synthetic.samples import caught, draw_samples, read_labels
@@ -35,8 +35,8 @@ def judged(root: Path, flow: str, results: Path) -> list[tuple[str, dict[str, st
     labels, found = read_labels(root, flow), []
     for row in json.loads(results.read_bytes()):
         if labels[row["id"]] not in FORFEIT:
-            human = measure(read_picture(images[plain(Path(row["path_to_gt_image"]).name)].read_bytes()))
-            model = measure(read_picture(b64decode(row[row["eval_image_field"]])))
+            human = measure(decode_rgb(images[plain(Path(row["path_to_gt_image"]).name)].read_bytes()))
+            model = measure(decode_rgb(b64decode(row[row["eval_image_field"]])))
             found.append((labels[row["id"]], verdicts(flow, human, model)))
     return found
 
@@ -83,7 +83,7 @@ def test_defects_put_into_published_figures_are_caught_and_copies_stay_without_a
 @pytest.mark.skipif(not MINI.is_dir(), reason="the sample of real figures is not beside the checkout")
 def test_no_published_figure_crosses_a_limit() -> None:
     for path in sorted((MINI / "diagram" / "images").iterdir()):
-        figure = measure(read_picture(path.read_bytes()))
+        figure = measure(decode_rgb(path.read_bytes()))
         failed = [v.name for vetoes in VETOES.values() for v in vetoes if any(v.failures(figure, figure))]
         assert not failed, path.name
 

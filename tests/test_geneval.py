@@ -8,8 +8,9 @@ import pytest
 from written_datasets import png
 from written_images import LIST, prompt_row, write_geneval, write_lines, write_prompt
 
+from tasks.datasets.contents import read_picture
 from tasks.datasets.coverage import Generated, Prompted, gaps
-from tasks.datasets.dataset import load_dataset, read_picture
+from tasks.datasets.dataset import load_dataset
 from tasks.datasets.folders import NO_PICTURE, REFUSED
 from tasks.datasets.geneval import read_geneval
 from tasks.datasets.rows import read_row
@@ -343,7 +344,7 @@ def test_without_a_list_candidates_must_agree_on_the_prompts(tmp_path: Path):
         ("", "must hold exactly one row, a JSON object (Expecting value"),
         (json.dumps(ROWS[0]) + "\n" + json.dumps(ROWS[1]), "must hold exactly one row, a JSON object (Extra data"),
         ("[" * 100_000, "must hold exactly one row"),
-        ("[1]", "must hold exactly one row, a JSON object, found a value of type list"),
+        ("[1]", "must hold exactly one row, a JSON object (found a value of type list)"),
     ],
 )
 def test_a_folder_has_exactly_one_row(tmp_path: Path, content: str, words: str):

@@ -3,7 +3,8 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tasks.datasets.dataset import load_dataset, read_picture
+from tasks.datasets.contents import read_picture
+from tasks.datasets.dataset import load_dataset
 from tasks.endpoint.client import Request
 from tasks.endpoint.requests import request
 from tasks.errors import InputError

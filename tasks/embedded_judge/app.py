@@ -19,7 +19,7 @@ from tasks.embedded_judge.blobs import Survey, survey
 from tasks.embedded_judge.chat import BadRequest, ChatRequest, completion, failure, read_request
 from tasks.embedded_judge.figure_rules import QUESTIONS, compare
 from tasks.embedded_judge.image_scores import ASPECTS, look, score
-from tasks.embedded_judge.measures import Measures, measure, read_picture
+from tasks.embedded_judge.measures import Measures, decode_rgb, measure
 from tasks.parameters import EMBEDDED_MODEL, T2I
 from tasks.pictures.decoding import BadPicture
 from tasks.records import OVERALL_SCORE, SEEN
@@ -63,7 +63,7 @@ class Gauge:
 
     def _fill(self, result: Future[Measures], key: str, data: bytes) -> None:
         try:
-            result.set_result(measure(read_picture(data)))
+            result.set_result(measure(decode_rgb(data)))
         except BaseException as error:  # Threads that wait for this picture must hear of it, whatever it is.
             self._measured.pop(key, None)
             result.set_exception(error)
@@ -139,7 +139,7 @@ def _scored(request: ChatRequest) -> dict[str, Any]:
         raise BadRequest(f"The pixel judge knows no aspect {', '.join(unknown)}; it scores {', '.join(ASPECTS)}")
     if not aspects:
         raise BadRequest(f"The reply schema {schema.name!r} names no aspect to score")
-    prompt, found = request.text(PROMPT), survey(read_picture(request.picture()))
+    prompt, found = request.text(PROMPT), survey(decode_rgb(request.picture()))
     scored = score(aspects, prompt, found)
     reply: dict[str, Any] = {one.aspect: {"explanation": one.explanation, "score": one.score} for one in scored}
     if SEEN in schema.properties():

@@ -65,7 +65,7 @@ class Measures:
     """Where ink is and where edges are, within the content, as two maps."""
 
 
-def read_picture(data: bytes) -> Image.Image:
+def decode_rgb(data: bytes) -> Image.Image:
     """The picture in these bytes as RGB, with what is transparent laid on white.
 
     Raises:

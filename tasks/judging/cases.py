@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.controls.samples import altered
-from tasks.datasets.dataset import read_picture, read_texts
+from tasks.datasets.contents import read_picture, read_texts
 from tasks.datasets.folders import NO_PICTURE
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import call_key
@@ -20,7 +20,7 @@ from tasks.kinds.geneval_export import Export
 from tasks.kinds.requirements_check import objects_text, relation_text
 from tasks.ledger.files import Ledger, Replies
 from tasks.parameters import Parameters
-from tasks.pictures.contract import Contract
+from tasks.pictures.comparability import Comparability
 from tasks.pictures.prepare import Picture, Policy, prepare
 from tasks.records import Judgment, Order, Outcome, OutcomeStatus, PictureNote, RunStart, Sample
 from tasks.rubrics.rubric import Prompt, Rubric
@@ -89,7 +89,7 @@ class Tally:
     models: set[str] = field(default_factory=set[str])
     rungs: set[str] = field(default_factory=set[str])
     not_sent: set[str] = field(default_factory=set[str])
-    contract: Contract = field(default_factory=Contract)
+    comparability: Comparability = field(default_factory=Comparability)
 
     def add(self, rows: Iterable[Judgment], counting: Iterable[Judgment], outcome: Outcome) -> None:
         """Count a decided sample: all its rows, the judgments that count among them, and its outcome.
@@ -109,7 +109,7 @@ class Tally:
                 self.rungs.add(row.rung)
                 self.not_sent.update(row.not_sent)
         self.outcomes[outcome.status] += 1
-        self.contract.add(outcome)
+        self.comparability.add(outcome)
 
 
 @dataclass(frozen=True)

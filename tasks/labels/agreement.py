@@ -13,7 +13,7 @@ from tasks.errors import InputError
 from tasks.labels.raters import Answer, Key, Rater, answers, candidates, find_rater
 from tasks.parameters import PAIRWISE
 from tasks.records import MIXED, OVERALL, OVERALL_SCORE, TIE, VERDICTS, Record
-from tasks.rubrics.rubric import ORDER
+from tasks.rubrics.rubric import DIMENSION_SEQUENCE
 from tasks.statistics.concordance import Pairs, Statistic, kappa, paired, quadratic_kappa, raw_agreement, tau_b
 from tasks.statistics.scores import verdict_score
 from tasks.text import listed
@@ -131,7 +131,9 @@ def _grouped(met: Iterable[_Met]) -> list[tuple[tuple[str, str], list[_Met]]]:
 
     def place(group: tuple[str, str]) -> tuple[object, ...]:
         tag, question = group
-        ranks = (ORDER.index(name) if name in ORDER else len(ORDER) for name in group)
+        ranks = (
+            DIMENSION_SEQUENCE.index(name) if name in DIMENSION_SEQUENCE else len(DIMENSION_SEQUENCE) for name in group
+        )
         return (*ranks, tag, question in (OVERALL, OVERALL_SCORE), question)
 
     return [(group, groups[group]) for group in sorted(groups, key=place)]

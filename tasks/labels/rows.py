@@ -7,9 +7,8 @@ from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from tasks.datasets.columns import Columns
 from tasks.datasets.entries import kind
-from tasks.datasets.rows import Row, find_rows
+from tasks.datasets.rows import Columns, Row, find_rows
 from tasks.errors import Problems
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import PAIRWISE

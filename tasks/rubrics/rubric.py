@@ -24,7 +24,7 @@ from tasks.text import listed
 DEFAULT_SET = "default"
 PROMPTS = Path(__file__).parents[2] / "prompts"
 SETS = PROMPTS / "sets"
-ORDER = (
+DIMENSION_SEQUENCE = (
     *("faithfulness", "conciseness", "readability", "aesthetics"),
     *("single_object", "two_object", "counting", "colors", "color_attr", "position"),
 )
@@ -120,7 +120,7 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
     if problems:
         raise InputError("\n".join([f"the prompts of {flow} (prompt set {prompt_set!r}) cannot be used:", *problems]))
     prompts = [_prompt(kind, flow, dimension, source) for dimension, source in sources.items()]
-    prompts.sort(key=lambda prompt: (*(prompt.dimension != name for name in ORDER), prompt.dimension))
+    prompts.sort(key=lambda prompt: (*(prompt.dimension != name for name in DIMENSION_SEQUENCE), prompt.dimension))
     return Rubric(flow=flow, prompt_set=prompt_set, prompts=tuple(prompts))
 
 
