@@ -173,7 +173,7 @@ TABLES = {
     2. Contradicted logic: … directly against the method … wrong way, an essential step bypassed … or …
     connections … are missing
     3. Scope … does not agree with the scope that the Diagram Caption
-    4. Gibberish: boxes or arrows … nonsense text, garbled labels or control mathematical notation (… LaTeX … broken
+    4. Gibberish: boxes or arrows … nonsense text, garbled labels or sham mathematical notation (… LaTeX … broken
     """
     + reply("Faithfulness", "how well {} keeps to method and caption, and which veto errors", "accuracy and the veto"),
     "diagram/conciseness": diagram("Conciseness", context=True)

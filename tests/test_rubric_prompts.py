@@ -8,7 +8,7 @@ or default that is deleted, moved or added fails.
 import re
 
 import pytest
-from test_prompts import SEEDS, Line, entries, holders, lines, passages, prompt
+from test_prompt_files import SEEDS, Line, entries, holders, lines, passages, prompt
 
 from tasks.parameters import T2I
 from tasks.rubrics.rubric import PROMPTS, load_rubric
