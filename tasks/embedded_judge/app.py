@@ -1,8 +1,8 @@
 """The embedded judge: an ASGI app that answers Chat Completions requests by measuring pixels.
 
 Owns which questions are answered and how a client is served: it cannot tell this judge from a model behind an endpoint,
-except by the answered model's name. The wire format stands in `chat`, what is measured in `measures`, what follows from
-it in `pixel_rules`; for text-to-image rubrics in `blobs` and `pixel_scores`.
+except by the answered model's name. The wire format stands in `chat`. Of figures, `measures` has the measurements and
+`figure_rules` what follows from them; of generated images, `blobs` and `image_scores`.
 """
 
 import asyncio
@@ -15,10 +15,11 @@ from http import HTTPStatus
 from threading import Lock
 from typing import Any, TypeAlias
 
-from tasks.embedded_judge.blobs import Survey, survey
+from tasks.embedded_judge.blobs import survey
 from tasks.embedded_judge.chat import BadRequest, ChatRequest, completion, failure, read_request
 from tasks.embedded_judge.figure_rules import QUESTIONS, compare
 from tasks.embedded_judge.image_scores import ASPECTS, look, score
+from tasks.embedded_judge.image_view import Survey
 from tasks.embedded_judge.measures import Measures, decode_rgb, measure
 from tasks.parameters import EMBEDDED_MODEL, T2I
 from tasks.pictures.decoding import BadPicture
