@@ -7,6 +7,7 @@ from pathlib import Path
 
 import polars as pl
 import pytest
+from own_data import RESULTS, STAGES, write_own_benchmark
 from PIL import Image
 from written_datasets import inline, png, record, result, write_benchmark, write_json
 
@@ -16,9 +17,6 @@ from tasks.datasets.folders import NO_PICTURE
 from tasks.parameters import PairwiseParameters
 from tasks.records import PictureSource, Place
 from tasks.synthetic.samples import draw_samples
-
-MINI = Path(__file__).parents[2] / "shared" / "data" / "paperbananabench-mini"
-needs_mini = pytest.mark.skipif(not MINI.is_dir(), reason="the sample of PaperBananaBench is not beside the checkout")
 
 
 def load(source: Path, flow: str = "diagram", **parameters: object) -> Dataset:
@@ -39,14 +37,14 @@ def bench(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def mini() -> Dataset:
-    return load(MINI, results=str(MINI / "results" / "diagram_dev_full_test.json"))
+def mini(figure_benchmark: Path) -> Dataset:
+    return load(figure_benchmark, results=str(figure_benchmark / RESULTS))
 
 
-@needs_mini
-def test_the_released_benchmark_loads_with_all_its_dirt(mini: Dataset):
+def test_a_benchmark_loads_with_all_its_dirt(mini: Dataset, figure_benchmark: Path):
     assert ids(mini) == [f"test_{n}" for n in range(12)]
-    assert (mini.name, mini.candidates) == ("paperbananabench-mini", ("diagram_dev_full_test",))
+    assert (mini.name, mini.candidates) == (figure_benchmark.name, ("diagram_dev_full_test",))
+    assert mini.name in ("drawn-bench", "paperbananabench-mini")
     assert all(sample.pictures["human"].problem == "" for sample in mini.samples)
     key = "target_diagram_critic_desc2_base64_jpg"
     assert {
@@ -63,13 +61,20 @@ def test_the_released_benchmark_loads_with_all_its_dirt(mini: Dataset):
     }
 
 
-@needs_mini
-def test_the_pictures_of_the_released_benchmark_are_read_and_its_texts_hold_no_image_link(mini: Dataset):
+def test_the_pictures_of_a_benchmark_are_read_and_its_texts_hold_no_image_link(mini: Dataset):
     for sample in mini.samples:
         assert "![" not in read_texts(sample)["context"]
         for source in sample.pictures.values():
             if source.place:
                 Image.open(io.BytesIO(read_picture(source))).verify()
+
+
+def test_each_stage_of_a_result_file_is_a_candidate_of_the_same_samples(tmp_path: Path):
+    bench = write_own_benchmark(tmp_path / "bench")
+    dataset = load(bench, results=str(bench / RESULTS), stage=[*STAGES])
+    assert dataset.candidates == tuple(f"diagram_dev_full_test/{stage}" for stage in STAGES)
+    assert len(dataset.samples) == 12 * len(STAGES)
+    assert sum(not sample.pictures["model"].problem for sample in dataset.samples) == 10 * len(STAGES)
 
 
 @pytest.mark.parametrize("flow", ["diagram", "plot"])
