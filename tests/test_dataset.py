@@ -3,6 +3,7 @@
 import io
 import json
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
@@ -10,12 +11,14 @@ import pytest
 from own_data import RESULTS, STAGES, write_own_benchmark
 from PIL import Image
 from written_datasets import inline, png, record, result, write_benchmark, write_json
+from written_images import image_row, prompt_row, write_geneval, write_manifest
 
 from tasks.datasets.contents import read_picture, read_texts
 from tasks.datasets.dataset import Dataset, load_dataset
 from tasks.datasets.folders import NO_PICTURE
-from tasks.parameters import PairwiseParameters
-from tasks.records import PictureSource, Place
+from tasks.errors import InputError
+from tasks.parameters import PairwiseParameters, RubricParameters
+from tasks.records import PictureSource, Place, Sample
 from tasks.synthetic.samples import draw_samples
 
 
@@ -258,3 +261,55 @@ def test_memory_stays_flat_however_large_the_result_file(tmp_path: Path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 25e6, "the file has 60 MB"
+
+
+def slip(*_: object, **__: object) -> None:
+    """A fault of the program: an ordinary ValueError, as `zip` or a wrong argument raises it."""
+    raise ValueError("a slip")
+
+
+def rubric(source: Path) -> Dataset:
+    return load_dataset("object", RubricParameters.model_validate({"dataset": str(source)}))
+
+
+READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "benchmark": ("tasks.datasets.json_records.array_spans", lambda root: load(root / "bench")),
+    "benchmark picture": ("tasks.datasets.folders.Folder.picture", lambda root: load(root / "bench")),
+    "picture folder": (
+        "tasks.datasets.folders.Folder.at",
+        lambda root: load(root / "bench", images=str(root / "bench" / "diagram" / "images"), ids=["test_1"]),
+    ),
+    "key": ("pathlib.Path.read_bytes", lambda root: load(root / "bench")),
+    "manifest": ("tasks.datasets.folders.Folder.picture", lambda root: load(root / "figures.csv")),
+    "manifest cells": ("tasks.datasets.rows._csv_records", lambda root: load(root / "figures.csv")),
+    "prompt folders": ("tasks.datasets.geneval.json_object", lambda root: rubric(root / "set")),
+    "image manifest": ("tasks.datasets.folders.Folder.picture", lambda root: rubric(root / "rows.jsonl")),
+    "texts": ("tasks.datasets.rows._bytes_at", lambda root: read_texts(sample_of(root))),
+}
+"""What is read -> the function within that slips, and the reading."""
+
+
+def sample_of(root: Path) -> Sample:
+    return Sample(
+        sample_id="test_0",
+        candidate="a",
+        record=Place(path=str(root / "bench" / "diagram" / "test.json"), length=10),
+        texts={"context": "content"},
+    )
+
+
+@pytest.mark.parametrize("what", READERS)
+def test_a_fault_of_the_program_is_raised_as_it_is_and_not_as_a_problem_of_the_dataset(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+):
+    write_benchmark(tmp_path / "bench", [record(n) for n in range(2)])
+    write_json(tmp_path / "bench" / "results" / "diagram.json", [result(n) for n in range(2)])
+    row = {"id": "m", "task": "diagram", "context": "c", "caption": "d", "human_image": "h.png", "model_image": "m.png"}
+    pl.DataFrame([row]).write_csv(tmp_path / "figures.csv")
+    write_geneval(tmp_path / "set", [prompt_row()], 1)
+    write_manifest(tmp_path / "rows.jsonl", [image_row(0, tag="single_object")])
+    function, read = READERS[what]
+    monkeypatch.setattr(function, slip)
+    with pytest.raises(ValueError, match=r"^a slip$") as caught:
+        read(tmp_path)
+    assert not isinstance(caught.value, InputError)

@@ -332,3 +332,24 @@ def test_a_set_that_comes_with_the_program_is_not_overwritten(tmp_path: Path):
     with pytest.raises(ValueError, match=r"sets/paper: exists, and no import wrote it; allowed: a name that is free"):
         import_prompts(write(tmp_path, ONE), "paper")
     assert load_rubric("diagram", "paper") == before
+
+
+@pytest.mark.parametrize("function", ["front_matter", "load_rubric"])
+def test_a_fault_of_the_program_is_not_shown_as_one_of_the_document(
+    tmp_path: Path, function: str, monkeypatch: pytest.MonkeyPatch
+):
+    def slip(*_: object) -> str:
+        raise ValueError("a slip")
+
+    source = write(tmp_path, ONE)
+    monkeypatch.setattr(f"tasks.rubrics.importer.{function}", slip)
+    with pytest.raises(ValueError, match=r"^a slip$"):
+        import_prompts(source, str(tmp_path / "set"))
+
+
+@pytest.mark.parametrize("note", ["[]", '{"files": ["a"]}', "{", "\udcff"])
+def test_a_folder_with_a_note_that_no_import_wrote_is_left_alone(tmp_path: Path, note: str):
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "imported.json").write_bytes(note.encode(errors="surrogateescape"))
+    with pytest.raises(ValueError, match="exists, and no import wrote it"):
+        import_prompts(write(tmp_path, ONE), str(tmp_path / "set"))

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from tasks.datasets.paths import resolved
+from tasks.errors import InputError
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 
 NOW = datetime(2026, 11, 20, 3, 5, tzinfo=UTC)
@@ -106,3 +107,17 @@ def test_a_file_of_that_very_name_is_no_pattern(tmp_path: Path) -> None:
     assert resolved(pairwise(results=str(named)), NOW) == pairwise(results=str(named))
     named.unlink()
     assert resolved(pairwise(results=str(named)), NOW) == pairwise(results=str(tmp_path / "run1.json"))
+
+
+def test_a_nul_in_a_path_is_the_users_mistake() -> None:
+    with pytest.raises(InputError, match=r"dataset: .* holds a NUL character"):
+        resolved(pairwise(dataset="a\0*"), NOW)
+
+
+def test_a_fault_of_the_program_is_not_shown_as_a_path_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
+    def slip(*_: object) -> str:
+        raise ValueError("a slip")
+
+    monkeypatch.setattr("tasks.datasets.paths._newest", slip)
+    with pytest.raises(ValueError, match=r"^a slip$"):
+        resolved(pairwise(dataset="a"), NOW)
