@@ -11,6 +11,14 @@ from typing import Any
 
 import pytest
 from loopback_judge import LoopbackJudge
+from own_data import (
+    MINI,
+    SEEDS,
+    write_damaged_document,
+    write_json_document,
+    write_markdown_document,
+    write_own_benchmark,
+)
 from served import environment, free_port
 
 from flows.cli import main
@@ -107,3 +115,31 @@ def ask(jury: Callable[..., tuple[int, str, str]]) -> Callable[[str], list[dict[
         return json.loads(out)
 
     return query
+
+
+@pytest.fixture(scope="session", params=["own", "published"])
+def figure_benchmark(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder of PaperBananaBench: drawn here, and the published one where it is beside the checkout."""
+    if request.param == "own":
+        return write_own_benchmark(tmp_path_factory.mktemp("own") / "drawn-bench")
+    if not MINI.is_dir():
+        pytest.skip("the sample of PaperBananaBench is not beside the checkout")
+    return MINI
+
+
+@pytest.fixture(scope="session", params=["own", "published"])
+def documents(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
+    """Prompt documents in Markdown, in JSON and damaged by PDF extraction: written here, and the published ones."""
+    if request.param == "own":
+        folder = tmp_path_factory.mktemp("documents")
+        return {
+            "markdown": write_markdown_document(folder / "prompts.md.txt"),
+            "json": write_json_document(folder / "rubrics.json.txt"),
+            "damaged": write_damaged_document(folder / "appendix.txt"),
+        }
+    if not SEEDS.is_dir():
+        pytest.skip("the published documents are not beside the checkout")
+    return {
+        name: next(SEEDS.glob(f"{form}_*.txt"))
+        for name, form in (("markdown", "000"), ("json", "003"), ("damaged", "004"))
+    }

@@ -1,15 +1,9 @@
 """Samples made from rows of GenEval's metadata, for tests to say no more than the row."""
 
 import json
-from pathlib import Path
 from typing import Any
 
-import pytest
-
 from tasks.records import Place, Requirement, Sample
-
-METADATA = Path(__file__).parents[2] / "shared" / "data" / "geneval" / "evaluation_metadata.jsonl"
-needs_metadata = pytest.mark.skipif(not METADATA.is_file(), reason="GenEval's metadata are not beside the checkout")
 
 
 def sample(row: str, **changes: Any) -> Sample:

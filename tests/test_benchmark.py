@@ -6,7 +6,7 @@ import pytest
 from written_datasets import inline, png, record, result, write_benchmark, write_json
 
 from tasks.datasets.benchmark import read_benchmark
-from tasks.datasets.dataset import read_picture
+from tasks.datasets.contents import read_picture
 from tasks.datasets.entries import Loaded
 from tasks.datasets.folders import NO_PICTURE, REFUSED
 from tasks.errors import Problems

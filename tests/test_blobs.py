@@ -8,11 +8,13 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from tasks.embedded_judge.blobs import MOST_BLOBS, Survey, survey
-from tasks.embedded_judge.hues import difference, name_numbers
+from tasks.embedded_judge.blobs import survey
+from tasks.embedded_judge.image_view import MOST_BLOBS, Survey
+from tasks.embedded_judge.naming import difference, name_numbers
 from tasks.records import Requirement
 from tasks.synthetic.prompt_words import COLORS
-from tasks.synthetic.scenes import PAINTS, random_scene
+from tasks.synthetic.scene_drawing import PAINTS
+from tasks.synthetic.scenes import random_scene
 from tasks.synthetic.shapes import SHAPES
 
 

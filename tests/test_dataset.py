@@ -3,22 +3,24 @@
 import io
 import json
 import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import polars as pl
 import pytest
+from own_data import RESULTS, STAGES, write_own_benchmark
 from PIL import Image
 from written_datasets import inline, png, record, result, write_benchmark, write_json
+from written_images import image_row, prompt_row, write_geneval, write_manifest
 
-from tasks.datasets.dataset import Dataset, read_picture, read_texts
+from tasks.datasets.contents import read_picture, read_texts
+from tasks.datasets.dataset import Dataset
 from tasks.datasets.folders import NO_PICTURE
+from tasks.errors import InputError
 from tasks.kinds.loading import load_dataset
-from tasks.parameters import PairwiseParameters
-from tasks.records import PictureSource, Place
+from tasks.parameters import PairwiseParameters, RubricParameters
+from tasks.records import PictureSource, Place, Sample
 from tasks.synthetic.samples import draw_samples
-
-MINI = Path(__file__).parents[2] / "shared" / "data" / "paperbananabench-mini"
-needs_mini = pytest.mark.skipif(not MINI.is_dir(), reason="the sample of PaperBananaBench is not beside the checkout")
 
 
 def load(source: Path, flow: str = "diagram", **parameters: object) -> Dataset:
@@ -39,14 +41,14 @@ def bench(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def mini() -> Dataset:
-    return load(MINI, results=str(MINI / "results" / "diagram_dev_full_test.json"))
+def mini(figure_benchmark: Path) -> Dataset:
+    return load(figure_benchmark, results=str(figure_benchmark / RESULTS))
 
 
-@needs_mini
-def test_the_released_benchmark_loads_with_all_its_dirt(mini: Dataset):
+def test_a_benchmark_loads_with_all_its_dirt(mini: Dataset, figure_benchmark: Path):
     assert ids(mini) == [f"test_{n}" for n in range(12)]
-    assert (mini.name, mini.candidates) == ("paperbananabench-mini", ("diagram_dev_full_test",))
+    assert (mini.name, mini.candidates) == (figure_benchmark.name, ("diagram_dev_full_test",))
+    assert mini.name in ("drawn-bench", "paperbananabench-mini")
     assert all(sample.pictures["human"].problem == "" for sample in mini.samples)
     key = "target_diagram_critic_desc2_base64_jpg"
     assert {
@@ -63,13 +65,20 @@ def test_the_released_benchmark_loads_with_all_its_dirt(mini: Dataset):
     }
 
 
-@needs_mini
-def test_the_pictures_of_the_released_benchmark_are_read_and_its_texts_hold_no_image_link(mini: Dataset):
+def test_the_pictures_of_a_benchmark_are_read_and_its_texts_hold_no_image_link(mini: Dataset):
     for sample in mini.samples:
         assert "![" not in read_texts(sample)["context"]
         for source in sample.pictures.values():
             if source.place:
                 Image.open(io.BytesIO(read_picture(source))).verify()
+
+
+def test_each_stage_of_a_result_file_is_a_candidate_of_the_same_samples(tmp_path: Path):
+    bench = write_own_benchmark(tmp_path / "bench")
+    dataset = load(bench, results=str(bench / RESULTS), stage=[*STAGES])
+    assert dataset.candidates == tuple(f"diagram_dev_full_test/{stage}" for stage in STAGES)
+    assert len(dataset.samples) == 12 * len(STAGES)
+    assert sum(not sample.pictures["model"].problem for sample in dataset.samples) == 10 * len(STAGES)
 
 
 @pytest.mark.parametrize("flow", ["diagram", "plot"])
@@ -253,3 +262,55 @@ def test_memory_stays_flat_however_large_the_result_file(tmp_path: Path):
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < 25e6, "the file has 60 MB"
+
+
+def slip(*_: object, **__: object) -> None:
+    """A fault of the program: an ordinary ValueError, as `zip` or a wrong argument raises it."""
+    raise ValueError("a slip")
+
+
+def rubric(source: Path) -> Dataset:
+    return load_dataset("object", RubricParameters.model_validate({"dataset": str(source)}))
+
+
+READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
+    "benchmark": ("tasks.datasets.json_records.array_spans", lambda root: load(root / "bench")),
+    "benchmark picture": ("tasks.datasets.folders.Folder.picture", lambda root: load(root / "bench")),
+    "picture folder": (
+        "tasks.datasets.folders.Folder.at",
+        lambda root: load(root / "bench", images=str(root / "bench" / "diagram" / "images"), ids=["test_1"]),
+    ),
+    "key": ("pathlib.Path.read_bytes", lambda root: load(root / "bench")),
+    "manifest": ("tasks.datasets.folders.Folder.picture", lambda root: load(root / "figures.csv")),
+    "manifest cells": ("tasks.datasets.rows._csv_records", lambda root: load(root / "figures.csv")),
+    "prompt folders": ("tasks.datasets.geneval.json_object", lambda root: rubric(root / "set")),
+    "image manifest": ("tasks.datasets.folders.Folder.picture", lambda root: rubric(root / "rows.jsonl")),
+    "texts": ("tasks.datasets.rows._bytes_at", lambda root: read_texts(sample_of(root))),
+}
+"""What is read -> the function within that slips, and the reading."""
+
+
+def sample_of(root: Path) -> Sample:
+    return Sample(
+        sample_id="test_0",
+        candidate="a",
+        record=Place(path=str(root / "bench" / "diagram" / "test.json"), length=10),
+        texts={"context": "content"},
+    )
+
+
+@pytest.mark.parametrize("what", READERS)
+def test_a_fault_of_the_program_is_raised_as_it_is_and_not_as_a_problem_of_the_dataset(
+    tmp_path: Path, what: str, monkeypatch: pytest.MonkeyPatch
+):
+    write_benchmark(tmp_path / "bench", [record(n) for n in range(2)])
+    write_json(tmp_path / "bench" / "results" / "diagram.json", [result(n) for n in range(2)])
+    row = {"id": "m", "task": "diagram", "context": "c", "caption": "d", "human_image": "h.png", "model_image": "m.png"}
+    pl.DataFrame([row]).write_csv(tmp_path / "figures.csv")
+    write_geneval(tmp_path / "set", [prompt_row()], 1)
+    write_manifest(tmp_path / "rows.jsonl", [image_row(0, tag="single_object")])
+    function, read = READERS[what]
+    monkeypatch.setattr(function, slip)
+    with pytest.raises(ValueError, match=r"^a slip$") as caught:
+        read(tmp_path)
+    assert not isinstance(caught.value, InputError)

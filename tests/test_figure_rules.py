@@ -9,14 +9,14 @@ from pathlib import Path
 from random import Random
 
 import pytest
+from own_data import RESULTS
 
 from tasks.embedded_judge.figure_rules import MANY_STROKES, QUESTIONS, VETOES, Veto, compare
-from tasks.embedded_judge.measures import Measures, measure, read_picture
+from tasks.embedded_judge.measures import Measures, decode_rgb, measure
 from tasks.synthetic.defects import DEFECTS, FORFEIT, spoilt
 from tasks.synthetic.diagrams import random_diagram
 from tasks.synthetic.samples import caught, draw_samples, read_labels
 
-MINI = Path(__file__).parents[2] / "shared" / "data" / "paperbananabench-mini"
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 NEEDS_READING = ("garbled", "reversed", "mislabeled")
 FLOWS = ("diagram", "plot")
@@ -35,8 +35,8 @@ def judged(root: Path, flow: str, results: Path) -> list[tuple[str, dict[str, st
     labels, found = read_labels(root, flow), []
     for row in json.loads(results.read_bytes()):
         if labels[row["id"]] not in FORFEIT:
-            human = measure(read_picture(images[plain(Path(row["path_to_gt_image"]).name)].read_bytes()))
-            model = measure(read_picture(b64decode(row[row["eval_image_field"]])))
+            human = measure(decode_rgb(images[plain(Path(row["path_to_gt_image"]).name)].read_bytes()))
+            model = measure(decode_rgb(b64decode(row[row["eval_image_field"]])))
             found.append((labels[row["id"]], verdicts(flow, human, model)))
     return found
 
@@ -73,17 +73,17 @@ def test_defects_that_need_reading_are_missed(rates: dict[str, list[bool | None]
     assert hits == [False] * 6
 
 
-@pytest.mark.skipif(not MINI.is_dir(), reason="the sample of real figures is not beside the checkout")
-def test_defects_put_into_published_figures_are_caught_and_copies_stay_without_a_winner() -> None:
-    found = judged(MINI, "diagram", MINI / "results" / "diagram_dev_full_test.json")
+def test_defects_put_into_figures_of_a_benchmark_are_caught_and_copies_stay_without_a_winner(
+    figure_benchmark: Path,
+) -> None:
+    found = judged(figure_benchmark, "diagram", figure_benchmark / RESULTS)
     assert len(found) == 10
     assert all(caught(kind, "diagram", given) for kind, given in found), found
 
 
-@pytest.mark.skipif(not MINI.is_dir(), reason="the sample of real figures is not beside the checkout")
-def test_no_published_figure_crosses_a_limit() -> None:
-    for path in sorted((MINI / "diagram" / "images").iterdir()):
-        figure = measure(read_picture(path.read_bytes()))
+def test_no_human_figure_of_a_benchmark_crosses_a_limit(figure_benchmark: Path) -> None:
+    for path in sorted((figure_benchmark / "diagram" / "images").iterdir()):
+        figure = measure(decode_rgb(path.read_bytes()))
         failed = [v.name for vetoes in VETOES.values() for v in vetoes if any(v.failures(figure, figure))]
         assert not failed, path.name
 

@@ -7,7 +7,8 @@ from typing import Any
 import factories
 import polars as pl
 import pytest
-from geneval_rows import METADATA, needs_metadata, sample
+from geneval_rows import sample
+from own_data import each_list
 
 from tasks.kinds.geneval_export import Export, open_export
 from tasks.parameters import RubricParameters
@@ -56,9 +57,9 @@ def test_a_summary_by_tag_and_by_prompt_comes_out_of_the_file(tmp_path: Path):
     assert frame["filename"][3] == "/images/00000/0003.png"
 
 
-@needs_metadata
-def test_the_metadata_are_those_of_geneval_letter_for_letter(tmp_path: Path):
-    rows = METADATA.read_text(encoding="utf-8").splitlines()
+@each_list
+def test_the_metadata_are_those_of_geneval_letter_for_letter(tmp_path: Path, geneval_list: Path):
+    rows = geneval_list.read_text(encoding="utf-8").splitlines()
     export(tmp_path / "results.jsonl", [(row, 5.0) for row in rows])
     assert pl.read_ndjson(tmp_path / "results.jsonl")["metadata"].to_list() == rows
 

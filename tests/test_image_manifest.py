@@ -7,8 +7,8 @@ import pytest
 from written_datasets import inline, png
 from written_images import image_row, write_manifest
 
+from tasks.datasets.contents import read_picture
 from tasks.datasets.coverage import Generated, Prompted, gaps
-from tasks.datasets.dataset import read_picture
 from tasks.datasets.folders import NO_PICTURE, REFUSED
 from tasks.datasets.image_manifest import read_image_manifest
 from tasks.datasets.rows import read_row

@@ -9,9 +9,6 @@ import pytest
 from tasks.rubrics.importer import import_prompts, imported_words
 from tasks.rubrics.rubric import RubricPrompt, load_rubric
 
-SEEDS = Path(__file__).parents[2] / "shared" / "seeds"
-needs_seeds = pytest.mark.skipif(not SEEDS.is_dir(), reason="the published documents are not beside the checkout")
-
 COMPARED = """\
 Compare two diagrams by their Faithfulness.
 1.  **Method**: [content]
@@ -48,9 +45,8 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-@needs_seeds
-def test_the_markdown_document_becomes_eight_prompts_byte_for_byte(tmp_path: Path):
-    (source,) = SEEDS.glob("000_*.txt")
+def test_the_markdown_document_becomes_eight_prompts_byte_for_byte(tmp_path: Path, documents: dict[str, Path]):
+    source = documents["markdown"]
     sections = source.read_bytes().decode().split("\n### ")[1:]
     cut = [section.split("\n```\n")[1].replace("\\`\\`\\`", "```") for section in sections]
     named = [section.split("\n")[0].lower() for section in sections]
@@ -64,10 +60,11 @@ def test_the_markdown_document_becomes_eight_prompts_byte_for_byte(tmp_path: Pat
     ]
 
 
-@needs_seeds
 @pytest.mark.parametrize("flow", ["diagram", "plot"])
-def test_the_published_prompts_declare_what_the_default_prompts_do(tmp_path: Path, flow: str):
-    (source,) = SEEDS.glob("000_*.txt")
+def test_the_published_prompts_declare_what_the_default_prompts_do(
+    tmp_path: Path, flow: str, documents: dict[str, Path]
+):
+    source = documents["markdown"]
     imported = import_prompts(source, str(tmp_path / "set"))
     told = [
         [
@@ -79,9 +76,8 @@ def test_the_published_prompts_declare_what_the_default_prompts_do(tmp_path: Pat
     assert told[0] == told[1]
 
 
-@needs_seeds
-def test_the_json_document_becomes_six_rubrics_byte_for_byte(tmp_path: Path):
-    (source,) = SEEDS.glob("003_*.txt")
+def test_the_json_document_becomes_six_rubrics_byte_for_byte(tmp_path: Path, documents: dict[str, Path]):
+    source = documents["json"]
     texts = json.loads(source.read_bytes())
     imported = import_prompts(source, str(tmp_path / "set"))
     sent = bodies(tmp_path / "set", "object", "counting", "colors", "position")
@@ -90,10 +86,11 @@ def test_the_json_document_becomes_six_rubrics_byte_for_byte(tmp_path: Path):
     assert (len(imported.placed), imported.unplaced) == (6, [])
 
 
-@needs_seeds
 @pytest.mark.parametrize("flow", ["object", "counting", "colors", "position"])
-def test_the_published_rubrics_have_the_aspects_of_the_default_ones(tmp_path: Path, flow: str):
-    (source,) = SEEDS.glob("003_*.txt")
+def test_the_published_rubrics_have_the_aspects_of_the_default_ones(
+    tmp_path: Path, flow: str, documents: dict[str, Path]
+):
+    source = documents["json"]
     imported = import_prompts(source, str(tmp_path / "set"))
     text = source.read_text(encoding="utf-8")
     for prompt, default in zip(load_rubric(flow, str(imported.folder)).prompts, load_rubric(flow).prompts, strict=True):
@@ -105,9 +102,8 @@ def test_the_published_rubrics_have_the_aspects_of_the_default_ones(tmp_path: Pa
             assert aspect.not_applicable == default.aspects[key].not_applicable
 
 
-@needs_seeds
-def test_the_appendix_damaged_by_pdf_extraction_is_refused(tmp_path: Path):
-    (source,) = SEEDS.glob("004_*.txt")
+def test_the_appendix_damaged_by_pdf_extraction_is_refused(tmp_path: Path, documents: dict[str, Path]):
+    source = documents["damaged"]
     with pytest.raises(ValueError) as caught:
         import_prompts(source, str(tmp_path / "set"))
     for words in (source.name, "damaged by PDF extraction", "5 page marks", "8 code fences", "allowed: Markdown"):
@@ -336,3 +332,24 @@ def test_a_set_that_comes_with_the_program_is_not_overwritten(tmp_path: Path):
     with pytest.raises(ValueError, match=r"sets/paper: exists, and no import wrote it; allowed: a name that is free"):
         import_prompts(write(tmp_path, ONE), "paper")
     assert load_rubric("diagram", "paper") == before
+
+
+@pytest.mark.parametrize("function", ["front_matter", "load_rubric"])
+def test_a_fault_of_the_program_is_not_shown_as_one_of_the_document(
+    tmp_path: Path, function: str, monkeypatch: pytest.MonkeyPatch
+):
+    def slip(*_: object) -> str:
+        raise ValueError("a slip")
+
+    source = write(tmp_path, ONE)
+    monkeypatch.setattr(f"tasks.rubrics.importer.{function}", slip)
+    with pytest.raises(ValueError, match=r"^a slip$"):
+        import_prompts(source, str(tmp_path / "set"))
+
+
+@pytest.mark.parametrize("note", ["[]", '{"files": ["a"]}', "{", "\udcff"])
+def test_a_folder_with_a_note_that_no_import_wrote_is_left_alone(tmp_path: Path, note: str):
+    (tmp_path / "set").mkdir()
+    (tmp_path / "set" / "imported.json").write_bytes(note.encode(errors="surrogateescape"))
+    with pytest.raises(ValueError, match="exists, and no import wrote it"):
+        import_prompts(write(tmp_path, ONE), str(tmp_path / "set"))

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 from written_datasets import inline, png
 
-from tasks.datasets.dataset import read_picture, read_texts
+from tasks.datasets.contents import read_picture, read_texts
 from tasks.datasets.entries import Loaded
 from tasks.datasets.folders import NO_PICTURE, REFUSED
 from tasks.datasets.manifest import read_manifest

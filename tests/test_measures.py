@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageOps
 
-from tasks.embedded_judge.measures import Measures, agreement, measure, read_picture
+from tasks.embedded_judge.measures import Measures, agreement, decode_rgb, measure
 from tasks.pictures.decoding import BadPicture
 from tasks.synthetic.diagrams import random_diagram
 from tasks.synthetic.plots import random_plot
@@ -88,7 +88,7 @@ def test_twice_the_words_are_about_twice_the_strokes() -> None:
 
 @pytest.mark.parametrize("square", [4, 6, 9, 11])
 def test_a_mosaic_is_found_at_any_size_of_its_squares(square: int) -> None:
-    assert measure(read_picture(encoded(mosaic(FIGURE, square), "JPEG", quality=90))).mosaic > 0.75
+    assert measure(decode_rgb(encoded(mosaic(FIGURE, square), "JPEG", quality=90))).mosaic > 0.75
 
 
 @pytest.mark.parametrize("picture", [FIGURE, random_plot(Random(2)).draw(), cells(25), cells(50)])
@@ -136,7 +136,7 @@ def test_agreement_does_not_depend_on_which_picture_comes_first() -> None:
 
 @pytest.mark.parametrize("name", ["PNG", "WEBP", "GIF", "JPEG"])
 def test_the_file_format_hardly_changes_a_number(name: str) -> None:
-    found = numbers(measure(read_picture(encoded(FIGURE, name, quality=95))))
+    found = numbers(measure(decode_rgb(encoded(FIGURE, name, quality=95))))
     for got, plain in zip(found, numbers(measure(FIGURE)), strict=True):
         assert got == pytest.approx(plain, rel=0.1, abs=0.02)
 
@@ -145,7 +145,7 @@ def test_transparency_is_white_paper() -> None:
     ink = ImageOps.invert(FIGURE.convert("L"))
     clear = Image.new("RGBA", FIGURE.size, (0, 0, 0, 0))
     clear.putalpha(ink)
-    assert measure(read_picture(encoded(clear, "PNG"))).paper > 0.98
+    assert measure(decode_rgb(encoded(clear, "PNG"))).paper > 0.98
 
 
 @pytest.mark.parametrize("size", [(1, 1), (2, 3), (1, 400), (3000, 2)])
@@ -160,4 +160,4 @@ def test_the_smallest_pictures_have_measures_too(size: tuple[int, int], color: s
 @pytest.mark.parametrize("data", [b"", b"GIF89a", encoded(FIGURE, "JPEG")[:5000], encoded(FIGURE, "TIFF")])
 def test_what_is_no_whole_picture_is_refused(data: bytes) -> None:
     with pytest.raises(BadPicture):
-        read_picture(data)
+        decode_rgb(data)

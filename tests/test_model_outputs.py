@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 from written_datasets import inline, png, record, result, write_json
 
-from tasks.datasets.dataset import read_picture
+from tasks.datasets.contents import read_picture
 from tasks.datasets.folders import NO_PICTURE, REFUSED
-from tasks.datasets.model_outputs import Pictures, read_images, read_results, stage_key
+from tasks.datasets.model_outputs import Pictures, read_picture_folder, read_results, stage_key
 from tasks.errors import Problems
 
 KEY = "target_diagram_critic_desc0_base64_jpg"
@@ -29,7 +29,7 @@ def images(folder: Path, *names: str, ids: tuple[str, ...] = ("a", "é")) -> tup
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(png(len(name)))
     problems, warnings = Problems(), []
-    found = read_images(folder / "figures", ids, problems, warnings)
+    found = read_picture_folder(folder / "figures", ids, problems, warnings)
     problems.stop("figures")
     return found, warnings
 

@@ -16,7 +16,6 @@ from PIL import Image
 from tasks.pictures.decoding import BadPicture
 from tasks.pictures.prepare import Picture, Policy, prepare
 
-FIGURES = Path(__file__).parents[2] / "shared" / "data" / "paperbananabench-mini" / "diagram" / "images"
 POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
 RED, BLUE, WHITE = (255, 0, 0), (0, 0, 255), (255, 255, 255)
 
@@ -108,10 +107,9 @@ def test_clean_picture_is_sent_byte_for_byte_with_its_own_media_type(media_type:
     assert picture.note.source_sha256 == picture.note.sent_sha256 == hashlib.sha256(data).hexdigest()
 
 
-@pytest.mark.skipif(not FIGURES.is_dir(), reason="the figures of the benchmark are not here")
-def test_published_figures_are_sent_byte_for_byte():
-    figures = list(FIGURES.glob("*.jpg"))
-    assert figures
+def test_figures_of_a_benchmark_are_sent_byte_for_byte(figure_benchmark: Path):
+    figures = list((figure_benchmark / "diagram" / "images").iterdir())
+    assert len(figures) == 12
     assert {prepare(figure.read_bytes(), POLICY).note.changes for figure in figures} == {()}
 
 

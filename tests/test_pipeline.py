@@ -30,11 +30,10 @@ from loopback_replies import (
 from loopback_replies import (
     Request as Seen,
 )
+from own_data import RESULTS
 from PIL import Image
 from written_datasets import record, result, write_benchmark, write_json
 
-SHARED = Path(__file__).parents[2] / "shared"
-MINI = SHARED / "data" / "paperbananabench-mini"
 JURY = str(Path(sys.executable).with_name("jury"))
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
@@ -48,10 +47,9 @@ def dataset(root: Path, samples: int = 4) -> list[str]:
     return ["--dataset", str(root), "--results", str(results)]
 
 
-@pytest.mark.skipif(not MINI.exists(), reason="needs ../shared/data/paperbananabench-mini")
-def test_the_twelve_real_diagrams(jury: Any, ask: Any) -> None:
-    results = MINI / "results" / "diagram_dev_full_test.json"
-    code, out, err = jury("run", "diagram", "--dataset", str(MINI), "--results", str(results))
+def test_the_twelve_diagrams_of_a_benchmark(figure_benchmark: Path, jury: Any, ask: Any) -> None:
+    results = figure_benchmark / RESULTS
+    code, out, err = jury("run", "diagram", "--dataset", str(figure_benchmark), "--results", str(results))
     assert code == 0, err
     assert "12/12" in out
     outcomes = ask("SELECT * FROM outcomes ORDER BY sample_id")

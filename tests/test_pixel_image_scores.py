@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw
 
-from tasks.embedded_judge.blobs import Survey, survey
+from tasks.embedded_judge.blobs import survey
 from tasks.embedded_judge.image_scores import ASPECTS, look, score
+from tasks.embedded_judge.image_view import Survey
 from tasks.parameters import T2I
 from tasks.records import Requirement
 from tasks.rubrics.rubric import holdings, load_rubric

@@ -528,3 +528,9 @@ def test_no_passage_is_copied_from_a_source(name: str):
     sources = {passage for file in SEEDS.glob("*.txt") for passage in passages(file.read_text(encoding="utf-8"))}
     assert sources
     assert sorted(sources & passages(prompt(name).body)) == []
+
+
+def test_a_copied_passage_would_be_found():
+    body = prompt("diagram/aesthetics").body
+    words = body.split()
+    assert passages("Before. " + " ".join(words[40:80])) & passages(body)

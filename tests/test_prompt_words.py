@@ -4,17 +4,16 @@ import json
 from pathlib import Path
 
 import pytest
+from own_data import LISTS, each_list
 
 from tasks.records import Requirement
 from tasks.synthetic.prompt_words import prompt_text, read_prompt
 
-GENEVAL = Path(__file__).parents[2] / "shared" / "data" / "geneval" / "evaluation_metadata.jsonl"
 
-
-@pytest.mark.skipif(not GENEVAL.is_file(), reason="GenEval's prompts are not beside the checkout")
-def test_every_prompt_of_geneval_is_read_as_its_own_list_has_it() -> None:
-    rows = [json.loads(line) for line in GENEVAL.read_text().splitlines()]
-    assert len(rows) == 553
+@each_list
+def test_every_prompt_of_a_list_is_read_as_the_list_has_it(geneval_list: Path) -> None:
+    rows = [json.loads(line) for line in geneval_list.read_text().splitlines()]
+    assert len(rows) == (24 if geneval_list == LISTS["own"] else 553)
     for row in rows:
         assert read_prompt(row["prompt"]) == tuple(map(required, row["include"])), row["prompt"]
 

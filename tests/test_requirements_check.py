@@ -1,7 +1,10 @@
 """Whether an image is what its prompt asks for, one case a line: GenEval's row, what the judge sees, the answer."""
 
+from pathlib import Path
+
 import pytest
-from geneval_rows import METADATA, needs_metadata, sample
+from geneval_rows import sample
+from own_data import each_list
 
 from tasks.kinds.requirements_check import objects_text, relation_text, satisfied
 from tasks.records import Seen, SeenObject
@@ -163,9 +166,9 @@ def test_the_judge_is_told_names_and_the_relation_and_no_more(row: str, names: s
     assert (objects_text(sample(row)), relation_text(sample(row))) == (names, relation)
 
 
-@needs_metadata
-def test_every_prompt_of_geneval_is_satisfied_by_its_own_words_and_by_nothing_less():
-    for row in METADATA.read_text(encoding="utf-8").splitlines():
+@each_list
+def test_every_prompt_of_geneval_is_satisfied_by_its_own_words_and_by_nothing_less(geneval_list: Path):
+    for row in geneval_list.read_text(encoding="utf-8").splitlines():
         asked = sample(row)
         told = tuple(
             SeenObject(name=each.name, present=True, count=each.count, color=each.color) for each in asked.required

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from tasks.errors import InputError
 from tasks.rubrics.rubric import Rubric, holdings, load_rubric, prompt_sets
 
 FRONT = """\
@@ -249,3 +250,16 @@ def test_the_message_begins_with_the_flow_and_the_set(tmp_path: Path):
     with pytest.raises(ValueError) as caught:
         load_rubric("diagram", str(tmp_path))
     assert str(caught.value).startswith(f"the prompts of diagram (prompt set '{tmp_path}') cannot be used:\n")
+
+
+def test_a_fault_of_the_program_is_not_shown_as_one_of_a_prompt_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slip(*_: object) -> dict[str, bool]:
+        raise ValueError("a slip")
+
+    write(tmp_path)
+    monkeypatch.setattr("tasks.rubrics.front_matter._once_each", slip)
+    with pytest.raises(ValueError, match=r"^a slip$") as caught:
+        load_rubric("diagram", str(tmp_path))
+    assert not isinstance(caught.value, InputError)

@@ -11,16 +11,14 @@ import pytest
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, allowed_reply, delayed, error, example, retry_after, text
 from loopback_replies import Request as Asked
-from written_images import LIST, prompt_row, write_geneval
+from own_data import LISTS, each_list
+from written_images import prompt_row, write_geneval
 
 from flows.cli import main
 from tasks.kinds.loading import load_dataset
 from tasks.parameters import RubricParameters
 from tasks.synthetic.samples import drawn_samples
 
-SHARED = Path(__file__).parents[2] / "shared"
-METADATA = SHARED / "data" / "geneval" / LIST
-SEEDS = SHARED / "seeds"
 FLOWS = ("object", "counting", "colors", "position")
 TAGS = ("single_object", "two_object", "counting", "colors", "color_attr", "position")
 
@@ -80,13 +78,20 @@ def test_the_set_checked_tells_what_is_there_beside_the_scores(drawn: Path, jury
     ]
 
 
-@pytest.mark.skipif(not METADATA.exists(), reason="needs ../shared/data/geneval")
+GONE = {
+    "own": ["00000", "00003", "00004", "00007", "00009", "00012", "00015", "00017", "00023"],
+    "published": ["00003", "00079", "00080", "00170", "00200", "00260", "00300", "00444", "00552"],
+}
+"""List of prompts -> prompts whose image is taken away."""
+
+
+@each_list
 def test_missing_folders_of_the_whole_benchmark_are_named_before_the_first_call(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any, geneval_list: Path
 ) -> None:
-    rows = [json.loads(line) for line in METADATA.read_text(encoding="utf-8").splitlines()]
+    rows = [json.loads(line) for line in geneval_list.read_text(encoding="utf-8").splitlines()]
     root = write_geneval(tmp_path / "images", rows, images_per_prompt=1)
-    gone = ["00003", "00079", "00080", "00170", "00200", "00260", "00300", "00444", "00552"]
+    gone = GONE["own" if geneval_list == LISTS["own"] else "published"]
     for name in gone:
         (root / "a" / name / "samples" / "0000.png").unlink()
     code, _, err = jury("run", "counting", "--dataset", root, *judged_by(loopback))
@@ -98,8 +103,9 @@ def test_missing_folders_of_the_whole_benchmark_are_named_before_the_first_call(
     assert [sum(name in told[flow] for flow in FLOWS) for name in gone] == [1] * 9
     [row] = [row for row in ask("t2i_leaderboard") if row["tag"] == "counting"]
     counted = Counter(rows[int(name)]["tag"] for name in gone)["counting"]
-    assert (row["n"], row["scored"], row["prompts"]) == (80, 80 - counted, 80 - counted)
-    assert loopback.count == 1 + 80 - counted  # the probe, and a call an image
+    asked = 4 if geneval_list == LISTS["own"] else 80
+    assert (row["n"], row["scored"], row["prompts"]) == (asked, asked - counted, asked - counted)
+    assert loopback.count == 1 + asked - counted  # the probe, and a call an image
     unscored = ask("SELECT sample_id, status FROM failures")
     assert unscored == [
         {"sample_id": f"{name}/none", "status": "bad_picture"} for name in gone if rows[int(name)]["tag"] == "counting"
@@ -205,27 +211,24 @@ def test_results_never_land_on_the_wrong_image(tmp_path: Path, loopback: Loopbac
     assert all(row["score"] == int(row["pictures"]["image"]["sent_sha256"][:2], 16) / 25.5 for row in stored)
 
 
-@pytest.mark.skipif(not SEEDS.exists(), reason="needs ../shared/seeds")
 def test_imported_sets_judge_the_drawn_samples_word_for_word(
-    drawn: Path, tmp_path: Path, jury: Any, ask: Any, capsys: pytest.CaptureFixture[str]
+    drawn: Path, tmp_path: Path, jury: Any, ask: Any, capsys: pytest.CaptureFixture[str], documents: dict[str, Path]
 ) -> None:
     hashes: dict[str, str] = {}
-    for form in ("000", "003"):
-        [file] = SEEDS.glob(f"{form}_*")
-        assert main(["prompts", "import", str(file), "--set", str(tmp_path / form)]) == 0
+    for form in ("markdown", "json"):
+        assert main(["prompts", "import", str(documents[form]), "--set", str(tmp_path / form)]) == 0
         words = capsys.readouterr().out.split()
         hashes |= {
             name: words[at + 2]
             for at, name in enumerate(words)
             if "/" in name and words[at + 1 : at + 2] == ["SHA-256"]
         }
-    [file] = SEEDS.glob("003_*")
-    for tag, published in json.loads(file.read_text(encoding="utf-8")).items():
+    for tag, published in json.loads(documents["json"].read_text(encoding="utf-8")).items():
         [of_tag] = [digest for name, digest in hashes.items() if name.partition("/")[2] == tag]
         assert of_tag == hashlib.sha256(published.encode()).hexdigest()
     assert len(hashes) == 14
     for flow in ("diagram", "plot", *FLOWS):
-        prompt_set = tmp_path / ("000" if flow in ("diagram", "plot") else "003")
+        prompt_set = tmp_path / ("markdown" if flow in ("diagram", "plot") else "json")
         data = [] if flow in ("diagram", "plot") else ["--dataset", drawn]
         code, _, err = jury("run", flow, *data, "--limit", 2, "--prompt-set", prompt_set)
         assert code == 0, err

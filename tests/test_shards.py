@@ -10,8 +10,8 @@ from written_datasets import png, record, write_benchmark
 from written_images import prompt_row, write_geneval
 
 from flows.runtime.shards import judge_in_shards
-from tasks.comparing.changing import absolute
 from tasks.datasets.dataset import Dataset
+from tasks.datasets.paths import absolute
 from tasks.history.asking import query
 from tasks.history.loading import sync
 from tasks.kinds.loading import load_dataset

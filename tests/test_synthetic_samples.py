@@ -1,6 +1,7 @@
 """Drawn samples are a dataset like any other, always the same, and say what was put wrong."""
 
 import base64
+import hashlib
 import io
 import json
 from collections import Counter
@@ -17,6 +18,8 @@ from tasks.synthetic.samples import caught, draw_all, draw_samples, drawn_sample
 
 FLOWS = ("diagram", "plot")
 KEY = "target_{}_critic_desc2_base64_jpg"
+DRAWN_SHA256 = "9702e495ea292f4dd9473381b6c2a7bd5bbaefc5494c3e43ab15337d8a288daf"
+"""Over name and SHA-256 of every file that is drawn; Pillow's encoders have a part in it."""
 
 
 @pytest.fixture(scope="module")
@@ -224,3 +227,11 @@ def test_a_defect_is_caught_by_its_verdict_in_its_dimension(
     kind: str, flow: str, verdicts: dict[str, str | None], seen: bool | None
 ) -> None:
     assert caught(kind, flow, verdicts) is seen
+
+
+def test_what_is_drawn_stays_the_same_to_the_byte(tmp_path: Path) -> None:
+    draw_all(tmp_path, count=4, prompts_per_tag=2, seed=7)
+    drawn = {name: hashlib.sha256(data).hexdigest() for name, data in files(tmp_path).items()}
+    lines = "".join(f"{name} {digest}\n" for name, digest in sorted(drawn.items()))
+    assert len(drawn) == 88
+    assert hashlib.sha256(lines.encode()).hexdigest() == DRAWN_SHA256

@@ -3,7 +3,7 @@
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from tasks.datasets.dataset import read_picture
+from tasks.datasets.contents import read_picture
 from tasks.endpoint.requests import Request
 from tasks.errors import InputError
 from tasks.judging.case import sample_texts

@@ -20,7 +20,7 @@ from flows.runtime.prefect_run import is_scheduled, name_run, own_run
 from flows.runtime.progress import Progress
 from flows.runtime.sending import Sending, fetch_replies
 from flows.runtime.shared_limit import shared_slots
-from tasks.comparing.changing import unchanged_words
+from tasks.comparing.unchanged import unchanged_words
 from tasks.controls.samples import with_controls
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
@@ -105,7 +105,7 @@ class Session:
         exported = [f"{left_out} images without a score are not in the export"] if left_out else []
         alone = run.start.shards == 1  # shards are compared with the last run once all of them are there
         unchanged = await unchanged_sentences(Path(self.store), run.start.run_id) if alone else []
-        return [*exported, *run.tally.contract.warnings(), *unchanged]
+        return [*exported, *run.tally.comparability.warnings(), *unchanged]
 
     async def storing(self, step: Coroutine[Any, Any, None]) -> list[str]:
         """Run the store step; a history that stays in use costs a warning, for the ledger holds everything."""

@@ -16,7 +16,7 @@ from prefect.deployments import arun_deployment
 from prefect.exceptions import ObjectNotFound
 
 from flows.runtime.prefect_run import SCHEDULED, is_scheduled, own_run
-from tasks.comparing.changing import absolute
+from tasks.datasets.paths import absolute
 from tasks.errors import InputError
 from tasks.judging.protocol import new_id
 from tasks.parameters import Parameters

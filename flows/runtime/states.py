@@ -4,6 +4,8 @@ Owns what is no step of the chain: standing back for an unfinished run, splittin
 """
 
 import asyncio
+import atexit
+import os
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
 
@@ -14,9 +16,10 @@ from prefect.states import Completed, Failed
 from flows.runtime.collector import settled_garbage_collector
 from flows.runtime.overlap import unfinished_before
 from flows.runtime.prefect_run import is_scheduled
+from flows.runtime.quiet import hush
 from flows.runtime.session import unchanged_sentences
 from flows.runtime.shards import judge_in_shards
-from tasks.comparing.changing import resolved
+from tasks.datasets.paths import resolved
 from tasks.errors import InputError
 from tasks.history.loading import sync
 from tasks.ledger.evaluations import read_evaluation
@@ -36,6 +39,8 @@ async def final_state(flow: str, parameters: Parameters, chain: Callable[[str, P
         sentence where a mistake in the input, the judge or the machine stops the run. Any other exception is a fault
         of the program, and is raised.
     """
+    if "PREFECT__FLOW_RUN_ID" in os.environ:  # a process that Prefect started for one run, as `jury` is its own
+        atexit.register(hush)
     try:
         if sentence := await unfinished_before():
             return Completed(name="Skipped", message=sentence)

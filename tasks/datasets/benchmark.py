@@ -1,14 +1,14 @@
 """A PaperBananaBench folder: its samples, each paired with every candidate's figure.
 
 Owns where the folder keeps what, and which generator output is judged. Leaves the generator's own formats to
-`generated`, what a record must hold to `entries`, and filters to `load`.
+`model_outputs`, what a record must hold to `entries`, and filters to `filters`.
 """
 
 from pathlib import Path
 
 from tasks.datasets.entries import Entry, Layout, Loaded, read_entry
 from tasks.datasets.folders import Folder
-from tasks.datasets.model_outputs import Pictures, read_images, read_results
+from tasks.datasets.model_outputs import Pictures, read_picture_folder, read_results
 from tasks.datasets.rows import find_rows
 from tasks.errors import InputError, Problems
 from tasks.parameters import PairwiseParameters
@@ -23,7 +23,7 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
     """Every sample of the split, once for each candidate, with its Model picture or the reason of its forfeit.
 
     `source` holds `<flow>/<split>.json`, or is that task folder itself. Model pictures come from `parameters.results`
-    or `parameters.images`; with neither, from `results/<flow>.json` in the dataset. Raises ValueError when there is no
+    or `parameters.images`; with neither, from `results/<flow>.json` in the dataset. Raises InputError when there is no
     such split, and when it is not clear which figures to judge.
     """
     folder = _task_folder(source, flow, parameters.split)
@@ -32,7 +32,7 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
     entries, ids = _read_list(folder / f"{parameters.split}.json", flow, problems)
     warnings: list[str] = []
     if output.is_dir():
-        figures = {"": read_images(output, ids, problems, warnings)}
+        figures = {"": read_picture_folder(output, ids, problems, warnings)}
     else:
         figures = read_results(output, flow, parameters.stage, ids, problems)
     name = parameters.candidate_name or (output.name if output.is_dir() else output.stem)

@@ -1,7 +1,7 @@
 """Which prompts have which images of each candidate: the samples of a text-to-image dataset, and what it lacks.
 
 Owns the order of the samples, the sample that stands for an absent image, and the warnings about coverage. Leaves the
-formats to `geneval` and `image_manifest`, what a prompt asks for to `requirements`, and what is judged to `load`.
+formats to `geneval` and `image_manifest`, what a prompt asks for to `requirements`, and what is judged to `filters`.
 """
 
 from collections import Counter, defaultdict
@@ -127,12 +127,12 @@ def _uneven(tags: Mapping[str, str], numbers: Mapping[str, Mapping[str, int]]) -
 
 
 def _unreachable(samples: Sequence[Sample]) -> Iterator[str]:
-    told: defaultdict[str, list[str]] = defaultdict(list)
+    problems: defaultdict[str, list[str]] = defaultdict(list)
     for sample in samples:
         problem = sample.pictures["image"].problem.removeprefix(NO_PICTURE)
         if problem and not _is_absent(sample):
-            told[sample.candidate].append(f"{sample.sample_id} ({problem})")
-    for candidate, its in told.items():
+            problems[sample.candidate].append(f"{sample.sample_id} ({problem})")
+    for candidate, its in problems.items():
         yield f"{len(its)} image{'s' * (len(its) > 1)} of {candidate} out of reach: {listed(its, 5)}"
 
 

@@ -78,7 +78,7 @@ def read_entry(row: Row, flow: str, layout: Layout, folder: Folder, problems: Pr
 def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:
     """The picture under a key: bytes or a `data:` URL in the record itself, or else the path of a file in the folder.
 
-    Raises ValueError for any other type, and for a path that several files may mean.
+    Raises InputError for any other type, and for a path that several files may match.
     """
     value = row.values.get(key)
     if absent := absence(row, key):
@@ -103,7 +103,7 @@ def candidate_and_picture(
         problems.add(row.where, f"'candidate' is {kind(candidate)}, must be text")
     try:
         return str(candidate), picture_in(row, key, folder)
-    except ValueError as error:
+    except InputError as error:
         problems.add(row.where, str(error))
         return None
 
@@ -164,7 +164,7 @@ def _faults(values: Mapping[str, object], flow: str, layout: Layout) -> Iterator
 def _human_picture(row: Row, key: str, folder: Folder, faults: list[str]) -> PictureSource:
     try:
         return picture_in(row, key, folder)
-    except ValueError as error:
+    except InputError as error:
         faults.append(str(error))
         return PictureSource(problem=f"{NO_PICTURE}{error}")
 

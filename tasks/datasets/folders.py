@@ -1,7 +1,7 @@
 """Pictures in a folder: found by names that differ in Unicode form, and never outside of it.
 
 Owns matching of file names and the two ways in which a named picture can be out of reach (`NO_PICTURE`, `REFUSED`).
-Leaves decoding to `pictures`.
+What decodes a picture is in `tasks.pictures`.
 """
 
 import re
@@ -42,7 +42,7 @@ class Folder:
     def picture(self, name: str) -> PictureSource:
         """The picture at a path relative to the folder, or its problem: no such file, outside of the folder, a URL.
 
-        The path holds with or without `images/`, in any Unicode form. Raises ValueError, naming them, when no file
+        The path holds with or without `images/`, in any Unicode form. Raises InputError, naming them, when no file
         has exactly this name and several fall together.
         """
         if is_url(name):
@@ -61,9 +61,10 @@ class Folder:
 
     def _holds(self, path: Path) -> bool:
         try:
-            return path.resolve().is_relative_to(self.root)
+            target = path.resolve()
         except (OSError, RuntimeError, ValueError):  # circular links, or a NUL in the name: no file at all
             return True
+        return target.is_relative_to(self.root)
 
     def _find(self, name: str) -> Path | None:
         paths = [self.root / variant for variant in _variants(name)]
@@ -92,9 +93,10 @@ def _variants(name: str) -> Iterator[str]:
 
 def _files(folder: Path) -> list[Path]:
     try:
-        return [path for path in folder.iterdir() if _is_file(path)]
-    except (OSError, ValueError):
+        paths = list(folder.iterdir())
+    except (OSError, ValueError):  # no folder, or a NUL in its name
         return []
+    return [path for path in paths if _is_file(path)]
 
 
 def _is_file(path: Path) -> bool:

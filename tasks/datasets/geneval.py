@@ -1,16 +1,16 @@
 """GenEval's image folders: `00012/metadata.jsonl` and `00012/samples/0003.png`, and the list of the prompts.
 
 Owns where the folders keep what, and which folders are candidates. Leaves what a row holds to `requirements`, what is
-missing to `coverage`, and filters to `load`.
+missing to `coverage`, and filters to `filters`.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from tasks.datasets.coverage import Generated, Image, covered
 from tasks.datasets.folders import Folder
+from tasks.datasets.json_records import json_object
 from tasks.datasets.model_outputs import PICTURE_ENDINGS
 from tasks.datasets.requirements import Asked, read_asked
 from tasks.datasets.rows import Row, find_rows
@@ -45,7 +45,7 @@ def read_geneval(source: Path, parameters: RubricParameters, problems: Problems)
     """The images of each candidate, for the prompts of the list, or without a list for those that have a folder.
 
     `source` is one candidate's folder of prompt folders, or holds several of them. The list is `parameters.metadata`,
-    or `evaluation_metadata.jsonl` in `source` or beside it. Raises ValueError when it is not clear what is judged
+    or `evaluation_metadata.jsonl` in `source` or beside it. Raises InputError when it is not clear what is judged
     against what, and for a list with problems: whatever was compared with it would seem wrong.
     """
     roots = _candidates(source, parameters.candidate_name)
@@ -137,15 +137,11 @@ def _own_prompt(folder: _PromptFolder, optional: bool, problems: Problems) -> As
         return None
     raw = path.read_bytes()
     try:
-        values: object = json.loads(raw)
-    except (ValueError, RecursionError) as error:
+        values = json_object(raw)
+    except InputError as error:
         problems.add(where, f"must hold exactly one row, a JSON object ({error})")
         return None
-    if not isinstance(values, dict):
-        problems.add(where, f"must hold exactly one row, a JSON object, found a value of type {type(values).__name__}")
-        return None
-    place = Place(path=str(path), length=len(raw))
-    return read_asked(Row(where, place, cast(dict[str, object], values)), problems)
+    return read_asked(Row(where, Place(path=str(path), length=len(raw)), values), problems)
 
 
 def _compare(own: Asked, known: Asked, problems: Problems) -> None:

@@ -1,19 +1,18 @@
 """A manifest of generated images: one row for each image, with its prompt (JSON Lines, JSON, CSV or Parquet).
 
 Owns the columns, and which rows share a prompt. Leaves what a row asks for to `requirements`, what is missing to
-`coverage`, and filters to `load`.
+`coverage`, and filters to `filters`.
 """
 
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tasks.datasets.columns import Columns
 from tasks.datasets.coverage import Generated, Image, covered
 from tasks.datasets.entries import candidate_and_picture, id_fault
 from tasks.datasets.folders import Folder
 from tasks.datasets.requirements import Asked, read_asked
-from tasks.datasets.rows import Row, find_rows
+from tasks.datasets.rows import Columns, Row, find_rows
 from tasks.errors import InputError, Problems
 from tasks.parameters import RubricParameters
 from tasks.records import PictureSource
@@ -42,7 +41,7 @@ def read_image_manifest(path: Path, parameters: RubricParameters, problems: Prob
 
     A prompt has the id of its first row. A row without a candidate is of `parameters.candidate_name`, else of the
     file's stem. Problems are columns that no manifest has or that no row has, an id met twice for one candidate or for
-    two prompts, and one prompt that asks for different objects. Raises ValueError when `metadata` is given with it.
+    two prompts, and one prompt that asks for different objects. Raises InputError when `metadata` is given with it.
     """
     if parameters.metadata:
         raise InputError(f"manifest {path.name} names the prompts itself: give no `metadata`")
@@ -84,11 +83,11 @@ def _read(row: Row, name: str, folder: Folder, problems: Problems) -> _ImageRow 
 def _check_ids(rows: Iterable[_ImageRow], problems: Problems) -> None:
     """An id is one image of each candidate, and the same prompt for all of them: prompts are named after ids."""
     met: dict[tuple[str, str], _ImageRow] = {}
-    meant: dict[str, _ImageRow] = {}
+    first: dict[str, _ImageRow] = {}
     for row in rows:
         if met.setdefault((row.candidate, row.sample_id), row) is not row:
             problems.add(row.asked.where, f"id {row.sample_id!r} of {row.candidate!r} stands in a row before")
-        elif (other := meant.setdefault(row.sample_id, row)).text != row.text:
+        elif (other := first.setdefault(row.sample_id, row)).text != row.text:
             problems.add(row.asked.where, f"id {row.sample_id!r} has another tag or prompt than in {other.asked.where}")
 
 

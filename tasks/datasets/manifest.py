@@ -1,14 +1,13 @@
 """A manifest: one row for each sample and candidate, with its texts and both pictures (JSON Lines, CSV or Parquet).
 
-Owns the columns. Leaves what a sample must hold to `entries`, and filters to `load`.
+Owns the columns. Leaves what a sample must hold to `entries`, and filters to `filters`.
 """
 
 from pathlib import Path
 
-from tasks.datasets.columns import Columns
 from tasks.datasets.entries import Entry, Layout, Loaded, candidate_and_picture, read_entry
 from tasks.datasets.folders import Folder
-from tasks.datasets.rows import Row, find_rows
+from tasks.datasets.rows import Columns, Row, find_rows
 from tasks.errors import InputError, Problems
 from tasks.parameters import PairwiseParameters
 from tasks.text import listed
@@ -23,8 +22,8 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
     """The rows of this flow, in order; the candidates in the order in which they are met.
 
     A row without a candidate is of `parameters.candidate_name`, else of the file's stem. Problems are columns that no
-    manifest has (a misspelt optional one would be lost in silence) or that no row has, a task that does not exist, and
-    an id met twice for one candidate. Raises ValueError when `results`, `images` or `stage` is given with it.
+    manifest has or that no row has, a task that does not exist, and
+    an id met twice for one candidate. Raises InputError when `results`, `images` or `stage` is given with it.
     """
     if parameters.results or parameters.images or parameters.stage:
         raise InputError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")

@@ -34,7 +34,7 @@ _CRITIC = "target_{flow}_critic_desc{round}_base64_jpg"
 
 
 def stage_key(stage: str, flow: str) -> str:
-    """Key of a result record that holds the picture of a stage. Raises ValueError for a stage that does not exist."""
+    """Key of a result record that holds the picture of a stage. Raises InputError for a stage that does not exist."""
     if stage in _STAGES:
         return _STAGES[stage].format(flow=flow)
     if critic := re.fullmatch(r"critic([0-9]+)", stage):
@@ -63,7 +63,7 @@ def read_results(
     return {stage: dict.fromkeys(ids, absent) | pictures for stage, pictures in found.items()}
 
 
-def read_images(folder: Path, ids: Collection[str], problems: Problems, warnings: list[str]) -> Pictures:
+def read_picture_folder(folder: Path, ids: Collection[str], problems: Problems, warnings: list[str]) -> Pictures:
     """Model pictures of these samples in a folder: `<id>.<ending>` or `<id>/final_output.<ending>`.
 
     A name that is exact goes before one that only matches after Unicode normalisation; several of the same rank are a

@@ -1,7 +1,7 @@
 """What a text-to-image prompt asks for, read from one row: its tag, its text, GenEval's `include` and `exclude`.
 
-Owns the keys of such a row and what they may hold. Which rows there are is for `geneval` and `image_manifest`, which
-images they have for `coverage`.
+Owns the keys of such a row and what they may hold. Which rows there are is found by `geneval` and `image_manifest`,
+which images they have by `coverage`.
 """
 
 from collections.abc import Iterator, Mapping
@@ -99,7 +99,7 @@ def _text_faults(values: Mapping[str, object]) -> Iterator[str]:
 def _entries(
     values: Mapping[str, object], key: str, adapter: TypeAdapter[list[_Entry]], faults: list[str]
 ) -> list[_Entry]:
-    """The entries of one of the two lists; none, with `faults` told why, when it is malformed."""
+    """The entries of one of the two lists; none, with the reason in `faults`, when it is malformed."""
     value = values.get(key)
     if value in (None, ""):
         return []

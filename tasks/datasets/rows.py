@@ -1,22 +1,20 @@
-"""Records where they stand in their files: found one after another, then read again one at a time.
+"""The records of a file, found one after another and later read again one at a time, and the columns they have.
 
-Owns the formats JSON array, JSON Lines, CSV and Parquet. Files of several gigabytes are normal (pictures as base64), so
-nothing here holds more than one record and one block of a file; of Parquet, a few rows and what Polars needs to decode
-one row group. Leaves to others what the fields of a record mean.
+Owns the formats CSV and Parquet, and the places of records; JSON is taken apart by `json_records`. Files of several
+gigabytes are normal (pictures as base64), so nothing here holds more than one record and one block of a file; of
+Parquet, a few rows and what Polars needs to decode one row group. What the fields of a record mean is for others.
 """
 
 import csv
 import io
-import json
 from collections.abc import Callable, Iterator, Sequence
-from functools import partial
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, cast
+from typing import BinaryIO, NamedTuple
 
 import polars as pl
 from polars.exceptions import PolarsError
 
-from tasks.datasets.json_array import LONGEST, Span, array_spans
+from tasks.datasets.json_records import LONGEST, json_object, json_spans
 from tasks.errors import InputError, Problems
 from tasks.records import Place
 from tasks.text import listed
@@ -28,7 +26,8 @@ PARQUET_ROWS = 16
 """Rows of a Parquet file looked at together: each query decodes a row group, and the rows' pictures are held."""
 
 _BOM = b"\xef\xbb\xbf"
-_UNREADABLE = (OSError, ValueError, RecursionError, csv.Error, PolarsError)
+_UNREADABLE = (OSError, InputError, PolarsError)
+"""What readers raise where a file is at fault; anything else is a fault of the program and is not hidden."""
 
 
 class Row(NamedTuple):
@@ -51,6 +50,33 @@ class _Cells(NamedTuple):
 _NO_CELLS = _Cells([], 0, 0)
 
 
+class Columns:
+    """The columns that the rows of one file turn out to have: those it must have, those it may have, and no others.
+
+    A misspelt optional column would be lost in silence, so any other is a problem, noted once, where it is first met.
+    """
+
+    def __init__(self, required: tuple[str, ...], optional: tuple[str, ...]) -> None:
+        self._required = required
+        self._allowed = required + optional
+        self._met: set[str] = set()
+
+    def meet(self, row: Row, problems: Problems) -> None:
+        """Take in the columns of a row."""
+        for column in sorted(row.values.keys() - self._met - {*self._allowed}):
+            problems.add(row.where, f"column {column!r} does not exist, allowed are {', '.join(self._allowed)}")
+        self._met |= row.values.keys()
+
+    def check(self, name: str, problems: Problems) -> bool:
+        """Whether the file of this name has rows, and every required column in some of them."""
+        if not self._met:
+            problems.add(name, "holds no row")
+            return False
+        if absent := [column for column in self._required if column not in self._met]:
+            problems.add(name, f"no row has {listed(absent)}")
+        return not absent
+
+
 def find_rows(path: Path, problems: Problems) -> Iterator[Row]:
     """Every readable record of a file, in its order; what cannot be read becomes a problem, with file and row.
 
@@ -70,7 +96,7 @@ def find_rows(path: Path, problems: Problems) -> Iterator[Row]:
 def read_row(place: Place, fields: Sequence[str]) -> dict[str, object]:
     """These fields of the record at a place, and nothing else of the file.
 
-    Raises ValueError when the file has vanished or no longer holds such a record there.
+    Raises InputError when the file has vanished or no longer holds such a record there.
     """
     path = Path(place.path)
     reader = _READERS.get(path.suffix.lower(), _read_json)
@@ -85,45 +111,19 @@ def read_row(place: Place, fields: Sequence[str]) -> dict[str, object]:
 
 def _find_json(path: Path, problems: Problems) -> Iterator[Row]:
     with path.open("rb") as file:
-        for number, span in _numbered_spans(file):
+        _skip_bom(file)
+        for number, span in json_spans(file):
             where = f"{path.name}, {number}"
             try:
-                values = _object(span.raw)
-            except (ValueError, RecursionError) as error:
+                values = json_object(span.raw)
+            except InputError as error:
                 problems.add(where, f"is not a JSON object ({error}); the file is an array of objects, or one a line")
                 continue
             yield Row(where, Place(path=str(path), start=span.start, length=len(span.raw)), values)
 
 
-def _numbered_spans(file: BinaryIO) -> Iterator[tuple[str, Span]]:
-    start = _skip_bom(file)
-    head = file.read(1 << 16)
-    if head.lstrip().startswith(b"["):
-        file.seek(start + head.index(b"[") + 1)
-        yield from ((f"record {number}", span) for number, span in enumerate(array_spans(file), 1))
-    else:
-        file.seek(start)
-        yield from ((f"line {number}", span) for number, span in _line_spans(file) if span.raw.strip())
-
-
-def _line_spans(file: BinaryIO) -> Iterator[tuple[int, Span]]:
-    start = file.tell()
-    for number, line in enumerate(iter(partial(file.readline, LONGEST), b""), 1):
-        if len(line) == LONGEST:
-            raise InputError(f"line {number} is longer than {LONGEST:,} bytes")
-        yield number, Span(start, line)
-        start += len(line)
-
-
 def _read_json(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    return _object(_bytes_at(place))
-
-
-def _object(raw: bytes) -> dict[str, object]:
-    value: object = json.loads(raw)
-    if not isinstance(value, dict):
-        raise InputError(f"found a value of type {type(value).__name__}")
-    return cast(dict[str, object], value)
+    return json_object(_bytes_at(place))
 
 
 def _find_csv(path: Path, problems: Problems) -> Iterator[Row]:
@@ -158,23 +158,32 @@ def _read_csv(place: Place, fields: Sequence[str]) -> dict[str, object]:
     with Path(place.path).open("rb") as file:
         header = next(_csv_records(file), _NO_CELLS).cells
     cells = next(_csv_records(io.BytesIO(_bytes_at(place))), _NO_CELLS).cells
+    if len(cells) != len(header):
+        raise InputError(f"row {place.row + 1} has {len(cells)} cells, the header names {len(header)}")
     return dict(zip(header, cells, strict=True))
 
 
 def _find_parquet(path: Path, problems: Problems) -> Iterator[Row]:
     table = pl.scan_parquet(path, glob=False)
     row = 0
-    while rows := table.slice(row, PARQUET_ROWS).collect().to_dicts():
+    while rows := _collected(table.slice(row, PARQUET_ROWS)):
         for values in rows:
             yield Row(f"{path.name}, row {row + 1}", Place(path=str(path), row=row), values)
             row += 1
 
 
 def _read_parquet(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    rows = pl.scan_parquet(place.path, glob=False).select(fields).slice(place.row, 1).collect().to_dicts()
+    rows = _collected(pl.scan_parquet(place.path, glob=False).select(fields).slice(place.row, 1))
     if not rows:
         raise InputError(f"row {place.row + 1} is no longer there")
     return rows[0]
+
+
+def _collected(table: pl.LazyFrame) -> list[dict[str, object]]:
+    try:
+        return table.collect().to_dicts()
+    except (ValueError, OverflowError) as error:  # a date that Python has none for
+        raise InputError(f"holds a value that cannot be read: {error}") from error
 
 
 def _skip_bom(file: BinaryIO) -> int:

@@ -1,8 +1,8 @@
 """The embedded judge: an ASGI app that answers Chat Completions requests by measuring pixels.
 
 Owns which questions are answered and how a client is served: it cannot tell this judge from a model behind an endpoint,
-except by the answered model's name. The wire format stands in `chat`, what is measured in `measures`, what follows from
-it in `pixel_rules`; for text-to-image rubrics in `blobs` and `pixel_scores`.
+except by the answered model's name. The wire format stands in `chat`. Of figures, `measures` has the measurements and
+`figure_rules` what follows from them; of generated images, `blobs` and `image_scores`.
 """
 
 import asyncio
@@ -15,11 +15,12 @@ from http import HTTPStatus
 from threading import Lock
 from typing import Any, TypeAlias
 
-from tasks.embedded_judge.blobs import Survey, survey
+from tasks.embedded_judge.blobs import survey
 from tasks.embedded_judge.chat import BadRequest, ChatRequest, completion, failure, read_request
 from tasks.embedded_judge.figure_rules import QUESTIONS, compare
 from tasks.embedded_judge.image_scores import ASPECTS, look, score
-from tasks.embedded_judge.measures import Measures, measure, read_picture
+from tasks.embedded_judge.image_view import Survey
+from tasks.embedded_judge.measures import Measures, decode_rgb, measure
 from tasks.parameters import EMBEDDED_MODEL, T2I
 from tasks.pictures.decoding import BadPicture
 from tasks.records import OVERALL_SCORE, SEEN
@@ -63,7 +64,7 @@ class Gauge:
 
     def _fill(self, result: Future[Measures], key: str, data: bytes) -> None:
         try:
-            result.set_result(measure(read_picture(data)))
+            result.set_result(measure(decode_rgb(data)))
         except BaseException as error:  # Threads that wait for this picture must hear of it, whatever it is.
             self._measured.pop(key, None)
             result.set_exception(error)
@@ -139,7 +140,7 @@ def _scored(request: ChatRequest) -> dict[str, Any]:
         raise BadRequest(f"The pixel judge knows no aspect {', '.join(unknown)}; it scores {', '.join(ASPECTS)}")
     if not aspects:
         raise BadRequest(f"The reply schema {schema.name!r} names no aspect to score")
-    prompt, found = request.text(PROMPT), survey(read_picture(request.picture()))
+    prompt, found = request.text(PROMPT), survey(decode_rgb(request.picture()))
     scored = score(aspects, prompt, found)
     reply: dict[str, Any] = {one.aspect: {"explanation": one.explanation, "score": one.score} for one in scored}
     if SEEN in schema.properties():

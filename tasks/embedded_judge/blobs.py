@@ -1,12 +1,10 @@
-"""What can be told of separate objects in an image without recognising any: areas, their colors, places and outlines.
+"""Finding the separate areas (blobs) of an image, without recognising any object.
 
-Owns the way from pixels to blobs. What follows from them stands in `pixel_scores`. The ground is the usual color along
-the border, and a blob is one area that differs from it; where areas of several plain colors, or with lines between
-them, touch each other, each is a blob of its own. Only the outlines of the drawn samples have names.
+Owns the way from pixels to blobs; what a blob is stands in `image_view`, what follows from them in `image_aspects`. The
+ground is the usual color along the border, and a blob is one area that differs from it; where areas of several plain
+colors, or with lines between them, touch each other, each counts as a separate blob.
 """
 
-from dataclasses import dataclass
-from itertools import combinations
 from typing import NamedTuple
 
 import numpy as np
@@ -14,8 +12,8 @@ from numpy.typing import NDArray
 from PIL import Image
 from scipy import ndimage  # pyright: ignore[reportMissingTypeStubs]
 
-from tasks.embedded_judge.hues import NAMES, difference, name_numbers
-from tasks.embedded_judge.outlines import same_shape
+from tasks.embedded_judge.image_view import MOST_BLOBS, UNEVEN, Blob, Survey
+from tasks.embedded_judge.naming import NAMES, difference, name_numbers, same_shape
 
 SIDE = 256
 """Longest side, in pixels, at which blobs are sought."""
@@ -24,77 +22,17 @@ LEAST_DIFFERENCE, SPREADS = 10, 2.0
 LEAST_AREA = 0.0007
 """A smaller share of the picture is a speck."""
 LEAST_PART = 0.025
-"""A smaller share of what hangs together is a detail and no blob of its own."""
+"""A smaller share of connected areas is a detail and not a separate blob."""
 EDGE = 24
 """Gray levels of 255 within three pixels that make a line between two areas."""
 OUTLINED = 3
 """An area that is so many times larger with its holes than without is an outline, and its holes belong to it."""
-MOST_BLOBS = 12
-"""Of more areas the picture is no scene of a few plain objects, and only the largest are looked at."""
-UNEVEN = 20
-"""A ground that varies by more levels of 255 is none."""
 
 Mask = NDArray[np.bool_]
 Labels = NDArray[np.int32]
 Pixels = NDArray[np.uint8]
 Color = NDArray[np.int16]
 Window = tuple["slice[int, int, None]", "slice[int, int, None]"]
-
-
-@dataclass(frozen=True)
-class Blob:
-    """One area. Lengths and places are shares of the picture's longest side, areas of the whole picture."""
-
-    area: float
-    left: float
-    top: float
-    right: float
-    bottom: float
-    hues: dict[str, float]
-    """Color name -> share of the area, the most frequent first."""
-    contrast: float
-    """Difference of its usual color to the ground's, as `hues.difference` gives it."""
-    filled: float
-    """Share of its bounding box that it fills: 1 for an upright rectangle."""
-    shape: str
-    """Name of the drawn shape with this outline; empty: none, or it touches another blob."""
-    group: int
-    """Number shared by the blobs that touch each other."""
-
-    @property
-    def color(self) -> str:
-        """Its most frequent color."""
-        return next(iter(self.hues))
-
-    @property
-    def center(self) -> tuple[float, float]:
-        """Middle of the bounding box."""
-        return (self.left + self.right) / 2, (self.top + self.bottom) / 2
-
-    @property
-    def length(self) -> float:
-        """Longer side of the bounding box."""
-        return max(self.right - self.left, self.bottom - self.top)
-
-
-@dataclass(frozen=True)
-class Survey:
-    """The blobs of one picture, the largest first."""
-
-    blobs: tuple[Blob, ...]
-    found: int
-    """How many areas there are, which may be more than blobs."""
-    unevenness: float
-    """Levels of 255 by which a quarter of the border differs from the ground at least."""
-
-    @property
-    def simple(self) -> bool:
-        """Whether it is a scene of a few plain areas on an even ground, as hardly any photo is."""
-        return self.found <= MOST_BLOBS and self.unevenness <= UNEVEN
-
-    def touching(self) -> list[tuple[Blob, Blob]]:
-        """Pairs of blobs that hang together."""
-        return [(one, other) for one, other in combinations(self.blobs, 2) if one.group == other.group]
 
 
 class _Sheet(NamedTuple):

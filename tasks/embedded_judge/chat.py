@@ -1,11 +1,12 @@
 """The server's side of Chat Completions: what is read of a request, and what a reply looks like.
 
 Owns the wire format as the embedded judge needs it. Of a pairwise sample's texts only the label in front of a picture
-is looked at; of the texts that come with a generated image, those that are asked for. What is answered stands in
-`pixel_judge`; the client's side of the same format is `vlm`.
+is looked at; of the texts that come with a generated image, those that are asked for. What is answered stands in `app`;
+the client's side of the same format is in `tasks.endpoint`.
 """
 
 import base64
+import binascii
 import json
 import re
 import time
@@ -165,6 +166,6 @@ def _file(url: str) -> bytes:
     if not prefix:
         raise BadRequest(f"Pictures must come as data URLs in Base64, nothing is fetched; found {url[:40]!r}")
     try:
-        return base64.b64decode(url[prefix.end() :], validate=True)
-    except ValueError as error:
+        return base64.b64decode(url[prefix.end() :].encode("ascii", "replace"), validate=True)
+    except binascii.Error as error:
         raise BadRequest(f"A picture's data URL is not valid Base64: {error}") from error

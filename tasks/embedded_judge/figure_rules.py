@@ -1,7 +1,7 @@
 """From measures to pairwise verdicts: the rules of the embedded judge.
 
 Owns the limits and the words. The limits are set so that figures of published papers pass and plain cases of the veto
-rules fail; everything finer is left to a judge that can read. How the numbers come about stands in `measures`.
+rules fail; everything finer is left to a judge that can read. How the numbers are measured stands in `measures`.
 """
 
 import math

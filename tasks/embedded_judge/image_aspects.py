@@ -1,14 +1,13 @@
-"""From blobs to one aspect of a text-to-image rubric: the rules of the embedded judge.
+"""The text-to-image rules of the embedded judge: from blobs to the finding for one aspect of a rubric.
 
 Owns the limits and the words. An outline tells objects apart where the prompt names drawn shapes; of all other objects
-pixels tell how many areas there are, how large, of which color and where, but not which is which. How the blobs come
-about stands in `blobs`, what becomes of all aspects together in `pixel_scores`.
+pixels tell how many areas there are, how large, of which color and where, but not which is which. How blobs are found
+stands in `blobs`, what all aspects together come to in `image_scores`.
 """
 
 from collections import Counter
 
-from tasks.embedded_judge.blobs import Blob
-from tasks.embedded_judge.view import Finding, View, cannot_tell
+from tasks.embedded_judge.image_view import Blob, Finding, View, cannot_tell
 
 UNLIKE = 3.0
 """An object whose outline is not that of the drawn shape asked for scores this at most."""

@@ -1,7 +1,7 @@
 """From a picture and its prompt to the scores of a text-to-image rubric, as the embedded judge gives them.
 
 Owns which aspects it knows, what it says where a picture is no plain scene, the overall score, and what it says it
-sees. The rule of each aspect stands in `pixel_aspects`, the words that are read of a prompt in `prompt_words`.
+sees. The rule of each aspect stands in `image_aspects`, the words that are read of a prompt in `prompt_words`.
 """
 
 from collections import Counter
@@ -9,8 +9,7 @@ from collections.abc import Callable, Sequence
 from statistics import fmean
 
 from tasks.embedded_judge import image_aspects as rules
-from tasks.embedded_judge.blobs import Blob, Survey
-from tasks.embedded_judge.view import CANNOT_TELL, MIDDLING, Finding, View, cannot_tell
+from tasks.embedded_judge.image_view import CANNOT_TELL, MIDDLING, Blob, Finding, Survey, View, cannot_tell
 from tasks.records import OVERALL_SCORE, AspectScore, Seen, SeenObject
 from tasks.synthetic.prompt_words import read_prompt
 from tasks.synthetic.shapes import SHAPES
@@ -61,9 +60,9 @@ def score(aspects: Sequence[str], prompt: str, survey: Survey) -> tuple[AspectSc
 def look(names: Sequence[str], prompt: str, survey: Survey) -> Seen:
     """What can be told of the objects with these names, and of the relation that the prompt asks for.
 
-    Drawn shapes are told by their outlines; one other object is taken for all that differs from the ground. What pixels
-    cannot tell is not mentioned: several other objects, shapes
-    where some touch, and anything in a picture that is no plain scene.
+    Drawn shapes are recognised by their outlines; one other object is taken for all that differs from the ground. What
+    pixels cannot tell is not mentioned: several other objects, shapes where some touch, and anything in a picture that
+    is no plain scene.
     """
     if not survey.simple:
         return Seen(objects=())

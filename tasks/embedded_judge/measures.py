@@ -1,8 +1,8 @@
 """What can be measured in a picture without understanding it.
 
-Owns the way from pixels to numbers. Which number is bad, and for which dimension, is decided in
-`pixel_rules`. Detail is measured at most `SIDE` pixels a side and color at half of that, which figures that are
-printed a few inches wide bear well; only the mosaic is sought in pixels as they came, because scaling blurs it.
+Owns the way from pixels to numbers. Which number is bad, and for which dimension, is decided in `figure_rules`. Detail
+is measured at `SIDE` pixels on the longer side at most, and color at half of that, which is enough for figures that are
+printed a few inches wide; only the mosaic is measured in unscaled pixels, because scaling blurs it.
 """
 
 from dataclasses import dataclass
@@ -65,7 +65,7 @@ class Measures:
     """Where ink is and where edges are, within the content, as two maps."""
 
 
-def read_picture(data: bytes) -> Image.Image:
+def decode_rgb(data: bytes) -> Image.Image:
     """The picture in these bytes as RGB, with what is transparent laid on white.
 
     Raises:

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.controls.samples import altered
-from tasks.datasets.dataset import read_picture, read_texts
+from tasks.datasets.contents import read_picture, read_texts
 from tasks.errors import InputError
 from tasks.judging.questions import call_key
 from tasks.kinds import kind_of

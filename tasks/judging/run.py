@@ -14,7 +14,7 @@ from tasks.kinds.kind import Kind
 from tasks.ledger.reuse import Replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Parameters
-from tasks.pictures.contract import Contract
+from tasks.pictures.comparability import Comparability
 from tasks.pictures.prepare import Policy
 from tasks.records import Judgment, Outcome, RunStart
 from tasks.rubrics.rubric import Rubric
@@ -32,7 +32,7 @@ class Tally:
     models: set[str] = field(default_factory=set[str])
     rungs: set[str] = field(default_factory=set[str])
     not_sent: set[str] = field(default_factory=set[str])
-    contract: Contract = field(default_factory=Contract)
+    comparability: Comparability = field(default_factory=Comparability)
 
     def add(self, rows: Iterable[Judgment], counting: Iterable[Judgment], outcome: Outcome) -> None:
         """Count a decided sample: all its rows, the judgments that count among them, and its outcome.
@@ -52,7 +52,7 @@ class Tally:
                 self.rungs.add(row.rung)
                 self.not_sent.update(row.not_sent)
         self.outcomes[outcome.status] += 1
-        self.contract.add(outcome)
+        self.comparability.add(outcome)
 
 
 @dataclass(frozen=True)

@@ -3,13 +3,16 @@
 from pathlib import Path
 
 from tasks.datasets.dataset import Dataset
+from tasks.datasets.filters import of_shard
 from tasks.errors import InputError
 from tasks.kinds import kind_of
 from tasks.parameters import Parameters
 
 
 def load_dataset(flow: str, parameters: Parameters) -> Dataset:
-    """The samples of a dataset for a flow, as the filters of `parameters` leave them.
+    """The samples of a dataset for a flow, as the filters and the shard of `parameters` leave them.
+
+    Of a shard, everything but the samples stays that of the whole dataset: each is a part of one evaluation.
 
     Raises:
         InputError: everything found wrong, with file and row. A missing or refused picture is no error but a `problem`
@@ -19,19 +22,7 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
     if not source.exists():
         raise InputError(f"dataset {source} is neither a folder nor a manifest file")
     try:
-        return _shard(kind_of(flow).read_dataset(source, flow, parameters), parameters)
+        whole = kind_of(flow).read_dataset(source, flow, parameters)
     except OSError as error:
         raise InputError(f"dataset {source} cannot be read: {error}") from error
-
-
-def _shard(whole: Dataset, parameters: Parameters) -> Dataset:
-    """What the run judges of a dataset that is split: every so many-th id, with all candidates and images of it.
-
-    Everything else stays that of the whole dataset: each shard is a part of one evaluation.
-    """
-    if not parameters.shard:
-        return whole
-    ids = sorted({sample.prompt_id or sample.sample_id for sample in whole.samples})
-    ours = set(ids[parameters.shard - 1 :: parameters.shards])
-    samples = tuple(sample for sample in whole.samples if (sample.prompt_id or sample.sample_id) in ours)
-    return whole.model_copy(update={"samples": samples})
+    return whole.model_copy(update={"samples": of_shard(whole.samples, parameters.shard, parameters.shards)})

@@ -1,7 +1,7 @@
 """Two raters on the same samples: how far a judge agrees with another judge, with itself, or with people.
 
-Owns which answers stand against each other and what they come to, question by question. Who the raters are is left to
-`raters`, the statistics to `concordance`.
+Owns which answers are compared with each other, and the result for each question. Who the raters are is left to
+`raters`, the statistics to `statistics.concordance`.
 """
 
 from collections import Counter
@@ -13,7 +13,7 @@ from tasks.errors import InputError
 from tasks.labels.raters import Answer, Key, Rater, answers, candidates, find_rater
 from tasks.parameters import PAIRWISE
 from tasks.records import MIXED, OVERALL, OVERALL_SCORE, TIE, VERDICTS, Record
-from tasks.rubrics.rubric import ORDER
+from tasks.rubrics.rubric import DIMENSION_SEQUENCE
 from tasks.statistics.concordance import Pairs, Statistic, kappa, paired, quadratic_kappa, raw_agreement, tau_b
 from tasks.statistics.scores import verdict_score
 from tasks.text import listed
@@ -31,7 +31,7 @@ class Agreed(Record):
     tag: str
     """Tag of the images' prompts; empty for figures."""
     n: int
-    """Answers that stand against each other."""
+    """Samples that both answered."""
     only_a: int
     """Answers of A that B has none for."""
     only_b: int
@@ -85,7 +85,7 @@ def agreement(store: Path, a: str, b: str) -> Agreement:
     """Agreement of two evaluations (by the beginning of the id), of labels (by name), or of one with the other.
 
     All candidates count together, as in the PaperBanana paper, whose check (Kendall's tau for each dimension and the
-    aggregate, 50 figures of two systems) this is. The paper does not tell which tau; in data with so many ties it must
+    aggregate, 50 figures of two systems) this is. The paper does not say which tau; in data with so many ties it must
     be tau-b. Its two people agreed by discussion, where here the votes of annotators are merged.
 
     Raises:
@@ -99,15 +99,15 @@ def agreement(store: Path, a: str, b: str) -> Agreement:
     if first.flow != second.flow:
         raise InputError(f"{first.name} is of {first.flow} and {second.name} of {second.flow}: they share no samples")
     ours, theirs = answers(store, first), answers(store, second)
-    met = _meet(_named(ours, theirs, first), _named(theirs, ours, second))
+    met = _meet(_with_candidate(ours, theirs, first), _with_candidate(theirs, ours, second))
     questions = tuple(_agreed(*group, first.flow) for group in _grouped(met))
     if not any(question.n for question in questions):
         raise InputError(_nothing_shared(first, ours, second, theirs, met))
     return Agreement(a=first, b=second, questions=questions)
 
 
-def _named(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer], rater: Rater) -> dict[Key, Answer]:
-    """Answers that do not tell the candidate belong to the only one of the other side, or of the same."""
+def _with_candidate(ours: Mapping[Key, Answer], theirs: Mapping[Key, Answer], rater: Rater) -> dict[Key, Answer]:
+    """Answers that do not name the candidate belong to the only one of the other side, or of the same."""
     known = candidates(theirs) or candidates(ours)
     if len(known) > 1 and any(not key.candidate for key in ours):
         raise InputError(
@@ -131,7 +131,9 @@ def _grouped(met: Iterable[_Met]) -> list[tuple[tuple[str, str], list[_Met]]]:
 
     def place(group: tuple[str, str]) -> tuple[object, ...]:
         tag, question = group
-        ranks = (ORDER.index(name) if name in ORDER else len(ORDER) for name in group)
+        ranks = (
+            DIMENSION_SEQUENCE.index(name) if name in DIMENSION_SEQUENCE else len(DIMENSION_SEQUENCE) for name in group
+        )
         return (*ranks, tag, question in (OVERALL, OVERALL_SCORE), question)
 
     return [(group, groups[group]) for group in sorted(groups, key=place)]

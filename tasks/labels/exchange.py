@@ -1,21 +1,29 @@
 """Labels in a remote store: every machine gets those of all others.
 
-Owns how labels come and go between a mirror and its bucket. They are small and never change, so whole files travel;
-`label.json` goes last, so that where it is, all is.
+Owns how labels are copied between the local cache of a remote store and its bucket. They are small and never change, so
+whole files are copied; `label.json` is written last, so that where it is, the labels are complete.
 """
 
-import json
 from collections.abc import Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import BaseModel, ValidationError
+
+from tasks.errors import InputError
 from tasks.files import write_whole
 from tasks.ledger.bucket import Bucket
 from tasks.ledger.label_sets import ABOUT, LABELS, folder, is_name, label_folders, read_label_set
 
 
+class _About(BaseModel):
+    """What is compared of `label.json`, whatever else a newer version writes there."""
+
+    source_sha256: str
+
+
 class Exchanged(NamedTuple):
-    """Names of the labels that travelled, and of those that could not."""
+    """Names of the labels that were copied, and of those that could not be."""
 
     sent: list[str]
     fetched: list[str]
@@ -24,10 +32,10 @@ class Exchanged(NamedTuple):
 
 
 def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
-    """Send the labels that the bucket lacks and fetch those that the mirror lacks.
+    """Send the labels that the bucket lacks and fetch those that the local cache lacks.
 
     Raises:
-        InputError: labels of the mirror are damaged.
+        InputError: labels of the local cache or of the bucket are damaged.
         RemoteUnavailable: the network or the store fails; what was done until then stays done.
     """
     parts = (path.split("/") for path in bucket.sizes("labels"))
@@ -57,4 +65,11 @@ def _keep(store: Path, name: str, found: Mapping[str, bytes]) -> None:
 def _clashing(bucket: Bucket, store: Path, names: list[str]) -> list[str]:
     found = bucket.get([_object(name, ABOUT) for name in names])
     ours = {name: read_label_set(folder(store, name)).source_sha256 for name in names}
-    return [name for name in names if json.loads(found[_object(name, ABOUT)])["source_sha256"] != ours[name]]
+    return [name for name in names if _source_sha256(_object(name, ABOUT), found) != ours[name]]
+
+
+def _source_sha256(name: str, found: Mapping[str, bytes]) -> str:
+    try:
+        return _About.model_validate_json(found[name]).source_sha256
+    except ValidationError as error:
+        raise InputError(f"{name} in the bucket is no description of labels: {error}") from error

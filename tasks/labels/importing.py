@@ -1,7 +1,7 @@
 """A file of labels taken into a store.
 
-Owns what labels may be called, and that they are kept once. What the rows must hold is left to `rows`, where labels are
-kept to `ledger.label_sets`.
+Owns the names that labels may have, and that the same file is kept once. What the rows must hold is left to
+`label_rows`, where labels are kept to `ledger.label_sets`.
 """
 
 import re
@@ -10,7 +10,7 @@ from hashlib import sha256
 from pathlib import Path
 
 from tasks.errors import InputError
-from tasks.labels.rows import read_label_rows
+from tasks.labels.label_rows import read_label_rows
 from tasks.ledger.label_sets import ABOUT, LabelSet, folder, is_name, keep_labels, read_label_set
 
 _RUN = re.compile(r"\d{8}T\d{6}")

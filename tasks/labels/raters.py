@@ -1,7 +1,7 @@
 """Whose answers are compared: an evaluation, or the labels of people, as one answer a sample and question.
 
-Owns how a rater is found by name, and how several annotators come to one answer. What the answers of two raters come to
-is `agreement`'s.
+Owns how a rater is found by name, and how the answers of several annotators become one. How far two raters agree is
+worked out by `agreement`.
 """
 
 from collections.abc import Iterable, Mapping
@@ -30,7 +30,7 @@ class Key(NamedTuple):
     """One question about one sample."""
 
     candidate: str
-    """Empty: labels that do not tell."""
+    """Empty: labels that do not name it."""
     sample_id: str
     question: str
     """Dimension, or overall; of a generated image an aspect, or overall_score."""
@@ -72,7 +72,7 @@ def find_rater(store: Path, named: str) -> Rater:
         return Rater(name=named, kind="labels", flow=flow, about=about)
     try:
         run = find(store, named)
-    except ValueError as error:
+    except InputError as error:
         names = history.query(store, "SELECT DISTINCT name FROM labels ORDER BY name").rows
         raise InputError(f"{error}; labels are {listed(name for (name,) in names)}") from error
     about = f"{run.model}, prompt set {run.prompt_set}, {run.started_at:%Y-%m-%d %H:%M}"
@@ -118,5 +118,5 @@ def _overalls(merged: Mapping[Key, Answer], flow: str) -> dict[Key, Answer]:
 
 
 def candidates(keys: Iterable[Key]) -> list[str]:
-    """Names of the candidates that are told, in alphabetical order."""
+    """Names of the candidates, where they are given, in alphabetical order."""
     return sorted({key.candidate for key in keys} - {""})

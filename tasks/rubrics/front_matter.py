@@ -1,6 +1,7 @@
 """What a prompt file declares above its body, in TOML: one form for pairwise prompts, one for text-to-image rubrics.
 
-Owns which keys there are and what is allowed in them. Reading files and sets of them is for `rubric`.
+Owns which keys there are and what is allowed in them. Reading a file is for `prompt_file`, sets of them for
+`rubric`.
 """
 
 from collections.abc import Mapping

@@ -1,7 +1,7 @@
 """A published prompt document made a prompt set: each prompt word for word, under front matter of its own.
 
-Owns the folder that an import writes, and what it may overwrite. Taking the document apart belongs to `published`, what
-a text says of itself to `declared`; whether a set can be used is decided by `rubric`, as for any other set.
+Owns the folder that an import writes, and what it may overwrite. The document is taken apart by `published_document`,
+and `published_prompt` finds what a text declares; whether a set can be used is decided by `rubric`, as for any other.
 """
 
 import json
@@ -14,10 +14,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from pydantic import BaseModel, ValidationError
+
 from tasks.errors import SHOWN, InputError, Problems
 from tasks.rubrics import rubric
-from tasks.rubrics.declared import front_matter, question_named
-from tasks.rubrics.published import FORMS, Quoted, read_published
+from tasks.rubrics.published_document import FORMS, Quoted, read_published
+from tasks.rubrics.published_prompt import front_matter, question_named
 from tasks.rubrics.rubric import DEFAULT_SET, Prompt, holdings, load_rubric
 from tasks.text import bounded, listed, well_formed
 
@@ -25,6 +27,13 @@ NOTE = "imported.json"
 """File of an imported set: its source, and the SHA-256 of each file, by which a later import knows them as its own."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+class _Note(BaseModel):
+    """What is needed of an import's note."""
+
+    files: dict[str, str]
+    """Path in the set -> SHA-256."""
 
 
 class Imported(NamedTuple):
@@ -89,12 +98,12 @@ def _folder(name: str) -> Path:
 
 
 def _refuse_foreign(folder: Path) -> None:
-    """Raise ValueError where something else than a folder as an import left it would be overwritten."""
+    """Raise InputError where something else than a folder as an import left it would be overwritten."""
     if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
         return
     try:
-        own = dict(json.loads((folder / NOTE).read_bytes())["files"])
-    except (OSError, ValueError, LookupError, TypeError):
+        own = _Note.model_validate_json((folder / NOTE).read_bytes()).files
+    except (OSError, ValidationError):
         raise InputError(f"{folder}: exists, and no import wrote it; allowed: a name that is free") from None
     held = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
     foreign = [name for name, file in held.items() if name != NOTE and own.get(name) != _sha256(file)]
@@ -132,7 +141,7 @@ def _file(quoted: Quoted, default: Prompt, problems: Problems) -> str:
     """The prompt file of a text; empty when it declares too little, which is noted."""
     try:
         return f"+++\n{front_matter(quoted.text, default)}+++\n\n{quoted.text}\n"
-    except ValueError as error:
+    except InputError as error:
         problems.add(quoted.where, str(error))
         return ""
 
@@ -166,7 +175,7 @@ def _checked(draft: Path, texts: Mapping[str, Quoted], source: Path, folder: Pat
     """Load the set as a run does, and hold every body against the published text, but for white space around it."""
     try:
         prompts = _prompts(str(draft), dict.fromkeys(question.partition("/")[0] for question in texts))
-    except ValueError as error:
+    except InputError as error:
         raise InputError(f"{source}: {str(error).replace(str(draft), str(folder))}") from None
     problems = Problems()
     for question, quoted in texts.items():

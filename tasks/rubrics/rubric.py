@@ -1,37 +1,29 @@
 """What the judge is asked: prompt files, the sets they form, and the rubric of one run.
 
-Owns the file format (front matter between `+++` lines, then the body), the overlay of a prompt set over the
-default prompts, and every check that can be made before the first call. Laying out the request belongs to `request`,
-the keys of the front matter to `front_matter`, the reply format to `reply`.
+Owns the overlay of a prompt set over the default prompts, and every check that can be made before the first call. One
+file is read by `prompt_file`, the keys of its front matter are those of `front_matter`; the request that is made of a
+prompt is laid out in `tasks.endpoint`, and what may be replied is in `tasks.kinds`.
 """
 
-import re
-import tomllib
 from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from pydantic import ValidationError
-from pydantic_core import ErrorDetails
 
 from tasks.errors import InputError
 from tasks.parameters import PAIRWISE
 from tasks.records import Record, Sample
-from tasks.rubrics.front_matter import Aspect, PairwiseFrontMatter, RubricFrontMatter
+from tasks.rubrics.front_matter import PairwiseFrontMatter, RubricFrontMatter
+from tasks.rubrics.prompt_file import PromptFile, file_problems, read_prompt_file
 from tasks.text import listed
 
 DEFAULT_SET = "default"
 PROMPTS = Path(__file__).parents[2] / "prompts"
 SETS = PROMPTS / "sets"
-ORDER = (
+DIMENSION_SEQUENCE = (
     *("faithfulness", "conciseness", "readability", "aesthetics"),
     *("single_object", "two_object", "counting", "colors", "color_attr", "position"),
 )
-"""The protocols' own order of dimensions and tags; others follow by name."""
-
-
-_FILE = re.compile(r"\+\+\+[ \t]*\n(?P<front>.*?)^\+\+\+[ \t]*$(?P<body>.*)", re.DOTALL | re.MULTILINE)
+"""Dimensions and tags in the sequence in which the protocols name them; others follow by name."""
 
 
 class _Asked(Record):
@@ -71,7 +63,7 @@ class Rubric(Record):
     prompts: tuple[Prompt, ...]
 
     def prompt(self, dimension: str) -> Prompt:
-        """The prompt of a dimension or tag; ValueError where this rubric has none."""
+        """The prompt of a dimension or tag; InputError where this rubric has none."""
         found = {prompt.dimension: prompt for prompt in self.prompts}
         if dimension not in found:
             raise InputError(f"{self.flow} has no dimension {dimension!r}; it has {listed(found)}")
@@ -86,41 +78,33 @@ class Rubric(Record):
         return tuple(prompt for prompt in self.prompts if isinstance(prompt, PairwisePrompt))
 
 
-class _Source(NamedTuple):
-    """A prompt file taken apart, its front matter not yet checked."""
-
-    file: Path
-    front: dict[str, Any]
-    body: str = ""
-    problem: str = ""
-    """Why it could not be taken apart; empty when it could."""
-
-
 def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
     """The prompts of `flow`, with those that `prompt_set` replaces.
 
     A set is a name (see `prompt_sets`) or a folder that holds `<flow>/<dimension>.md`; a dimension that it lacks keeps
-    its default prompt. ValueError when there is no such flow or set, or the set holds nothing for this flow; and one
-    ValueError with every problem of every file, a line each, when prompts are at fault.
+    its default prompt. InputError when there is no such flow or set, or the set holds nothing for this flow; and one
+    InputError with every problem of every file, a line each, when prompts are at fault.
     """
     default = _prompt_files(PROMPTS / flow)
     if not default:
         raise InputError(f"there are no prompts for flow {flow!r}; flows with prompts: {listed(_holdings(PROMPTS))}")
     own = _overlay(flow, prompt_set)
-    sources = {dimension: _read(own.get(dimension, file)) for dimension, file in default.items()}
+    sources = {dimension: read_prompt_file(own.get(dimension, file)) for dimension, file in default.items()}
     strangers = [
         f"{file}: {name!r} is no dimension of {flow}; allowed: {listed(default)}"
         for name, file in own.items()
         if name not in default
     ]
     kind = PairwisePrompt if flow in PAIRWISE else RubricPrompt
-    problems = strangers + [problem for source in sources.values() for problem in _problems(source, kind)]
+    problems = strangers + [
+        problem for source in sources.values() for problem in file_problems(source, FRONT_MATTER[kind])
+    ]
     if kind is PairwisePrompt:
         problems += _tier_problems({dimension: source.front.get("tier") for dimension, source in sources.items()})
     if problems:
         raise InputError("\n".join([f"the prompts of {flow} (prompt set {prompt_set!r}) cannot be used:", *problems]))
     prompts = [_prompt(kind, flow, dimension, source) for dimension, source in sources.items()]
-    prompts.sort(key=lambda prompt: (*(prompt.dimension != name for name in ORDER), prompt.dimension))
+    prompts.sort(key=lambda prompt: (*(prompt.dimension != name for name in DIMENSION_SEQUENCE), prompt.dimension))
     return Rubric(flow=flow, prompt_set=prompt_set, prompts=tuple(prompts))
 
 
@@ -130,7 +114,7 @@ def prompt_sets() -> list[str]:
 
 
 def holdings(prompt_set: str = DEFAULT_SET) -> dict[str, list[str]]:
-    """Flow -> dimensions that a set has prompts of its own for; ValueError when there is no such set or folder."""
+    """Flow -> dimensions that a set has prompts of its own for; InputError when there is no such set or folder."""
     return _holdings(_folder(prompt_set))
 
 
@@ -163,46 +147,6 @@ def _prompt_files(folder: Path) -> dict[str, Path]:
     return {file.stem: file for file in sorted(folder.glob("*.md"))}
 
 
-def _read(file: Path) -> _Source:
-    try:
-        parts = _FILE.fullmatch(file.read_text(encoding="utf-8-sig"))
-    except UnicodeDecodeError as error:
-        return _Source(file, {}, problem=f"found a byte at {error.start} that is not UTF-8; allowed: UTF-8")
-    if not parts:
-        return _Source(file, {}, problem="found no front matter; allowed: TOML between two `+++` lines, at the top")
-    try:
-        # An empty line stands in for the opening `+++`, so that a TOML error counts lines as the file does.
-        front = tomllib.loads("\n" + parts["front"])
-    except tomllib.TOMLDecodeError as error:
-        return _Source(file, {}, problem=f"front matter is not TOML: {error}")
-    return _Source(file, front, parts["body"].strip())
-
-
-def _problems(source: _Source, kind: Kind) -> list[str]:
-    """All that is wrong with one file, a line each."""
-    if source.problem:
-        return [f"{source.file}: {source.problem}"]
-    problems = [] if source.body else [f"{source.file}: found an empty body; allowed: the text of the prompt"]
-    try:
-        FRONT_MATTER[kind].model_validate(source.front, context={"body": source.body})
-    except ValidationError as error:
-        problems += [f"{source.file}: {_sentence(detail, FRONT_MATTER[kind])}" for detail in error.errors()]
-    return problems
-
-
-def _sentence(detail: ErrorDetails, front_matter: type[Record]) -> str:
-    """One problem of one key: what was found and what is allowed."""
-    key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
-    if detail["type"] == "extra_forbidden":
-        known = Aspect.model_fields if len(detail["loc"]) > 1 else front_matter.model_fields
-        return f"unknown key `{key}`; allowed: {listed(known)}"
-    allowed = front_matter.model_fields[str(detail["loc"][0])].description
-    if detail["type"] == "value_error":
-        allowed = detail["msg"].removeprefix("Value error, ")
-    found = "nothing" if detail["type"] == "missing" else repr(detail["input"])
-    return f"key `{key}`: found {found}; allowed: {allowed}"
-
-
 def _tier_problems(tiers: Mapping[str, object]) -> list[str]:
     """The tier rule decides between two dimensions; tiers that are no tiers at all are reported with their file."""
     if any(tier not in (1, 2) for tier in tiers.values()):
@@ -215,7 +159,7 @@ def _tier_problems(tiers: Mapping[str, object]) -> list[str]:
     ]
 
 
-def _prompt(kind: Kind, flow: str, dimension: str, source: _Source) -> Prompt:
+def _prompt(kind: Kind, flow: str, dimension: str, source: PromptFile) -> Prompt:
     digest = sha256(source.body.encode()).hexdigest()
     named = {"flow": flow, "dimension": dimension, "body": source.body, "sha256": digest, "file": str(source.file)}
     return kind.model_validate({**source.front, **named})

@@ -1,11 +1,12 @@
 """The drawn text-to-image samples: a dataset in GenEval's layout with known defects, to try a judge on.
 
-Owns the files of such a dataset, its labels, and whether a judge noticed what was put in. The scenes stand in
-`drawings.scenes`, what is put wrong in them in `drawings.scene_defects`, the prompts in `drawings.image_prompts`.
+Owns the files of such a dataset, its labels, and whether a judge noticed what was put in. The scenes stand in `scenes`,
+what is put wrong in them in `scene_defects`, the prompts in `image_prompts`.
 """
 
 import io
 import json
+from collections.abc import Collection
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -53,7 +54,7 @@ def draw_images(
 
 
 def check_prompts(prompts_per_tag: int, images_per_prompt: int = IMAGES_PER_PROMPT) -> None:
-    """Raise ValueError where so many cannot be drawn."""
+    """Raise InputError where so many cannot be drawn."""
     if not (1 <= prompts_per_tag <= MOST_PROMPTS and images_per_prompt >= 1):
         raise InputError(
             f"{prompts_per_tag} prompts a tag with {images_per_prompt} images each cannot be drawn; "
@@ -66,13 +67,16 @@ def read_image_labels(root: Path) -> dict[str, str]:
 
     Other datasets may hold a file of that name for reasons of their own: kinds that are not ours are left out.
     """
-    path = root / IMAGE_LABELS
+    return read_kinds(root / IMAGE_LABELS, SCENE_DEFECTS | {CLEAN_SCENE})
+
+
+def read_kinds(path: Path, known: Collection[str]) -> dict[str, str]:
+    """Name -> kind from a file of labels; empty where there is no such file, or it is none of ours."""
     try:
         labels: Any = json.loads(path.read_bytes()) if path.is_file() else {}
-    except ValueError:
-        labels = {}
+    except (ValueError, RecursionError):  # whatever the bytes are: JSON, UTF-8 or neither
+        return {}
     found = cast(dict[str, Any], labels if isinstance(labels, dict) else {})
-    known = SCENE_DEFECTS | {CLEAN_SCENE}
     return {name: kind for name, kind in found.items() if isinstance(kind, str) and kind in known}
 
 

@@ -1,6 +1,6 @@
-"""Statistical plots for the sample set: invented numbers, the plot drawn of them, and the text that goes with it.
+"""Statistical plots for the drawn samples: invented numbers, the plot drawn of them, and the text that goes with it.
 
-The words come from `topics`; which plots are spoilt, and how, is chosen in `defects`.
+The words come from `topics`, axes and legends from `axes`; which plots are spoilt, and how, is chosen in `defects`.
 """
 
 import math
@@ -59,7 +59,7 @@ class Plot:
 
     @property
     def arrangement(self) -> str:
-        """What the plot shows from afar: its chart type."""
+        """What the plot shows at first sight: its chart type."""
         return self.experiment.chart
 
     def content(self) -> dict[str, object] | list[dict[str, object]]:

@@ -1,7 +1,7 @@
 """The drawn samples: datasets with known defects, made from a seed, to try a judge on.
 
 Owns the files of such a dataset, its labels, and whether a judge caught what was put in. The figures stand in
-`drawings`, and what is put wrong in them in `drawings.defects`.
+`diagrams` and `plots`, what is put wrong in them in `defects`; the drawn text-to-image samples are those of `images`.
 """
 
 import base64
@@ -10,7 +10,7 @@ import json
 from collections.abc import Mapping
 from pathlib import Path
 from random import Random
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from PIL import Image
 
@@ -19,7 +19,7 @@ from tasks.files import write_whole
 from tasks.parameters import T2I
 from tasks.records import WINNERS
 from tasks.synthetic.defects import CLEAN, DEFECTS, FORFEIT, IN_HUMAN, NEW_FIGURE, Figure, spoilt
-from tasks.synthetic.images import check_prompts, draw_images
+from tasks.synthetic.images import check_prompts, draw_images, read_kinds
 
 DRAWN = "samples"
 """Name of the drawn samples where a dataset is asked for."""
@@ -35,7 +35,7 @@ _MIX = (
     *("garbled", "human_pixelated", "null", "missing", "copy", "human_overload", "human_black", "other"),
     *("human_low_contrast", "restyled", "human_neon", "human_margin", "human_tiny_text"),
 )
-"""Kinds of the samples in order, after which they begin anew; each flow adds the kind of its own."""
+"""Kinds of the samples in order, after which they are repeated; each flow adds one kind that only it has."""
 
 RATIOS = {"3:2": 3 / 2, "16:9": 16 / 9, "21:9": 21 / 9}
 """Aspect ratios that the benchmark rounds to."""
@@ -59,10 +59,11 @@ def draw_samples(root: Path, flow: str, count: int = 24, seed: int = 7) -> None:
     `root`, over what is there. The same flow and seed give the same bytes, and a larger count only adds samples.
 
     Raises:
-        InputError: there are no samples of that flow, or the count is below 1.
+        InputError: the count is below 1.
+        ValueError: there are no drawn samples of that flow.
     """
     if flow not in NEW_FIGURE:
-        raise InputError(f"There are no drawn samples of flow {flow!r}; allowed are {', '.join(NEW_FIGURE)}")
+        raise ValueError(f"There are no drawn samples of flow {flow!r}; allowed are {', '.join(NEW_FIGURE)}")
     _check_count(count)
     images = root / flow / "images"
     images.mkdir(parents=True, exist_ok=True)
@@ -114,13 +115,7 @@ def read_labels(dataset_root: Path, flow: str) -> dict[str, str]:
     """
     paths = (dataset_root / flow / LABELS, dataset_root / LABELS)
     path = next((path for path in paths if path.is_file()), None)
-    try:
-        labels: Any = json.loads(path.read_bytes()) if path else {}
-    except ValueError:
-        labels = {}
-    known = {*DEFECTS, *CLEAN, *FORFEIT}
-    found = cast(dict[str, Any], labels if isinstance(labels, dict) else {})
-    return {name: kind for name, kind in found.items() if isinstance(kind, str) and kind in known}
+    return read_kinds(path, {*DEFECTS, *CLEAN, *FORFEIT}) if path else {}
 
 
 def caught(kind: str, flow: str, verdicts: Mapping[str, str | None]) -> bool | None:

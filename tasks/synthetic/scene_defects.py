@@ -10,7 +10,8 @@ from dataclasses import replace
 from itertools import combinations
 from random import Random
 
-from tasks.synthetic.scenes import PAINTS, Scene, Thing, arranged
+from tasks.synthetic.scene_drawing import PAINTS, Thing
+from tasks.synthetic.scenes import Scene, arranged
 
 CLEAN_SCENE = "clean"
 KINDS: dict[str, tuple[str, ...]] = {

@@ -1,43 +1,21 @@
 """Drawn text-to-image samples: a few plain shapes on a light ground, as a prompt asks for them.
 
-Owns where shapes stand and how they are drawn. The shapes themselves stand in `shapes`, what is put wrong in a scene
-in `scene_defects`. Lengths are pixels of the finished picture.
+Owns which shapes a scene has and where they stand. How they are drawn is in `scene_drawing`, what is put wrong in a
+scene in `scene_defects`. Lengths are pixels of the finished picture.
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from itertools import product
 from random import Random
 
-from PIL import Image, ImageDraw, ImageOps
+from PIL import Image
 
 from tasks.records import Requirement
 from tasks.synthetic.canvas import Point
-from tasks.synthetic.grounds import Ground, random_ground
-from tasks.synthetic.looks import mixed
-from tasks.synthetic.shapes import extent, silhouette
-
-Part = tuple[int, int, int, int]
-"""Left, top, right and bottom."""
+from tasks.synthetic.scene_drawing import PAINTS, Ground, Thing, draw_thing, random_ground
 
 SIDE = 384
 """Width and height of a scene."""
-PAINTS = {
-    "red": "#d3303a",
-    "orange": "#f0872b",
-    "yellow": "#f4cf35",
-    "green": "#3f9b4f",
-    "blue": "#2f6fc4",
-    "purple": "#7d4bb0",
-    "pink": "#f08fb8",
-    "brown": "#7b4a2b",
-    "black": "#26282d",
-    "white": "#fdfdfd",
-}
-EDGE = 2
-"""Width of the darker line round a shape."""
-SPLIT = 0.08
-"""How far the quarters of a broken shape are moved, as a share of its size."""
 
 _PLACES: dict[int, tuple[tuple[Point, ...], ...]] = {
     1: (((0.5, 0.5),),),
@@ -72,24 +50,6 @@ _JITTER = 7
 
 
 @dataclass(frozen=True)
-class Thing:
-    """One shape in a scene."""
-
-    shape: str
-    color: str
-    """Name of one of the paints."""
-    center: Point = (0, 0)
-    size: float = 0
-    """Longer side."""
-    faded: float = 0
-    """Share of the ground's color in its own: 0 to 1."""
-    broken: bool = False
-    """In four quarters that lie apart."""
-    covered: bool = False
-    """With a blank card in front of most of it."""
-
-
-@dataclass(frozen=True)
 class Scene:
     """What one image shows, from the back to the front."""
 
@@ -100,9 +60,7 @@ class Scene:
         """The picture, RGB."""
         sheet = self.ground.lay(SIDE)
         for thing in self.things:
-            _draw(sheet, thing, self.ground.color)
-            if thing.covered:
-                _draw_card(sheet, thing, self.ground.color)
+            draw_thing(sheet, thing, self.ground.color)
         return sheet
 
 
@@ -132,39 +90,3 @@ def arranged(scene: Scene, relation: str, random: Random) -> Scene:
         for thing, (x, y) in zip(scene.things, centers, strict=True)
     ]
     return replace(scene, things=tuple(things))
-
-
-def _draw(sheet: Image.Image, thing: Thing, ground: str) -> None:
-    size = extent(thing.shape, thing.size)
-    mask, figure = silhouette(thing.shape, size), _painted(thing, size, ground)
-    left, top = round(thing.center[0] - size[0] / 2), round(thing.center[1] - size[1] / 2)
-    for part, (x, y) in _quarters(size, SPLIT * thing.size) if thing.broken else [((0, 0, *size), (0, 0))]:
-        sheet.paste(figure.crop(part), (left + part[0] + x, top + part[1] + y), mask.crop(part))
-
-
-def _painted(thing: Thing, size: tuple[int, int], ground: str) -> Image.Image:
-    color = mixed(PAINTS[thing.color], ground, thing.faded)
-    light, edge = mixed(color, "#ffffff", 0.14 * (1 - thing.faded)), mixed(color, "#000000", 0.3 * (1 - thing.faded))
-    figure = Image.new("RGB", size, edge)
-    sheen = ImageOps.colorize(Image.linear_gradient("L").resize(size), light, color)
-    figure.paste(sheen, mask=silhouette(thing.shape, size, EDGE))
-    return figure
-
-
-def _quarters(size: tuple[int, int], gap: float) -> Iterator[tuple[Part, tuple[int, int]]]:
-    """Parts of a rectangle, and how far each is moved."""
-    (width, height), (x, y) = size, (size[0] // 2, size[1] // 2)
-    for right, lower in product((False, True), repeat=2):
-        part = (x if right else 0, y if lower else 0, width if right else x, height if lower else y)
-        # The halves also slip along each other, so that no cut runs through all four.
-        moved = (
-            (gap if right else -gap) + (gap / 2 if lower else 0),
-            (gap if lower else -gap) + (gap / 2 if right else 0),
-        )
-        yield part, (round(moved[0]), round(moved[1]))
-
-
-def _draw_card(sheet: Image.Image, thing: Thing, ground: str) -> None:
-    (x, y), half = thing.center, thing.size / 2
-    card = [round(value) for value in (x - 1.15 * half, y - 0.3 * half, x + 1.15 * half, y + 1.15 * half)]
-    ImageDraw.Draw(sheet).rectangle(card, mixed(ground, "#000000", 0.22), mixed(ground, "#000000", 0.45), EDGE)

@@ -1,4 +1,4 @@
-"""The plain shapes that the drawn text-to-image samples show, and that the embedded judge tells by their outlines.
+"""The plain shapes that the drawn text-to-image samples show, and that the embedded judge knows by their outlines.
 
 Owns what a ball, a star or a ring looks like. Where they stand in an image is for `scenes`.
 """

@@ -1,14 +1,18 @@
-"""Names and differences of colors, as far as pixels go.
+"""The names that pixels give: which color this is, and which of the drawn shapes has this outline.
 
-Owns which color counts as red or brown. The names are those of GenEval's prompts, with gray for what has none of them.
+Owns which color counts as red or brown, how far two colors differ, and how alike two outlines must be. The color names
+are those of GenEval's prompts, with gray for what has none of them; no object but the drawn shapes is known here.
 """
 
+from functools import cache
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
 from tasks.synthetic.prompt_words import COLORS
+from tasks.synthetic.shapes import SHAPES, extent, silhouette
 
 Pixels = NDArray[np.uint8]
 """RGB in the last axis."""
@@ -17,7 +21,7 @@ Lab = NDArray[np.float64]
 
 GRAY = "gray"
 NAMES = ("", *COLORS, GRAY)
-"""Names by number; 0 stands for no color, which is the ground."""
+"""Color names by number; 0 stands for no color, which is the ground."""
 
 _EXAMPLES = {
     "red": "e02020 c8202c a01e24 ff5a50",
@@ -34,7 +38,14 @@ _EXAMPLES = {
 }
 """Colors that bear each name beyond doubt; any other is called like the one among them that it differs from least."""
 _STEP = 8
-"""Names are looked up in a table with a step of so much of each of red, green and blue."""
+"""Color names are looked up in a table with a step of so much of each of red, green and blue."""
+
+FIT = 0.82
+"""Share of common area from which two outlines are the same. No two drawn shapes have more than 0.8 in common."""
+MOST_STRETCHED = 1.2
+"""An outline is not the same when it is so many times as wide or as tall."""
+_SIDE = 24
+"""Outlines are compared as masks of this width and height, in pixels."""
 
 
 def to_lab(colors: NDArray[Any]) -> Lab:
@@ -52,9 +63,25 @@ def difference(one: NDArray[Any], other: NDArray[Any]) -> float:
 
 
 def name_numbers(pixels: Pixels) -> Pixels:
-    """The number of each pixel's name, never 0."""
+    """The number of each pixel's color name in `NAMES`, never 0."""
     red, green, blue = np.moveaxis(pixels // _STEP, -1, 0)
     return _TABLE[red, green, blue]
+
+
+def same_shape(area: NDArray[np.bool_]) -> str:
+    """The drawn shape that fills its bounding box as this area does, in rows and columns; empty: none."""
+    small = Image.fromarray(area).convert("L").resize((_SIDE, _SIDE), Image.Resampling.BOX)
+    mask = np.asarray(small)
+    fits = {name: np.minimum(mask, other).sum() / np.maximum(mask, other).sum() for name, other in _masks().items()}
+    best = max(fits, key=lambda name: fits[name])
+    width, height = extent(best, 100)
+    stretched = area.shape[1] / area.shape[0] * height / width
+    return best if fits[best] >= FIT and 1 / MOST_STRETCHED <= stretched <= MOST_STRETCHED else ""
+
+
+@cache
+def _masks() -> dict[str, NDArray[np.uint8]]:
+    return {name: np.asarray(silhouette(name, (_SIDE, _SIDE))) for name in SHAPES}
 
 
 # Linear sRGB to XYZ, each by the white point's.

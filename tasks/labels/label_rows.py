@@ -1,15 +1,15 @@
 """The rows of a file of labels: what they must hold, and all that is wrong with them.
 
-Owns the columns, and how an image's file name becomes the id of its sample. Leaves where labels are kept to `labels`.
+Owns the columns, and how an image's file name becomes the id of its sample. Where labels are kept is left to
+`ledger.label_sets`.
 """
 
 from collections.abc import Mapping
 from pathlib import Path, PurePosixPath
 from typing import NamedTuple
 
-from tasks.datasets.columns import Columns
 from tasks.datasets.entries import kind
-from tasks.datasets.rows import Row, find_rows
+from tasks.datasets.rows import Columns, Row, find_rows
 from tasks.errors import Problems
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import PAIRWISE
@@ -60,7 +60,7 @@ def read_label_rows(file: Path, flow: str) -> list[LabelRow]:
     Figures: `id`, `dimension` (or `overall`) and `verdict`, and where known `candidate`, `annotator` and `order`. The
     four verdicts are allowed on every dimension: people are not bound by what a judge may answer. Generated images:
     `id` (or `image` or `filename`) and `score`, and where known `aspect` (otherwise it is the overall score), `tag`,
-    `candidate` and `annotator`. Whoever says two things of one sample says too much.
+    `candidate` and `annotator`. Two answers of one annotator to the same question are a problem.
 
     Raises:
         InputError: all that is wrong, by row: what was found, what is allowed.

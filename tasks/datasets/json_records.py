@@ -1,11 +1,14 @@
-"""Where the records of a large JSON array begin and end, without parsing the array and without holding it.
+"""The records of a JSON file, an array or one object a line: where each begins and ends, and what it holds.
 
-Owns brackets, strings and commas; whether a record is valid JSON inside is for the parser to say.
+Owns the brackets, strings and commas of an array, which is neither parsed nor held as a whole: files of several
+gigabytes are normal. Where records are kept and read again is for `rows`.
 """
 
+import json
 import re
 from collections.abc import Iterator
-from typing import BinaryIO, NamedTuple
+from functools import partial
+from typing import BinaryIO, NamedTuple, cast
 
 from tasks.errors import InputError
 
@@ -27,10 +30,46 @@ class Span(NamedTuple):
     raw: bytes
 
 
-def array_spans(file: BinaryIO) -> Iterator[Span]:
-    """Objects and lists of a JSON array, in order; the file stands just behind the array's opening bracket.
+def json_spans(file: BinaryIO) -> Iterator[tuple[str, Span]]:
+    """Each record of a file that stands behind its byte order mark, with its number as people count (`record 9`).
 
-    Raises ValueError, naming the record before the break, when anything but one comma stands between two records, the
+    An array has records; anything else is read as lines, of which the blank ones are left out. Raises InputError, when
+    it comes to the place, where the array is broken or a record is longer than `LONGEST`.
+    """
+    start = file.tell()
+    head = file.read(1 << 16)
+    if head.lstrip().startswith(b"["):
+        file.seek(start + head.index(b"[") + 1)
+        yield from ((f"record {number}", span) for number, span in enumerate(array_spans(file), 1))
+    else:
+        file.seek(start)
+        yield from ((f"line {number}", span) for number, span in _line_spans(file) if span.raw.strip())
+
+
+def json_object(raw: bytes) -> dict[str, object]:
+    """The JSON object in these bytes. Raises InputError, with what was found, when they hold anything else."""
+    try:
+        value: object = json.loads(raw)
+    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
+        raise InputError(str(error)) from error
+    if not isinstance(value, dict):
+        raise InputError(f"found a value of type {type(value).__name__}")
+    return cast(dict[str, object], value)
+
+
+def _line_spans(file: BinaryIO) -> Iterator[tuple[int, Span]]:
+    start = file.tell()
+    for number, line in enumerate(iter(partial(file.readline, LONGEST), b""), 1):
+        if len(line) == LONGEST:
+            raise InputError(f"line {number} is longer than {LONGEST:,} bytes")
+        yield number, Span(start, line)
+        start += len(line)
+
+
+def array_spans(file: BinaryIO) -> Iterator[Span]:
+    """Objects and lists of a JSON array, in order; the file is read from just behind the array's opening bracket.
+
+    Raises InputError, naming the record before the break, when anything but one comma stands between two records, the
     closing bracket is missing, text follows it, or a record is longer than `LONGEST`.
     """
     for number, (between, span) in enumerate(_spans(file)):

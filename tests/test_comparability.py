@@ -1,4 +1,4 @@
-"""The picture contract: differences of form between the sides are named when they may decide verdicts."""
+"""Differences of form between Human and Model pictures are named when they may decide verdicts."""
 
 import io
 from pathlib import Path
@@ -9,7 +9,7 @@ from PIL import Image
 
 from tasks.history.asking import query
 from tasks.history.loading import store_run
-from tasks.pictures.contract import Contract
+from tasks.pictures.comparability import Comparability
 from tasks.pictures.prepare import Policy, prepare
 from tasks.records import PictureNote
 
@@ -25,10 +25,10 @@ def note(name: str = "PNG", size: tuple[int, int] = (200, 100), clear: bool = Fa
 
 
 def warnings(pairs: list[tuple[PictureNote, PictureNote]]) -> list[str]:
-    contract = Contract()
+    comparability = Comparability()
     for number, (human, model) in enumerate(pairs):
-        contract.add(factories.outcome(f"s{number}", pictures={"human": human, "model": model}))
-    return contract.warnings()
+        comparability.add(factories.outcome(f"s{number}", pictures={"human": human, "model": model}))
+    return comparability.warnings()
 
 
 def test_sides_that_are_alike_are_not_spoken_of() -> None:
@@ -74,17 +74,17 @@ def test_a_background_that_shows_through_on_one_side_is_named() -> None:
 
 
 def test_samples_that_lack_a_picture_and_generated_images_have_no_pair() -> None:
-    contract = Contract()
-    contract.add(factories.outcome("s1", status="forfeit", pictures={"human": note()}))
-    contract.add(factories.image())
-    assert contract.warnings() == []
+    comparability = Comparability()
+    comparability.add(factories.outcome("s1", status="forfeit", pictures={"human": note()}))
+    comparability.add(factories.image())
+    assert comparability.warnings() == []
 
 
 def test_each_candidate_is_held_to_it_by_itself() -> None:
-    contract = Contract()
+    comparability = Comparability()
     for candidate, name in (("alpha", "PNG"), ("beta", "JPEG")):
-        contract.add(factories.outcome(candidate=candidate, pictures={"human": note(), "model": note(name)}))
-    assert [words.split(" and ")[0] for words in contract.warnings()] == ["The pictures of beta"]
+        comparability.add(factories.outcome(candidate=candidate, pictures={"human": note(), "model": note(name)}))
+    assert [words.split(" and ")[0] for words in comparability.warnings()] == ["The pictures of beta"]
 
 
 def test_the_history_has_the_numbers_of_each_side(tmp_path: Path) -> None:

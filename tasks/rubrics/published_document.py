@@ -1,7 +1,7 @@
 """A published prompt document taken apart: the texts it quotes, word for word, and what else it holds.
 
 Owns the two forms, Markdown with each prompt in a fenced block and JSON with a prompt under each key, and knows the
-traces of PDF extraction. Which question a text asks, and what becomes of it, is for `importer`.
+traces of PDF extraction. Which question a text asks is for `published_prompt`, what becomes of it for `importer`.
 """
 
 import json

@@ -1,7 +1,8 @@
-"""The picture contract: whether Human and Model pictures went to the judge in the same form.
+"""Whether the Human and the Model pictures of a run were sent to the judge in comparable form.
 
-Owns when a difference of form is large enough to decide verdicts, and says so. What is done to pictures is for
-`pictures`; the view `picture_contract` has the numbers of every run.
+A judge may prefer one side for its file format, its size or its background rather than for what it shows. Owns how
+large such a difference must be before a run warns of it. What is changed about a picture before it is sent is in
+`prepare`; the history's view `picture_contract` has the numbers of every run.
 """
 
 from collections import Counter
@@ -14,12 +15,12 @@ from tasks.records import Outcome, PictureNote
 SIDES = ("human", "model")
 LEAST_SHARE = 0.25
 """Share of pictures in which the sides must differ. What tips one sample in four moves a score of 0-100 by up to 25
-points, more than candidates usually differ; rarer differences, such as a few odd files, are left alone."""
+points, more than candidates usually differ; rarer differences, such as a few odd files, are not warned of."""
 LEAST_RATIO = 2.0
 """Ratio of the pixels (median over pairs) from which the sides differ in size. Twice the pixels are about twice the
 image tokens, and small print that is legible on one side only."""
 ON_WHITE = "transparency composited on white"
-"""Change that `pictures` notes where a transparent background showed."""
+"""Change that `prepare` notes where a transparent background showed."""
 
 
 @dataclass
@@ -33,7 +34,7 @@ class _Pairs:
     """Pixels of the Model picture as sent, over those of the Human one."""
 
     def differences(self) -> Iterator[str]:
-        """What differs enough to decide verdicts, a sentence each without its beginning."""
+        """Each difference that is large enough to decide verdicts, as the end of a sentence."""
         n, (human, model) = len(self.ratios), (self.formats[side] for side in SIDES)
         if sum(abs(human[name] - model[name]) for name in human | model) / 2 >= LEAST_SHARE * n:
             sides = f"Model {_shares(model)}; Human {_shares(human)}"
@@ -47,14 +48,14 @@ class _Pairs:
 
 
 @dataclass
-class Contract:
-    """The pictures of a run, counted as its samples are decided."""
+class Comparability:
+    """The pictures of a run by their form, counted as its samples are decided."""
 
     pairs: dict[str, _Pairs] = field(default_factory=dict[str, _Pairs])
     """By candidate."""
 
     def add(self, outcome: Outcome) -> None:
-        """Count the pair of a sample; one that lacks a picture was not judged, and a generated image has no pair."""
+        """Count the pair of a sample, unless a picture is missing (it was not judged) or it is one generated image."""
         if not all(side in outcome.pictures for side in SIDES):
             return
         pairs = self.pairs.setdefault(outcome.candidate, _Pairs())

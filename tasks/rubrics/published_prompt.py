@@ -1,8 +1,8 @@
-"""What a published prompt says of itself: which question it asks, and what stands in its front matter.
+"""What a published prompt declares: which question it asks, and the front matter that its text amounts to.
 
-Owns what is taken from where. From its headings or key: the question. From the text: the labels of its inputs, or its
-aspects and what 0 and 10 mean. From the default prompt of that question: which inputs there are, the tier, the
-verdicts, and when an aspect does not apply.
+Owns what is taken from where. The question comes from its headings or its key. The labels of its inputs, or its aspects
+and the meaning of 0 and 10, come from its text. Which inputs there are, the tier, the verdicts, and when an aspect does
+not apply come from the default prompt of that question.
 """
 
 import json

@@ -6,8 +6,8 @@ import time
 
 import pytest
 
-from tasks.datasets import json_array
-from tasks.datasets.json_array import array_spans
+from tasks.datasets import json_records
+from tasks.datasets.json_records import array_spans
 
 RECORDS = [
     {"a": 'quote " bracket ] brace } \\', "b": ["[", {"c": "\\\\"}]},
@@ -17,7 +17,7 @@ RECORDS = [
 ]
 
 
-def spans(text: str | bytes) -> list[json_array.Span]:
+def spans(text: str | bytes) -> list[json_records.Span]:
     raw = text.encode() if isinstance(text, str) else text
     file = io.BytesIO(raw)
     file.seek(raw.index(b"[") + 1)
@@ -27,7 +27,7 @@ def spans(text: str | bytes) -> list[json_array.Span]:
 @pytest.mark.parametrize("block", [1, 2, 3, 7, 64, 1 << 20])
 @pytest.mark.parametrize("indent", [None, 2])
 def test_each_record_is_found_whole_for_any_block_size(block: int, indent: int | None, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(json_array, "BLOCK", block)
+    monkeypatch.setattr(json_records, "BLOCK", block)
     text = "  " + json.dumps(RECORDS, indent=indent, ensure_ascii=False) + "\n"
     found = spans(text)
     assert [json.loads(span.raw) for span in found] == RECORDS
@@ -59,8 +59,8 @@ def test_a_broken_array_is_refused_with_the_record_before_the_break(text: str, w
 
 
 def test_a_record_that_is_never_closed_does_not_bring_the_file_into_memory(monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(json_array, "BLOCK", 1000)
-    monkeypatch.setattr(json_array, "LONGEST", 10_000)
+    monkeypatch.setattr(json_records, "BLOCK", 1000)
+    monkeypatch.setattr(json_records, "LONGEST", 10_000)
     with pytest.raises(ValueError, match="record at byte 1 does not end within 10,000 bytes"):
         spans('[{"a": "' + "x" * 100_000)
 

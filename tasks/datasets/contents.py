@@ -1,0 +1,69 @@
+"""What a sample holds: its texts and its pictures, read from their files when they are needed, and only then.
+
+Owns whether a file is still what it was when the run started, and pictures written as base64. Where texts and pictures
+stand was found out by the readers of each format; what decodes a picture is in `tasks.pictures`.
+"""
+
+import base64
+import binascii
+import hashlib
+from pathlib import Path
+
+from tasks.datasets.entries import clean_text
+from tasks.datasets.rows import read_row
+from tasks.errors import InputError
+from tasks.records import PictureSource, Sample
+
+
+def read_texts(sample: Sample) -> dict[str, str]:
+    """The sample's text fields (`context` and `caption`, or `prompt`) as the judge reads them, from its own record.
+
+    Raises InputError when the file has changed since the run started.
+    """
+    # GenEval's rows have no ids.
+    known, expected = ("tag", sample.tag) if sample.tag else ("id", sample.sample_id)
+    values = read_row(sample.record, [known, *sample.texts.values()])
+    if values[known] != expected:
+        raise InputError(f"{sample.record.path} has changed: sample {sample.sample_id!r} is no longer where it was")
+    return {name: clean_text(values[key])[0] for name, key in sample.texts.items()}
+
+
+def read_picture(source: PictureSource) -> bytes:
+    """The picture's bytes, as they are in the file, undecoded.
+
+    Raises InputError when there is no picture, its file is gone, or its base64 is broken.
+    """
+    if source.place is None:
+        raise InputError(source.problem)
+    if not source.field:
+        try:
+            return Path(source.place.path).read_bytes()
+        except OSError as error:
+            raise InputError(f"picture {source.place.path} cannot be read: {error.strerror}") from error
+    value = read_row(source.place, [source.field])[source.field]
+    if isinstance(value, bytes):
+        return value
+    try:
+        return _from_base64(value)
+    except InputError as error:
+        raise InputError(f"{source.field!r} in {Path(source.place.path).name} is no picture: {error}") from error
+
+
+def picture_sha256(source: PictureSource) -> str:
+    """SHA-256 (hex) of a picture's bytes; `none` for every picture that cannot be read, whatever the reason."""
+    try:
+        return hashlib.sha256(read_picture(source)).hexdigest()
+    except InputError:
+        return "none"
+
+
+def _from_base64(value: object) -> bytes:
+    if not isinstance(value, str):
+        raise InputError(f"found a value of type {type(value).__name__}")
+    head, _, text = value.partition(",") if value.startswith("data:") else (";base64", ",", value)
+    if not head.endswith(";base64"):
+        raise InputError("a data: URL must be in base64")
+    try:
+        return base64.b64decode("".join(text.split()).encode("ascii", "replace"), validate=True)
+    except binascii.Error as error:
+        raise InputError(str(error)) from error
