@@ -12,6 +12,7 @@ from tasks.history.loading import pending, store_run, sync
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.protocol_keys import ASKED, joint_key, protocol_differences
 from tasks.records import OVERALL
+from tasks.rubrics.rubric import DIMENSION_SEQUENCE
 
 EARLIER = "20261119T120000-diagram-0000aa"
 
@@ -48,14 +49,14 @@ def test_counts_add_up_to_scored_and_only_scored_samples_count(tmp_path: Path) -
         ("hard", 4, 2, 50.0),
     ]
     assert query(tmp_path, "coverage").rows[0][4:] == (7, 4, 4 / 7, 3, 1, 1, 1, 1)
-    assert ask(tmp_path, "SELECT dimension, verdict, score FROM verdicts WHERE sample_id = 's2' DIMENSION_SEQUENCE BY score, 1") == [
+    assert ask(tmp_path, "SELECT dimension, verdict, score FROM verdicts WHERE sample_id = 's2' ORDER BY score, 1") == [
         ("aesthetics", "Human", 0.0),
         ("faithfulness", "Human", 0.0),
         ("overall", "Human", 0.0),
         ("conciseness", "Both are bad", 50.0),
         ("readability", "Mixed", 50.0),
     ]
-    kinds = "SELECT sample_id, status FROM failures WHERE kind = 'outcome' DIMENSION_SEQUENCE BY 1"
+    kinds = "SELECT sample_id, status FROM failures WHERE kind = 'outcome' ORDER BY 1"
     assert ask(tmp_path, kinds) == [("s5", "forfeit"), ("s6", "no_reference"), ("s7", "bad_picture")]
 
 
@@ -86,7 +87,7 @@ def test_the_last_attempt_counts_and_all_are_kept(tmp_path: Path) -> None:
     ]
     write_run(tmp_path, start(), rows, end())
     store_run(tmp_path, RUN)
-    attempts = "SELECT sample_id, attempt, last_attempt FROM judgment_attempts DIMENSION_SEQUENCE BY ALL"
+    attempts = "SELECT sample_id, attempt, last_attempt FROM judgment_attempts ORDER BY ALL"
     assert ask(tmp_path, attempts) == [("s1", 1, False), ("s1", 2, True), ("s2", 1, False), ("s2", 2, True)]
     assert ask(tmp_path, "SELECT sample_id, status, problem FROM failures") == [("s2", "invalid", "no JSON")]
 
@@ -193,7 +194,7 @@ def test_dimensions_come_in_the_protocols_order_in_sql_too(tmp_path: Path) -> No
     whole_run(tmp_path)
     sync(tmp_path)
     named = [OVERALL, "of a prompt set", *reversed(DIMENSION_SEQUENCE)]
-    sql = "SELECT list(one DIMENSION_SEQUENCE BY dimension_position(one)) FROM (SELECT unnest($1::VARCHAR[]) AS one)"
+    sql = "SELECT list(one ORDER BY dimension_position(one)) FROM (SELECT unnest($1::VARCHAR[]) AS one)"
     assert query(tmp_path, sql, values=[named]).rows == [([*DIMENSION_SEQUENCE, "of a prompt set", OVERALL],)]
 
 
@@ -217,7 +218,7 @@ def test_an_evaluation_is_made_of_the_same_runs_in_sql_and_python(tmp_path: Path
     sync(tmp_path)
     for evaluation_id in ("nightly", RUN):
         whole = read_evaluation(tmp_path, evaluation_id)
-        runs = ask(tmp_path, f"SELECT run_id FROM shard_runs WHERE evaluation_id = '{evaluation_id}' DIMENSION_SEQUENCE BY 1")
+        runs = ask(tmp_path, f"SELECT run_id FROM shard_runs WHERE evaluation_id = '{evaluation_id}' ORDER BY 1")
         assert [run_id for (run_id,) in runs] == sorted(run.name for run in whole.folders)
         assert whole.end
         timed = "strftime({0}, '%Y-%m-%dT%H:%M:%S+00:00')"
