@@ -35,7 +35,7 @@ from tasks.judging.cases import RunContext
 from tasks.judging.protocol import picture_policy, run_end, run_start
 from tasks.kinds.geneval_export import open_export
 from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Parameters, at_store
@@ -81,9 +81,9 @@ async def evaluate(flow: str, parameters: Parameters) -> State:
 async def _evaluate(flow: str, asked: Parameters) -> State:
     started = time.monotonic()
     rubric = load_rubric(flow, asked.prompt_set)
-    # A run on a remote store works on a mirror of it.
-    parameters = asked.model_copy(update={"store": str(mirror(asked.store))})
-    remote = Remote(asked.store, mirror(asked.store)) if is_remote(asked.store) else None
+    # A run on a remote store works on a local cache of it.
+    parameters = asked.model_copy(update={"store": str(local_cache(asked.store))})
+    remote = Remote(asked.store, local_cache(asked.store)) if is_remote(asked.store) else None
     async with shared_slots(parameters.judge) as slots, Vlm(parameters.judge, slots) as vlm:
         dataset = await load_step(flow, parameters)
         unfetched = await fetch_replies(remote, asked.reuse_hours)
@@ -116,7 +116,7 @@ async def _evaluate(flow: str, asked: Parameters) -> State:
 
 async def _put_together(evaluation: str, store: str, began: datetime) -> State:
     """Show the shards of an evaluation as one. They are done, whether or not that can be shown from this machine."""
-    folder = mirror(store)
+    folder = local_cache(store)
     try:
         if is_remote(store):
             await asyncio.to_thread(Remote(store, folder).fetch, began - CLOCKS)

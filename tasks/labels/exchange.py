@@ -1,7 +1,7 @@
 """Labels in a remote store: every machine gets those of all others.
 
-Owns how labels come and go between a mirror and its bucket. They are small and never change, so whole files travel;
-`label.json` goes last, so that where it is, all is.
+Owns how labels come and go between a local cache and its bucket. They are small and never change, so whole files
+travel; `label.json` goes last, so that where it is, all is.
 """
 
 import json
@@ -24,10 +24,10 @@ class Exchanged(NamedTuple):
 
 
 def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
-    """Send the labels that the bucket lacks and fetch those that the mirror lacks.
+    """Send the labels that the bucket lacks and fetch those that the local cache lacks.
 
     Raises:
-        InputError: labels of the mirror are damaged.
+        InputError: labels of the local cache are damaged.
         RemoteUnavailable: the network or the store fails; what was done until then stays done.
     """
     parts = (path.split("/") for path in bucket.sizes("labels"))
