@@ -15,7 +15,7 @@ from pathlib import Path
 from flows.commands.options import add_options, parse_options
 from flows.runtime.quiet import hush
 from tasks.errors import HistoryLocked
-from tasks.ledger.remote import mirror
+from tasks.ledger.remote import local_cache
 from tasks.parameters import PAIRWISE, T2I, Probe, default_store, parameters_of
 
 FLOWS = (*PAIRWISE, *T2I)
@@ -154,7 +154,7 @@ def _demo(found: argparse.Namespace) -> int:
     for flow in FLOWS:
         print(f"\n{flow}: drawn samples, judged by pixels\n")
         codes.append(run_flow(flow, parameters_of(flow)(store=found.store, reuse_hours=0)))
-    print(f"\nThe history is {mirror(found.store) / 'history.duckdb'}. Next:\n")
+    print(f"\nThe history is {local_cache(found.store) / 'history.duckdb'}. Next:\n")
     for words in (
         "query leaderboard",
         "query t2i_leaderboard",
@@ -182,7 +182,7 @@ def _prepare(found: argparse.Namespace) -> int:
 def _status(found: argparse.Namespace) -> int:
     from flows.commands.status import show_status
 
-    return show_status(mirror(found.store))
+    return show_status(local_cache(found.store))
 
 
 def _run(found: argparse.Namespace) -> int:
@@ -194,20 +194,20 @@ def _run(found: argparse.Namespace) -> int:
 def _query(found: argparse.Namespace) -> int:
     from flows.commands.asking import show_query
 
-    return show_query(mirror(found.store), found.question, as_json=found.json)
+    return show_query(local_cache(found.store), found.question, as_json=found.json)
 
 
 def _compare(found: argparse.Namespace) -> int:
     from flows.commands.comparing import show_compare
 
     last = (found.last, found.flow)
-    return show_compare(mirror(found.store), found.runs, found.candidate, found.across, last, as_json=found.json)
+    return show_compare(local_cache(found.store), found.runs, found.candidate, found.across, last, as_json=found.json)
 
 
 def _report(found: argparse.Namespace) -> int:
     from flows.commands.reporting import write_report
 
-    return write_report(mirror(found.store), found.run, found.flow, found.last, Path(found.output))
+    return write_report(local_cache(found.store), found.run, found.flow, found.last, Path(found.output))
 
 
 def _sync(found: argparse.Namespace) -> int:
@@ -225,7 +225,7 @@ def _labels(found: argparse.Namespace) -> int:
 def _agreement(found: argparse.Namespace) -> int:
     from flows.commands.agreeing import show_agreement
 
-    return show_agreement(mirror(found.store), found.a, found.b, as_json=found.json)
+    return show_agreement(local_cache(found.store), found.a, found.b, as_json=found.json)
 
 
 def _probe(found: argparse.Namespace) -> int:
@@ -235,7 +235,7 @@ def _probe(found: argparse.Namespace) -> int:
     from tasks.text import one_line
 
     judge = parse_options(found, Probe).judge
-    find_prefect(mirror(default_store()))  # a key may be kept there, as a Secret block
+    find_prefect(local_cache(default_store()))  # a key may be kept there, as a Secret block
 
     async def ask() -> int:
         async with Vlm(judge) as vlm:

@@ -93,7 +93,7 @@ def test_keys_reach_the_workers_where_they_are_set_and_nobody_else() -> None:
 def test_a_bucket_can_be_the_store_of_the_workers() -> None:
     worker = resolved(REQUIRED | {"JURY_STORE": "s3://bucket/prefix"})["services"]["worker-1"]
     assert worker["environment"]["JURY_STORE"] == "s3://bucket/prefix"
-    assert worker["environment"]["JURY_MIRROR"].startswith("/srv/jury/"), "unsent rows must outlive the container"
+    assert worker["environment"]["JURY_CACHE"].startswith("/srv/jury/"), "unsent rows must outlive the container"
 
 
 def test_prefect_knows_every_setting_that_the_files_give_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -242,7 +242,7 @@ def test_labels_travel_through_a_remote_store(
     file = written(tmp_path / "people.jsonl", verdict())
 
     def on(machine: str, *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setenv("JURY_MIRROR", str(tmp_path / machine))
+        monkeypatch.setenv("JURY_CACHE", str(tmp_path / machine))
         code = main([*arguments, "--store", url])
         return code, *capsys.readouterr()
 

@@ -24,10 +24,10 @@ from werkzeug.serving import make_server
 
 from tasks.history.asking import query
 from tasks.history.loading import sync
-from tasks.ledger import parts, remote
+from tasks.ledger import parts, remote, remote_pictures
 from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder, read_judgments
-from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.writing import Ledger
 
 Begun = Callable[[Path], Ledger]
@@ -411,6 +411,7 @@ def test_large_ledgers_travel_in_several_parts_and_batches(
     monkeypatch.setattr(parts, "PART_BYTES", 3_000)
     monkeypatch.setattr(remote, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(remote, "BATCH_OBJECTS", 3)
+    monkeypatch.setattr(remote_pictures, "BATCH_OBJECTS", 3)
     whole_run(tmp_path / "here", "r1", samples=12)
     Remote(url, tmp_path / "here").send("r1")
     assert sum("judgments-" in name for name in versions(url)) > 3
@@ -459,7 +460,7 @@ def test_a_ledger_copied_to_another_machine_is_not_sent_in_other_parts(url: str,
     assert (sent_lines(url, "r1", JUDGMENTS), sent_lines(url, "r1", OUTCOMES)) == rows_of(tmp_path / "one", "r1")
 
 
-def test_names_in_the_bucket_cannot_lead_out_of_the_mirror(url: str, tmp_path: Path) -> None:
+def test_names_in_the_bucket_cannot_lead_out_of_the_local_cache(url: str, tmp_path: Path) -> None:
     strange = Remote(url, tmp_path).bucket
     strange.put({"ledger/../run.json": b"{}", "ledger/a/b/run.json": b"{}", "ledger/.r/run.json": b"{}"})
     assert Remote(url, tmp_path / "there").fetch() == []
@@ -489,14 +490,25 @@ def test_a_scheme_makes_a_store_remote(store: str, remote_one: bool) -> None:
     assert is_remote(store) is remote_one
 
 
-def test_a_mirror_is_named_after_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURY_MIRROR", str(tmp_path))
-    found = mirror("s3://bucket/team/jury/")
+def test_a_local_cache_is_named_after_its_store(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path))
+    found = local_cache("s3://bucket/team/jury/")
     assert re.fullmatch(r"bucket-team-jury-[0-9a-f]{8}", found.name) and found.parent == tmp_path
-    assert mirror("s3://bucket/team/jury") == found != mirror("s3://bucket/team-jury")
-    assert mirror("jury-store") == Path("jury-store")
-    monkeypatch.delenv("JURY_MIRROR")
-    assert mirror("s3://bucket/x").parent == Path.home() / ".cache" / "image-jury"
+    assert local_cache("s3://bucket/team/jury") == found != local_cache("s3://bucket/team-jury")
+    assert local_cache("jury-store") == Path("jury-store")
+    monkeypatch.delenv("JURY_CACHE")
+    monkeypatch.delenv("JURY_MIRROR", raising=False)
+    assert local_cache("s3://bucket/x").parent == Path.home() / ".cache" / "image-jury"
+
+
+def test_the_former_name_of_the_variable_still_finds_the_local_cache(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JURY_CACHE", raising=False)
+    monkeypatch.setenv("JURY_MIRROR", str(tmp_path / "former"))
+    assert local_cache("s3://bucket/x").parent == tmp_path / "former"
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "present"))
+    assert local_cache("s3://bucket/x").parent == tmp_path / "present"
 
 
 @pytest.mark.parametrize(
@@ -507,7 +519,7 @@ def test_a_mirror_is_named_after_its_store(tmp_path: Path, monkeypatch: pytest.M
     ],
 )  # fmt: skip
 def test_credentials_in_a_url_are_refused_and_not_repeated(store: str, tmp_path: Path) -> None:
-    for use in (mirror, lambda store: Remote(store, tmp_path)):
+    for use in (local_cache, lambda store: Remote(store, tmp_path)):
         with pytest.raises(ValueError, match="credentials belong into the worker's environment") as refused:
             use(store)
         assert "cr3t" not in str(refused.value)
@@ -531,8 +543,8 @@ def test_without_the_extra_only_a_remote_store_says_what_to_install(tmp_path: Pa
         import sys
         from pathlib import Path
         sys.modules["s3fs"] = None
-        from tasks.ledger.remote import Remote, is_remote, mirror
-        print(is_remote("s3://b/x"), mirror("store"), mirror("s3://b/x").name[:4], "fsspec" in sys.modules)
+        from tasks.ledger.remote import Remote, is_remote, local_cache
+        print(is_remote("s3://b/x"), local_cache("store"), local_cache("s3://b/x").name[:4], "fsspec" in sys.modules)
         try:
             Remote("s3://b/x", Path("."))
         except ValueError as error:

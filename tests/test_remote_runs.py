@@ -26,10 +26,10 @@ def test_another_machine_builds_the_history_and_reuses_the_replies(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     root = write_geneval(tmp_path / "images", [prompt_row(f"clock {n}", "counting") for n in range(6)], 2)
-    monkeypatch.setenv("JURY_MIRROR", str(tmp_path / "one"))
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "one"))
     assert judge(root, url, loopback) == 0
     calls = loopback.count
-    monkeypatch.setenv("JURY_MIRROR", str(tmp_path / "two"))
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "two"))
     assert main(["sync", "--store", url]) == 0
     capsys.readouterr()
     assert (
@@ -49,7 +49,7 @@ def test_a_bucket_that_is_away_costs_a_warning_and_the_next_sync_sends_the_run(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     root = write_geneval(tmp_path / "images", [prompt_row("clock", "counting")], 2)
-    monkeypatch.setenv("JURY_MIRROR", str(tmp_path / "one"))
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "one"))
     server.refuses = lambda _: True
     try:
         assert judge(root, url, loopback) == 0

@@ -70,10 +70,10 @@ def descendants(pid: int) -> Iterator[int]:
 
 @contextmanager
 def worker(name: str, place: Path, settings: dict[str, str]) -> Iterator[int]:
-    """A Prefect worker with a home and a mirror of its own, for one run at a time; yields its process id."""
+    """A Prefect worker with a home and a local cache of its own, for one run at a time; yields its process id."""
     disk = place / name
     disk.mkdir()
-    own = {"PREFECT_HOME": str(disk / "prefect"), "JURY_MIRROR": str(disk / "mirror"), "JURY_STORE": STORE}
+    own = {"PREFECT_HOME": str(disk / "prefect"), "JURY_CACHE": str(disk / "cache"), "JURY_STORE": STORE}
     command = [str(Path(JURY).with_name("prefect")), "worker", "start", "--pool", "jury", "--limit", "1", "-n", name]
     with (place / f"{name}.log").open("w") as log:
         running = subprocess.Popen(command, env={**settings, **own}, stdout=log, stderr=log)
@@ -84,9 +84,9 @@ def worker(name: str, place: Path, settings: dict[str, str]) -> Iterator[int]:
             running.wait(60)
 
 
-def replies(mirror: Path) -> int:
+def replies(cache: Path) -> int:
     """Replies to the calls that a worker made itself, in the ledgers on its disk."""
-    runs = [run for run in mirror.glob("*/ledger/*") if not (run / FETCHED).exists()]
+    runs = [run for run in cache.glob("*/ledger/*") if not (run / FETCHED).exists()]
     return sum(len(file.read_bytes().splitlines()) for run in runs for file in run.glob("judgments.jsonl"))
 
 
@@ -121,7 +121,7 @@ def watch(place: Path) -> dict[str, Any]:
         server = stack.enter_context(own_server(place / "server", free_port()))
         del os.environ["PREFECT_API_DATABASE_CONNECTION_URL"]
         settings = {**environment(), **amazon, **client_settings(server.api), "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
-        here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_MIRROR": str(place / "here")}
+        here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_CACHE": str(place / "here")}
         start([prefect, "work-pool", "create", "jury", "--type", "process"], **here)
         start([prefect, "--no-prompt", "deploy", "--all", "--prefect-file", unscheduled(place)], **here)
         start([JURY, "prepare"], **here)
@@ -132,13 +132,13 @@ def watch(place: Path) -> dict[str, Any]:
         run += ["--shards", str(SHARDS), "--chunk-size", str(CHUNK), "--judge.model", "m"]
         with (place / "run.log").open("w+") as log:
             parent = subprocess.Popen([*run, "--judge.base-url", judge.base_url], env=here, stdout=log, stderr=log)
-            wait_for(lambda: replies(place / "one" / "mirror") >= BEFORE_THE_KILL, 120)
+            wait_for(lambda: replies(place / "one" / "cache") >= BEFORE_THE_KILL, 120)
             for pid in descendants(doomed):
                 os.kill(pid, signal.SIGKILL)
             code = parent.wait(400)
             log.seek(0)
             said = log.read()
-        there = {**settings, "PREFECT_HOME": str(place / "there" / "prefect"), "JURY_MIRROR": str(place / "there")}
+        there = {**settings, "PREFECT_HOME": str(place / "there" / "prefect"), "JURY_CACHE": str(place / "there")}
         start([JURY, "sync", "--store", STORE], **there)
 
         def ask(sql: str) -> list[dict[str, Any]]:

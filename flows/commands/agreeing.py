@@ -12,7 +12,7 @@ from tasks.labels.exchange import exchange_labels
 from tasks.labels.importing import import_labels
 from tasks.ledger.bucket import Bucket, RemoteUnavailable
 from tasks.ledger.label_sets import labels_words
-from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.parameters import PAIRWISE
 from tasks.presentation import tables
 from tasks.presentation.tables import Grid, grid_table
@@ -32,7 +32,7 @@ _OF_SCORES = (
 
 def import_label_file(named: str, file: str, flow: str, name: str) -> int:
     """Keep the labels of a file, load them into the history and send them to a remote store."""
-    store = mirror(named)
+    store = local_cache(named)
     about = import_labels(store, Path(file).expanduser(), flow, name)
     print(f"kept as {about.name}: {labels_words(about.labels, len(about.annotators))}")
     print(f"compare them: jury agreement RUN {about.name}")
@@ -46,7 +46,7 @@ def import_label_file(named: str, file: str, flow: str, name: str) -> int:
 
 
 def share_labels(bucket: Bucket, store: Path) -> None:
-    """Bring the labels of a remote store and its mirror together, and say what travelled and what could not."""
+    """Bring the labels of a remote store and its local cache together, and say what travelled and what could not."""
     done = exchange_labels(bucket, store)
     if done.sent or done.fetched:
         print(f"labels: {len(done.sent)} sent, {len(done.fetched)} fetched")

@@ -15,7 +15,7 @@ from tasks.history.database import HISTORY
 from tasks.history.loading import sync
 from tasks.ledger.label_sets import label_folders
 from tasks.ledger.reading import run_folders
-from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.text import one_line
 
 WIDEST = 240
@@ -70,7 +70,7 @@ def _words(value: object, widest: int) -> str:
 
 def show_sync(named: str, rebuild: bool) -> int:
     """Bring the history into step with the ledgers (of a remote store: of all machines) and say what changed."""
-    store = mirror(named)
+    store = local_cache(named)
     if is_remote(named):
         remote = Remote(named, store)
         sent, fetched = remote.send_all(), remote.fetch()

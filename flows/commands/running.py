@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, cast
 from flows.commands.serving import use_running
 from flows.runtime.server import QUIET, home
 from tasks.controls.status import status_lines
-from tasks.ledger.remote import mirror
+from tasks.ledger.remote import local_cache
 from tasks.pages.rate_tables import repeat_lines
 from tasks.pages.standings import defect_lines, failure_lines, grid, notes
 from tasks.pages.summary import Summary, summarize
@@ -35,7 +35,7 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
         could be judged.
     """
     parameters = at_store(parameters)
-    store = mirror(parameters.store)
+    store = local_cache(parameters.store)
     prepare_prefect(store)
     state = asyncio.run(_final_state(flow, parameters))
     if not state.is_completed():

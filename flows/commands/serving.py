@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING
 
 from flows.runtime.server import QUIET, Server, api_at, client_settings, home, own_server, running
 from tasks.errors import InputError
-from tasks.ledger.remote import is_remote, mirror
+from tasks.ledger.remote import is_remote, local_cache
 
 if TYPE_CHECKING:
     from flows.runtime.deployments import Deployed
@@ -43,7 +43,7 @@ def up(named: str, port: int, deployments: str = "", notify: str = "") -> int:
         InputError: the port is taken, the server does not start, or the list or the block cannot be used.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the runner is there
-    store = mirror(named).absolute()
+    store = local_cache(named).absolute()
     os.environ["JURY_STORE"] = named if is_remote(named) else str(store)
     api = os.environ.get("PREFECT_API_URL")
     if api:

@@ -1,7 +1,7 @@
 """Ledgers and a remote store: those of others are fetched before a run, its own is sent while it goes on.
 
 It is sent after every chunk and every few seconds. What cannot be sent costs a warning and nothing else: it is in the
-mirror on this machine, and the next sync sends it.
+local cache on this machine, and the next sync sends it.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _log = get_logger("image-jury")
 
 
 async def fetch_replies(remote: Remote | None, reuse_hours: float) -> tuple[str, ...]:
-    """Bring the runs whose replies may be reused into the mirror; returns what there is to warn of."""
+    """Bring the runs whose replies may be reused into the local cache; returns what there is to warn of."""
     if remote is None or not reuse_hours:
         return ()
     since = datetime.now(UTC) - timedelta(hours=reuse_hours) - LONGEST_RUN

@@ -28,7 +28,7 @@ from tasks.errors import HistoryLocked, InputError
 from tasks.judging.protocol import picture_policy, run_end, run_start
 from tasks.judging.run import Run, current
 from tasks.kinds import kind_of
-from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Parameters
@@ -55,7 +55,7 @@ class Session:
         self._flow, self._asked, self._vlm, self._stack = flow, asked, vlm, stack
         self._began = time.monotonic()
         self._rubric: Rubric = load_rubric(flow, asked.prompt_set)
-        self.store = str(mirror(asked.store))
+        self.store = str(local_cache(asked.store))
         """Folder of the store; a run on a remote one works on a local copy of it."""
         self.parameters = asked.model_copy(update={"store": self.store})
         self._remote = Remote(asked.store, Path(self.store)) if is_remote(asked.store) else None

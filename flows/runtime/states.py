@@ -23,7 +23,7 @@ from tasks.datasets.paths import resolved
 from tasks.errors import InputError
 from tasks.history.loading import sync
 from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.remote import Remote, is_remote, mirror
+from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.parameters import Parameters, at_store
 from tasks.report import report
 
@@ -59,7 +59,7 @@ async def final_state(flow: str, parameters: Parameters, chain: Callable[[str, P
 
 async def _put_together(evaluation: str, store: str, began: datetime) -> State:
     """Show the shards of an evaluation as one. They are done, whether or not that can be shown from this machine."""
-    folder = mirror(store)
+    folder = local_cache(store)
     try:
         if is_remote(store):
             await asyncio.to_thread(Remote(store, folder).fetch, began - CLOCKS)

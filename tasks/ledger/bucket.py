@@ -12,6 +12,9 @@ from uuid import uuid4
 
 from tasks.errors import InputError
 
+BATCH_OBJECTS = 256
+"""At most so many objects are got or put at once."""
+
 _OPTIONS: dict[str, dict[str, Any]] = {
     "file": {"auto_mkdir": True},
     # More connections than botocore's ten, for thousands of small objects; and few attempts, since whatever could not

@@ -1,8 +1,8 @@
 """What people say of samples, kept as a ledger of its own beside those of the runs.
 
 Owns `<store>/labels/<name>/` with `labels.jsonl` and `label.json`: written once, never changed, and the source of the
-history's table `labels`. What the rows of an imported file must hold is left to `label_rows`, how labels are compared
-to `agreement`.
+history's table `labels`. What the rows of an imported file must hold, and how labels are compared, is left to
+`tasks.labels`.
 """
 
 import re
@@ -89,7 +89,7 @@ def label_folders(store: Path) -> list[Path]:
 
 
 def read_label_set(place: Path) -> LabelSet:
-    """Where the labels in a folder come from; ValueError when `label.json` is damaged or of a newer version."""
+    """Where the labels in a folder come from; InputError when `label.json` is damaged or of a newer version."""
     return ledger.read_record(place / ABOUT, LabelSet)
 
 

@@ -1,7 +1,8 @@
 """Numbered parts: how a file that only grows is kept where nothing can be appended.
 
-Owns how a ledger's file is cut into parts of whole lines, what they are called, how they come together again, and the
-notes of what has been sent. A part, once cut, never changes. Where the parts lie, and when they travel, is `remote`'s.
+Owns how a ledger's file is cut into parts of whole lines, what they are called, how they come together again, which of
+them are lacking, and the notes of what has been sent. A part, once cut, never changes. Where the parts lie, and when
+they travel, is `remote`'s.
 """
 
 import re
@@ -11,8 +12,10 @@ from itertools import count, takewhile
 from pathlib import Path
 from typing import NamedTuple
 
+from pydantic import ValidationError
+
 from tasks.files import write_whole
-from tasks.ledger.reading import JUDGMENTS, OUTCOMES, RUN
+from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN
 from tasks.records import Record
 
 PARTED = (JUDGMENTS, OUTCOMES)
@@ -24,7 +27,7 @@ SENT = "sent.json"
 
 
 class Part(NamedTuple):
-    """One part and the place of its bytes in the file."""
+    """One part and the place of its bytes in the file; a file that travels whole is a part that begins at 0."""
 
     name: str
     file: str
@@ -59,19 +62,29 @@ class Sent(Record):
         return Sent(ends=self.ends, objects=(*self.objects, name))
 
 
-def parts_there(file: str, sizes: Mapping[str, int]) -> list[Part]:
-    """The parts of a file among what lies in a folder, from the first up to the first that is missing."""
-    parts: list[Part] = []
-    start = 0
-    for name in takewhile(sizes.__contains__, (_name(file, number) for number in count(1))):
-        parts.append(Part(name, file, start, sizes[name]))
-        start += sizes[name]
-    return parts
+def whole(run: Path, name: str) -> Part:
+    """A file of a run that does not grow."""
+    return Part(name, name, 0, (run / name).stat().st_size)
 
 
-def is_part(name: str, file: str) -> bool:
-    """Whether this is what a part of the file is called."""
-    return re.fullmatch(rf"{Path(file).stem}-\d+{Path(file).suffix}", name) is not None
+def sent_before(sizes: Mapping[str, int]) -> Sent:
+    """What has been sent of a run whose folder in the bucket has these objects."""
+    ends = {file: tuple(part.start + part.size for part in _parts_there(file, sizes)) for file in PARTED}
+    return Sent(ends=ends, objects=tuple(sizes))
+
+
+def lacking_parts(run: Path, sizes: Mapping[str, int]) -> Iterator[Part]:
+    """What the bucket has of a run and its folder here lacks; `end.json` only when the bucket misses no part."""
+    there = {file: _parts_there(file, sizes) for file in PARTED}
+    complete = all(len(parts) == sum(_is_part(name, file) for name in sizes) for file, parts in there.items())
+    wholes = {name: Part(name, name, 0, sizes[name]) for name in (RUN, END) if name in sizes}
+    if not (run / RUN).exists():
+        yield wholes[RUN]
+    for file, parts in there.items():
+        have = (run / file).stat().st_size if (run / file).exists() else 0
+        yield from (part for part in parts if part.start + part.size > have)
+    if END in wholes and complete and not (run / END).exists():
+        yield wholes[END]
 
 
 def read_part(run: Path, part: Part) -> bytes:
@@ -91,7 +104,7 @@ def write_part(run: Path, part: Part, lines: bytes) -> None:
 
 def read_notes(run: Path) -> Sent | None:
     """What was noted as sent; None where there are no notes that can be read."""
-    with suppress(FileNotFoundError, ValueError):
+    with suppress(FileNotFoundError, ValidationError):
         return Sent.model_validate_json((run / SENT).read_bytes())
     return None
 
@@ -109,6 +122,20 @@ def alone(run: Path) -> Generator[None]:
     with (run / RUN).open("r+b") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
+
+
+def _parts_there(file: str, sizes: Mapping[str, int]) -> list[Part]:
+    """The parts of a file among what lies in a folder, from the first up to the first that is missing."""
+    parts: list[Part] = []
+    start = 0
+    for name in takewhile(sizes.__contains__, (_name(file, number) for number in count(1))):
+        parts.append(Part(name, file, start, sizes[name]))
+        start += sizes[name]
+    return parts
+
+
+def _is_part(name: str, file: str) -> bool:
+    return re.fullmatch(rf"{Path(file).stem}-\d+{Path(file).suffix}", name) is not None
 
 
 def _name(file: str, number: int) -> str:

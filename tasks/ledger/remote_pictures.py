@@ -1,0 +1,60 @@
+"""Thumbnails on their way between a local cache and its bucket: each travels once.
+
+Owns the note of those known to be in the bucket. When they travel is up to `remote`.
+"""
+
+import re
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+
+from tasks.files import write_whole
+from tasks.ledger.bucket import BATCH_OBJECTS, Bucket
+
+PICTURES = "pictures.txt"
+"""In the local cache: names of the thumbnails known to be in the bucket, one a line."""
+
+_PICTURE = re.compile(rb'"source_sha256":\s*"([0-9a-f]{64})"')
+
+
+class RemotePictures:
+    """The thumbnails of one bucket and of its local cache.
+
+    Raises:
+        RemoteUnavailable: from every method, when the network or the store fails.
+    """
+
+    def __init__(self, bucket: Bucket, folder: Path) -> None:
+        self._bucket = bucket
+        self._folder = folder
+
+    def send(self, rows: bytes) -> None:
+        """Send the thumbnails that outcomes tell of and the bucket may lack."""
+        note = self._folder / PICTURES
+        known = note.read_text(encoding="utf-8") if note.exists() else ""
+        new = sorted(_pictures([rows]) - set(known.split()))
+        for names in _slices([name for name in new if (self._folder / name).exists()]):
+            self._bucket.put({name: (self._folder / name).read_bytes() for name in names})
+            self._know(names)
+
+    def fetch(self, rows: Iterable[bytes]) -> None:
+        """Bring the thumbnails that outcomes tell of and the local cache lacks."""
+        lacking = sorted(name for name in _pictures(rows) if not (self._folder / name).exists())
+        (self._folder / "pictures").mkdir(parents=True, exist_ok=True)
+        for names in _slices(lacking):
+            found = self._bucket.get(names)
+            for name, data in found.items():
+                write_whole(self._folder / name, data)
+            self._know(found)
+
+    def _know(self, pictures: Iterable[str]) -> None:
+        with (self._folder / PICTURES).open("a", encoding="utf-8") as note:
+            note.write("".join(f"{name}\n" for name in pictures))
+
+
+def _pictures(rows: Iterable[bytes]) -> set[str]:
+    """Names of the thumbnails of all pictures that rows tell of; quotes inside of texts are escaped and never match."""
+    return {f"pictures/{sha256.decode()}.jpg" for lines in rows for sha256 in _PICTURE.findall(lines)}
+
+
+def _slices(names: list[str]) -> Iterator[list[str]]:
+    return (names[first : first + BATCH_OBJECTS] for first in range(0, len(names), BATCH_OBJECTS))

@@ -1,0 +1,143 @@
+"""Ledgers of every version give the same records, and damage has a sentence with its place."""
+
+import hashlib
+import json
+from collections.abc import Iterable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import end, judgment, outcome, start, write_run
+
+from tasks.errors import InputError
+from tasks.ledger.reading import (
+    END,
+    JUDGMENTS,
+    OUTCOMES,
+    RUN,
+    read_controls,
+    read_end,
+    read_judgments,
+    read_outcomes,
+    read_rows,
+    read_start,
+)
+from tasks.records import Judgment
+
+LEDGERS = Path(__file__).parent / "ledgers"
+
+
+def written(store: Path, *rows: Judgment) -> Path:
+    return write_run(store, start("r1"), list(rows), end("r1"))
+
+
+def edit(path: Path, **changes: Any) -> None:
+    """Change the only row of a file."""
+    path.write_text(json.dumps(json.loads(path.read_bytes()) | changes) + "\n")
+
+
+def sha256(rows: Iterable[bytes]) -> str:
+    return hashlib.sha256(b"\n".join(rows)).hexdigest()
+
+
+@pytest.mark.parametrize(
+    ("schema", "judgments", "outcomes", "records"),
+    [
+        (
+            "1",
+            "7927d849a3447dc5e784e1c6898485aaea7e0650f9807aba7ab92471c18086c6",
+            "a330b972f8b4833d06499efa35cd3a701b7fe5417afcb7c2b46e9810804f6369",
+            "03333178f4db5cdbb177a99bcd49703bab3aa57fd2b723e3ccb09b6c615ad138",
+        ),
+        (
+            "2",
+            "feb20641c7843545bd0756f865540f5c138f16acfaaa183f18263557aaa8308d",
+            "b7afd59e8e16f8cee5dc0fc7bacd67efa7bf0868e84af34030e99364bf15cf02",
+            "c18d7cbeec2b67399003013f3ee81ca234cb6807f587234426063363ee3a8882",
+        ),
+        (
+            "3",
+            "6e2fc0aa90e0acb4f840f192a5224bb1f36f6af8a7aeff21cd4be776ccb42f9b",
+            "824e89d4fd627fbdb67e933b3618a754cd105cc29996adb790428742a96c1572",
+            "76d363a4ba090d002dd4c5bf3fa38e1bc9cc44de2791b91401c09dd526d37c58",
+        ),
+    ],
+)
+def test_ledgers_of_all_schemas_read_the_same_as_ever(schema: str, judgments: str, outcomes: str, records: str) -> None:
+    """SHA-256 of lifted rows (canonical JSON), and of all records of the run."""
+    [run] = (LEDGERS / schema).iterdir()
+
+    def canonical(name: str) -> list[bytes]:
+        return [json.dumps(row, sort_keys=True, ensure_ascii=False).encode() for row in read_rows(run / name)]
+
+    assert (sha256(canonical(JUDGMENTS)), sha256(canonical(OUTCOMES))) == (judgments, outcomes)
+    read = [read_start(run), *read_judgments(run), *read_outcomes(run), *read_controls(run), read_end(run)]
+    assert sha256(record.model_dump_json().encode() for record in read if record) == records
+
+
+def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
+    run = write_run(tmp_path, start("r1"), [judgment(sample_id="s1"), judgment(sample_id="s2")], None)
+    whole = (run / JUDGMENTS).read_bytes()
+    for cut in (1, 40, len(whole) // 2 - 1):
+        (run / JUDGMENTS).write_bytes(whole[:-cut])
+        assert [row.sample_id for row in read_judgments(run)] == ["s1"]
+
+
+def test_a_damaged_row_in_the_middle_is_an_error_and_not_skipped(tmp_path: Path) -> None:
+    run = written(tmp_path, judgment(sample_id="s1"), judgment(sample_id="s2"))
+    first, second = (run / JUDGMENTS).read_bytes().splitlines(keepends=True)
+    (run / JUDGMENTS).write_bytes(first[:-20] + b"\n" + second)
+    with pytest.raises(ValueError, match=r"judgments\.jsonl, line 1: damaged"):
+        list(read_judgments(run))
+    (run / JUDGMENTS).write_text("[1]\n")
+    with pytest.raises(ValueError, match="expected an object"):
+        list(read_judgments(run))
+
+
+def test_a_row_of_a_newer_schema_asks_for_an_upgrade(tmp_path: Path) -> None:
+    run = written(tmp_path, judgment())
+    row = json.loads((run / JUDGMENTS).read_bytes()) | {"schema": 99}
+    (run / JUDGMENTS).write_text(json.dumps(row) + "\n")
+    with pytest.raises(ValueError, match=r"judgments\.jsonl, line 1: ledger schema 99.*upgrade"):
+        list(read_judgments(run))
+
+
+def test_a_row_with_a_wrong_field_is_damaged_and_told_with_file_line_and_field(tmp_path: Path) -> None:
+    run = written(tmp_path, judgment(sample_id="s1"))
+    with (run / JUDGMENTS).open("ab") as file:
+        file.write(judgment(sample_id="s2").model_dump_json().replace('"vote":1', '"vote":"all"').encode() + b"\n")
+    with pytest.raises(InputError, match=r"judgments\.jsonl, line 2: damaged: vote: Input should be a valid integer"):
+        list(read_judgments(run))
+    row = json.loads(outcome().model_dump_json())
+    for lines, read in (({**row, "path": None}, read_outcomes), ({**row, "path": 1, "control": "x"}, read_controls)):
+        (run / OUTCOMES).write_text(json.dumps(lines) + "\n")
+        with pytest.raises(InputError, match=r"outcomes\.jsonl, line 1: damaged: path: "):
+            list(read(run))
+
+
+def test_a_wrong_beginning_or_end_is_damaged_too(tmp_path: Path) -> None:
+    run = written(tmp_path, judgment())
+    edit(run / END, calls="many", another="field")
+    with pytest.raises(InputError, match=r"end\.json, line 1: damaged: calls: Input should be a valid integer"):
+        read_end(run)
+    edit(run / RUN, samples=None)
+    with pytest.raises(InputError, match=r"run\.json, line 1: damaged: samples: "):
+        read_start(run)
+
+
+@pytest.mark.parametrize("moment", ["yesterday", "", "2026-11-20T12:00:00"])
+def test_a_time_that_orders_no_runs_is_damaged(tmp_path: Path, moment: str) -> None:
+    run = written(tmp_path, judgment())
+    edit(run / RUN, started_at=moment)
+    edit(run / END, finished_at=moment)
+    for read in (read_start, read_end):
+        with pytest.raises(InputError, match="is no time in ISO 8601 with a time zone"):
+            read(run)
+
+
+@pytest.mark.parametrize("text", [b"[" * 100_000, b'{"a": "\xff"}', b"", b"{} {}"])
+def test_what_is_no_json_is_damaged_whatever_it_is(tmp_path: Path, text: bytes) -> None:
+    run = written(tmp_path, judgment())
+    (run / JUDGMENTS).write_bytes(text + b"\n")
+    with pytest.raises(InputError, match=r"judgments\.jsonl, line 1: damaged: "):
+        list(read_judgments(run))

@@ -1,0 +1,189 @@
+"""The ledger gives back what was paid for, and strange rows in it cost no more than their own replies."""
+
+import json
+import os
+from datetime import UTC, datetime, timedelta, timezone
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import end, judgment, start
+
+from tasks.ledger.reading import JUDGMENTS, run_folders
+from tasks.ledger.reuse import earlier_replies
+from tasks.ledger.writing import Ledger
+from tasks.records import Judgment, RunStart
+
+NOW = datetime.now(UTC)
+
+
+def hours_ago(hours: float) -> str:
+    return (NOW - timedelta(hours=hours)).isoformat()
+
+
+def written(store: Path, run_id: str, rows: list[Judgment], finished: bool = True, **changes: object) -> RunStart:
+    begun = start(run_id, **changes)
+    ledger = Ledger(store, begun)
+    for row in rows:
+        ledger.append(row)
+    if finished:
+        ledger.end(end(run_id))
+    ledger.close()
+    return begun
+
+
+def now_asking(**changes: object) -> RunStart:
+    return start("20991231T000000-diagram-new", started_at=NOW.isoformat(), **changes)
+
+
+@pytest.mark.parametrize(
+    ("hours", "reuse_hours", "status", "found"),
+    [
+        (1, 20, "ok", True),
+        (21, 20, "ok", False),
+        (21, 48, "ok", True),
+        (1, 0, "ok", False),
+        (1, 20, "invalid", False),
+        (1, 20, "refused", False),
+        (1, 20, "unavailable", False),
+    ],
+)
+def test_a_reply_is_found_again_while_it_is_young_and_ok(
+    tmp_path: Path, hours: float, reuse_hours: float, status: str, found: bool
+) -> None:
+    written(tmp_path, "r1", [judgment(key="k", status=status, judged_at=hours_ago(hours))])
+    reply = earlier_replies(tmp_path, now_asking(), reuse_hours).find("k")
+    assert (reply is not None) == found
+
+
+def test_age_counts_from_the_original_call_also_through_reuse(tmp_path: Path) -> None:
+    written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(30), reused_from="r0")])
+    assert earlier_replies(tmp_path, now_asking(), 20).find("k") is None
+
+
+def test_the_newest_reply_is_taken(tmp_path: Path) -> None:
+    written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(2), raw="newer")])
+    written(tmp_path, "r2", [judgment(key="k", judged_at=hours_ago(5), raw="older")])
+    reply = earlier_replies(tmp_path, now_asking(), 20).find("k")
+    assert reply is not None and reply.raw == "newer"
+
+
+def test_an_unfinished_run_of_the_same_undertaking_is_resumed_at_any_age(tmp_path: Path) -> None:
+    old = [judgment(key="k", judged_at=hours_ago(500))]
+    written(tmp_path, "r1", old, finished=False, resume_key="same")
+    assert earlier_replies(tmp_path, now_asking(resume_key="same"), 20).find("k") is not None
+    assert earlier_replies(tmp_path, now_asking(resume_key="other"), 20).find("k") is None
+
+
+def test_a_run_that_finished_since_supersedes_the_unfinished_one(tmp_path: Path) -> None:
+    written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(500))], finished=False, resume_key="same")
+    written(tmp_path, "r2", [judgment(key="other", judged_at=hours_ago(400))], resume_key="same")
+    assert earlier_replies(tmp_path, now_asking(resume_key="same"), 20).find("k") is None
+
+
+def test_ledgers_that_are_too_old_are_not_even_read(tmp_path: Path) -> None:
+    written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(30))])
+    [run] = run_folders(tmp_path)
+    (run / JUDGMENTS).write_text("this would not parse\n")
+    past = (NOW - timedelta(hours=29)).timestamp()
+    os.utime(run / JUDGMENTS, (past, past))
+    assert len(earlier_replies(tmp_path, now_asking(), 20)) == 0
+
+
+def test_a_ledger_that_cannot_be_read_spares_no_call_and_stops_no_run(tmp_path: Path) -> None:
+    written(tmp_path, "r1", [judgment(key="broken", judged_at=hours_ago(1))], finished=False)
+    written(tmp_path, "r2", [judgment(key="whole", judged_at=hours_ago(1))])
+    broken, _ = run_folders(tmp_path)
+    (broken / JUDGMENTS).write_text("{\n")
+    (broken / "run.json").write_text("{")
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    assert replies.find("broken") is None and replies.find("whole") is not None
+    assert replies.unreadable == 1
+
+
+def row(**changes: Any) -> str:
+    """A reply of an hour ago as the ledger writes it, with fields of any kind."""
+    values = json.loads(judgment(key="k", judged_at=hours_ago(1)).model_dump_json()) | changes
+    return json.dumps({name: value for name, value in values.items() if value is not ...}, separators=(",", ":"))
+
+
+@pytest.mark.parametrize(
+    "strange",
+    [
+        row(key=...), row(judged_at=...), row(key=7), row(key=None), row(judged_at=1e9), row(judged_at="recently"),
+        row(judged_at="2099-01-01T00:00:00"), row(schema=99), row(schema="3"), row(schema=...), "[1]", '"text"', "7",
+        "null", "{", "", row()[:-60], row()[:300] + row(), "[" * 100_000, '{"key": "\\ud800"}',
+    ],
+)  # fmt: skip
+def test_a_strange_row_spares_no_call_is_counted_and_hides_no_other(tmp_path: Path, strange: str) -> None:
+    written(tmp_path, "r1", [judgment(key="before", judged_at=hours_ago(1))])
+    [run] = run_folders(tmp_path)
+    with (run / JUDGMENTS).open("a") as file:
+        file.write(strange + "\n" + row(key="after") + "\n")
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    assert [replies.find(key) is not None for key in ("before", "k", "after")] == [True, False, True]
+    assert replies.unreadable == 1
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{"vote": "all"}, {"another": 1}, {"pictures": {"human": {"key": "k"}}}, {"seen": {"status": "ok"}}],
+)
+def test_a_row_that_is_no_judgment_is_found_out_when_it_is_wanted(tmp_path: Path, changes: dict[str, Any]) -> None:
+    written(tmp_path, "r1", [])
+    written(tmp_path, "r2", [judgment(key="other", judged_at=hours_ago(1))])
+    (tmp_path / "ledger" / "r2" / JUDGMENTS).write_text(row(**changes) + "\n")
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    assert [replies.find("k"), replies.find("k"), replies.unreadable] == [None, None, 1]
+
+
+def test_a_row_whose_fields_stand_elsewhere_lends_no_reply_to_another_call(tmp_path: Path) -> None:
+    """The fields are looked for in the text of the row; a nested one of that name is not the row's own."""
+    written(tmp_path, "r1", [judgment(judged_at=hours_ago(1))])
+    inside = {"seen": {"status": "ok", "key": "wanted", "judged_at": hours_ago(1)}, "key": "own", "status": "invalid"}
+    (run_folders(tmp_path)[0] / JUDGMENTS).write_text(json.dumps({"schema": 3, **inside}, separators=(",", ":")) + "\n")
+    assert earlier_replies(tmp_path, now_asking(), 20).find("wanted") is None
+
+
+def test_what_a_judge_wrote_is_no_field_of_the_row(tmp_path: Path) -> None:
+    raw = f'{{"status":"ok","key":"forged","judged_at":"{hours_ago(0)}"}} "key":"forged",'
+    written(tmp_path, "r1", [judgment(key="k", raw=raw, reasoning=raw, error=raw, judged_at=hours_ago(1))])
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    assert len(replies) == 1 and replies.find("forged") is None
+    found = replies.find("k")
+    assert found is not None and found.raw == raw and replies.unreadable == 0
+
+
+def test_rows_of_other_layouts_are_reused_as_well(tmp_path: Path) -> None:
+    turned = json.loads(row(key="turned"))
+    rows = [
+        judgment(key="schlüssel", judged_at=hours_ago(1)).model_dump_json(),
+        json.dumps(json.loads(row(key="spaced"))),
+        json.dumps(
+            dict(reversed(json.loads(judgment(key="turned", judged_at=hours_ago(1)).model_dump_json()).items()))
+        ),
+        row(key="old", schema=1),
+    ]
+    written(tmp_path, "r1", [judgment()])
+    (run_folders(tmp_path)[0] / JUDGMENTS).write_text("\n".join(rows) + "\n")
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    assert all(replies.find(key) for key in ("schlüssel", "spaced", "turned", "old")) and replies.unreadable == 0
+
+
+def test_ages_are_told_by_moments_and_not_by_how_they_are_written(tmp_path: Path) -> None:
+    """+14:00 is ahead of UTC: by its text the old one would be the newest and young enough."""
+    far = timezone(timedelta(hours=14))
+    old, new = NOW - timedelta(hours=21), NOW - timedelta(hours=5)
+    written(tmp_path, "r1", [judgment(key="old", judged_at=old.astimezone(far).isoformat())])
+    written(tmp_path, "r2", [judgment(key="k", judged_at=new.astimezone(far).isoformat(), raw="older")])
+    written(tmp_path, "r3", [judgment(key="k", judged_at=hours_ago(1), raw="newer")])
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    found = replies.find("k")
+    assert replies.find("old") is None and found is not None and found.raw == "newer"
+
+
+def test_a_ledger_that_is_gone_by_now_lends_nothing(tmp_path: Path) -> None:
+    written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(1))])
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    (run_folders(tmp_path)[0] / JUDGMENTS).unlink()
+    assert (replies.find("k"), replies.unreadable) == (None, 1)
