@@ -19,12 +19,14 @@ from prefect.states import Completed, Failed
 
 from flows.runtime.chunks import judge_all
 from flows.runtime.overlap import unfinished_before
+from flows.runtime.prefect_run import is_scheduled, own_run
 from flows.runtime.progress import Progress
 from flows.runtime.quiet import hush
+from flows.runtime.secrets import secret_block
 from flows.runtime.sending import Sending, fetch_replies
 from flows.runtime.shards import judge_in_shards
 from flows.runtime.shared_limit import shared_slots
-from flows.runtime.steps import Chunks, is_scheduled, load_step, own_run, report_step, store_step
+from flows.runtime.steps import Chunks, load_step, report_step, store_step
 from tasks.comparing.changing import resolved, unchanged_words
 from tasks.controls.samples import with_controls
 from tasks.datasets.dataset import Dataset
@@ -83,7 +85,7 @@ async def _evaluate(flow: str, asked: Parameters) -> State:
     # A run on a remote store works on a mirror of it.
     parameters = asked.model_copy(update={"store": str(mirror(asked.store))})
     remote = Remote(asked.store, mirror(asked.store)) if is_remote(asked.store) else None
-    async with shared_slots(parameters.judge) as slots, Vlm(parameters.judge, slots) as vlm:
+    async with shared_slots(parameters.judge) as slots, Vlm(parameters.judge, slots, secret_block) as vlm:
         dataset = await load_step(flow, parameters)
         unfetched = await fetch_replies(remote, asked.reuse_hours)
         start = _start(flow, asked, dataset, rubric)

@@ -10,7 +10,7 @@ from prefect import get_client
 from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 from prefect.client.schemas.objects import FlowRun
 
-from flows.runtime.steps import own_run
+from flows.runtime.prefect_run import own_run
 
 BEGIN_WITHIN = timedelta(minutes=15)
 """How long a run may be about to begin: time for a container's image to be fetched. What was to begin it has ended

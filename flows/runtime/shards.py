@@ -15,7 +15,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.deployments import arun_deployment
 from prefect.exceptions import ObjectNotFound
 
-from flows.runtime.steps import SCHEDULED, is_scheduled, own_run
+from flows.runtime.prefect_run import SCHEDULED, is_scheduled, own_run
 from tasks.comparing.changing import absolute
 from tasks.errors import InputError
 from tasks.judging.protocol import new_id

@@ -11,14 +11,14 @@ from pathlib import Path
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
-from prefect.client.schemas.objects import FlowRun, State
-from prefect.context import FlowRunContext, TaskRunContext
+from prefect.client.schemas.objects import State
+from prefect.context import TaskRunContext
 from prefect.logging import get_run_logger
 
+from flows.runtime.events import announce
 from flows.runtime.progress import Progress
 from flows.runtime.sending import Sending
 from tasks.comparing.past import Past, look_back
-from tasks.comparing.regression import announce
 from tasks.datasets.dataset import Dataset, load_dataset
 from tasks.errors import HistoryLocked, InvalidReply, JudgeUnavailable
 from tasks.history.loading import store_run
@@ -30,9 +30,6 @@ from tasks.pages.summary import summarize
 from tasks.parameters import Parameters
 from tasks.records import RunStart
 from tasks.synthetic.samples import DRAWN, drawn_samples
-
-SCHEDULED = "scheduled"
-"""Tag of the shards of an evaluation that a schedule started: they are runs on request."""
 
 
 @dataclass
@@ -49,18 +46,6 @@ class Chunks:
 
 # Prefect walks, hashes and stores what a task is given, so tasks are given names and numbers and find the rest here.
 CHUNKS: ContextVar[Chunks] = ContextVar("chunks")
-
-
-def own_run() -> FlowRun | None:
-    """The flow run that this is called in, as the server knew it at its start; None outside of one."""
-    context = FlowRunContext.get()
-    return context.flow_run if context else None
-
-
-def is_scheduled() -> bool:
-    """Whether a schedule started this run, or the evaluation that it is a shard of."""
-    record = own_run()
-    return bool(record and (record.auto_scheduled or SCHEDULED in record.tags))
 
 
 @task(name="load", cache_policy=NO_CACHE)
