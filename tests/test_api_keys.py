@@ -93,7 +93,7 @@ def test_without_another_place_to_look_in_a_key_is_in_the_environment_or_nowhere
 ) -> None:
     judge = Judge(model="m", base_url=LOOPBACK, api_key_env="MY_KEY")  # pyright: ignore
     monkeypatch.delenv("MY_KEY", raising=False)
-    with pytest.raises(JudgeStopped, match="no environment variable MY_KEY, and nowhere else to look for my-key$"):
+    with pytest.raises(JudgeStopped, match=r"no environment variable MY_KEY, and nowhere else to look for my-key$"):
         asyncio.run(find_key(judge))
     monkeypatch.setenv("MY_KEY", "mine")
     assert asyncio.run(find_key(judge)) == "mine"
