@@ -22,6 +22,8 @@ class Said(NamedTuple):
     """None: the connection is closed without an answer."""
     hangs: bool = False
     """Nothing is said until the server is stopped."""
+    raw: bytes = b""
+    """Said instead of anything in HTTP, and the connection is closed."""
 
 
 Answer = Callable[[str], Said]
@@ -44,7 +46,8 @@ class LoopbackPrefect:
         self._over = threading.Event()
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), self._handler())
         self._server.daemon_threads = True
-        self.api = f"http://127.0.0.1:{self._server.server_port}/api"
+        self.port = self._server.server_port
+        self.api = f"http://127.0.0.1:{self.port}/api"
 
     def __enter__(self) -> Self:
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.05,), daemon=True)
@@ -76,7 +79,8 @@ class LoopbackPrefect:
                 said = owner._said(f"{self.command} {self.path.removeprefix('/api')}")
                 if said.hangs:
                     owner._over.wait(60)
-                if said.body is None or said.hangs:
+                if said.body is None or said.hangs or said.raw:
+                    self.wfile.write(said.raw)
                     self.close_connection = True
                     return
                 self.send_response(said.status)
