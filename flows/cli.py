@@ -230,6 +230,7 @@ def _agreement(found: argparse.Namespace) -> int:
 
 def _probe(found: argparse.Namespace) -> int:
     from flows.commands.running import find_prefect
+    from flows.runtime.secrets import secret_block
     from tasks.endpoint.client import Vlm
     from tasks.endpoint.requests import probe_request
     from tasks.text import one_line
@@ -238,7 +239,7 @@ def _probe(found: argparse.Namespace) -> int:
     find_prefect(local_cache(default_store()))  # a key may be kept there, as a Secret block
 
     async def ask() -> int:
-        async with Vlm(judge) as vlm:
+        async with Vlm(judge, secret=secret_block) as vlm:
             reply = await vlm.probe(probe_request())
         print(f"{reply.status}: {reply.model or judge.model} in {reply.seconds:g} s, reply format {reply.rung}")
         print(one_line(reply.error or reply.text, 500))

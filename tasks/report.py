@@ -8,10 +8,12 @@ from pathlib import Path
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
+from prefect.events import emit_event
 from prefect.logging import get_run_logger
+from prefect.utilities.urls import url_for
 
 from tasks.comparing.past import Past, look_back
-from tasks.comparing.regression import announce
+from tasks.comparing.regression import EVENT, Since, drops
 from tasks.pages.artifact import publish
 from tasks.pages.standings import sentence
 from tasks.pages.summary import summarize
@@ -45,3 +47,16 @@ async def _past(store: Path, start: RunStart) -> Past | None:
     except Exception as error:
         get_run_logger().warning("The run could not be compared with earlier ones: %s", error)
         return None
+
+
+def announce(since: Since) -> list[str]:
+    """Emit the event `jury.regression` for every candidate that dropped; returns a sentence for each.
+
+    It carries the flow run that this is called in, by Prefect's own means.
+    """
+    start = since.start
+    where = url_for("flow-run", start.prefect_run_id) if start.prefect_run_id else None
+    found = drops(since)
+    for drop in found:
+        emit_event(EVENT, drop.resource, payload={**drop.payload, "report": where or ""})
+    return [drop.words for drop in found]

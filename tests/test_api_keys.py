@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from flows.runtime.secrets import secret_block
 from tasks.endpoint.api_keys import find_key, listed_keys
 from tasks.errors import JudgeStopped
 from tasks.parameters import Judge
@@ -18,7 +19,7 @@ LOOPBACK = "http://127.0.0.1:8000/v1"
 def found(base_url: str, named: str) -> str:
     model = "pixel-baseline" if base_url == "embedded" else "m"
     judge = Judge(model=model, base_url=base_url, api_key_env=named)  # pyright: ignore
-    return asyncio.run(find_key(judge))
+    return asyncio.run(find_key(judge, secret_block))
 
 
 @pytest.fixture
@@ -87,14 +88,27 @@ def test_a_key_that_is_in_neither_place_is_told_with_both() -> None:
         found(LOOPBACK, "NO_KEY")
 
 
+def test_without_another_place_to_look_in_a_key_is_in_the_environment_or_nowhere(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    judge = Judge(model="m", base_url=LOOPBACK, api_key_env="MY_KEY")  # pyright: ignore
+    monkeypatch.delenv("MY_KEY", raising=False)
+    with pytest.raises(JudgeStopped, match=r"no environment variable MY_KEY, and nowhere else to look for my-key$"):
+        asyncio.run(find_key(judge))
+    monkeypatch.setenv("MY_KEY", "mine")
+    assert asyncio.run(find_key(judge)) == "mine"
+
+
 @pytest.mark.parametrize(("key", "api"), [("mine", "http://127.0.0.1:9/api"), ("", "")])
 def test_prefect_is_not_imported_when_there_is_nothing_to_ask_it(key: str, api: str) -> None:
     """In a process of its own, because another test may have imported it here."""
     look = (
         "import asyncio, sys\n"
-        "from tasks.keys import find_key\n"
+        "from flows.runtime.secrets import secret_block\n"
+        "from tasks.endpoint.api_keys import find_key\n"
         "from tasks.parameters import Judge\n"
-        "try: print(asyncio.run(find_key(Judge(model='m', base_url='http://127.0.0.1/v1', api_key_env='MY_KEY'))))\n"
+        "judge = Judge(model='m', base_url='http://127.0.0.1/v1', api_key_env='MY_KEY')\n"
+        "try: print(asyncio.run(find_key(judge, secret_block)))\n"
         "except ValueError as error: print('stopped')\n"
         "print([name for name in sys.modules if name == 'prefect'])"
     )
@@ -125,7 +139,7 @@ def test_a_flow_asks_the_server_that_runs_it() -> None:
 
     @flow
     async def look() -> str:
-        return await find_key(Judge(model="m", base_url=LOOPBACK, api_key_env="FLOW_KEY"))  # pyright: ignore
+        return await find_key(Judge(model="m", base_url=LOOPBACK, api_key_env="FLOW_KEY"), secret_block)  # pyright: ignore
 
     saved("flow-key", "sk-for-the-flow")
     assert asyncio.run(look()) == "sk-for-the-flow"

@@ -1,20 +1,28 @@
 """Slots of one endpoint, shared by runs through a real Prefect server."""
 
 import asyncio
+import logging
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 from loopback_judge import LoopbackJudge
+from loopback_prefect import LoopbackPrefect, Said, good
 from loopback_replies import Reply, allowed_reply
 from loopback_replies import Request as Asked
 from prefect import get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate, GlobalConcurrencyLimitUpdate
+from prefect.settings import PREFECT_API_URL, temporary_settings
 
+from flows.runtime import leases
 from flows.runtime import shared_limit as limits
 from flows.runtime.shared_limit import limit_name, shared_slots
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.requests import probe_request
+from tasks.errors import InputError
 from tasks.parameters import Judge
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
@@ -36,6 +44,14 @@ async def free(slots: asyncio.Semaphore, count: int) -> None:
         slots.release()
 
 
+async def until(look: Callable[[], Awaitable[object]], wanted: object) -> None:
+    """Look again and again until this is seen."""
+    while True:
+        if await look() == wanted:
+            return
+        await asyncio.sleep(0.05)
+
+
 def test_the_name_of_a_limit_tells_the_endpoint() -> None:
     assert limit_name("https://api.openai.com/v1") == "jury:api.openai.com"
     assert limit_name("http://127.0.0.1:8000/v1?") == "jury:127.0.0.1:8000"
@@ -53,14 +69,16 @@ def test_the_limit_is_made_by_the_first_run_and_all_slots_come_back() -> None:
     asyncio.run(run())
 
 
-def test_two_runs_together_have_no_more_slots_than_the_limit() -> None:
+def test_two_runs_together_have_no_more_slots_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "ASK_SECONDS", 0.1)
+
     async def run() -> None:
         made = judge("http://two.example/v1", 8)
         async with shared_slots(made) as first:
             await free(first, 8)
             async with shared_slots(made) as second:
                 with pytest.raises(TimeoutError):
-                    await asyncio.wait_for(second.acquire(), 2.5)
+                    await asyncio.wait_for(second.acquire(), 1)
                 assert await active("jury:two.example") == 8
 
     asyncio.run(run())
@@ -68,7 +86,7 @@ def test_two_runs_together_have_no_more_slots_than_the_limit() -> None:
 
 def test_a_run_that_waits_gets_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(limits, "HELD_SECONDS", 1.0)
-    monkeypatch.setattr(limits, "RENEW_SECONDS", 1.0)
+    monkeypatch.setattr(leases, "RENEW_SECONDS", 1.0)
 
     async def run() -> None:
         made = judge("http://turn.example/v1", 4)
@@ -82,7 +100,9 @@ def test_a_run_that_waits_gets_its_turn(monkeypatch: pytest.MonkeyPatch) -> None
     asyncio.run(run())
 
 
-def test_a_limit_that_people_lowered_is_kept_to() -> None:
+def test_a_limit_that_people_lowered_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(leases, "ASK_SECONDS", 0.1)
+
     async def run() -> None:
         async with get_client() as client:
             await client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name="jury:low.example", limit=9))
@@ -90,9 +110,180 @@ def test_a_limit_that_people_lowered_is_kept_to() -> None:
         async with shared_slots(judge("http://low.example/v1", 16)) as slots:
             await free(slots, 3)
             with pytest.raises(TimeoutError):
-                await asyncio.wait_for(free(slots, 4), 2)
+                await asyncio.wait_for(free(slots, 4), 1)
 
     asyncio.run(run())
+
+
+def test_a_limit_that_people_lower_below_a_block_during_a_run_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "HELD_SECONDS", 0.3)
+    monkeypatch.setattr(limits, "TURN_SECONDS", 0.1)
+    monkeypatch.setattr(leases, "RETRY_SECONDS", 0.1)
+
+    async def run() -> None:
+        async with shared_slots(judge("http://lowered.example/v1", 16)) as slots, get_client() as client:
+            await free(slots, 16)
+            await client.update_global_concurrency_limit("jury:lowered.example", GlobalConcurrencyLimitUpdate(limit=3))
+            await until(lambda: active("jury:lowered.example"), 3)
+            await free(slots, 3)
+            with pytest.raises(TimeoutError):
+                await asyncio.wait_for(free(slots, 4), 1)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+# A server that is not in order
+
+
+@pytest.fixture
+def server(monkeypatch: pytest.MonkeyPatch) -> Iterator[LoopbackPrefect]:
+    """A server that is in order until the test sets `answer`, and a run with little patience."""
+    for name, seconds in (("ANSWER", 0.5), ("RETRY", 0.1), ("ASK", 0.05), ("PATIENCE", 0.6), ("GIVE_BACK", 0.3)):
+        monkeypatch.setattr(leases, f"{name}_SECONDS", seconds)
+    with LoopbackPrefect() as running, temporary_settings({PREFECT_API_URL: running.api}):
+        yield running
+
+
+@pytest.fixture
+def warnings() -> Iterator[list[str]]:
+    """What was warned of."""
+    told: list[str] = []
+
+    class Listening(logging.Handler):
+        def emit(self, record: logging.LogRecord) -> None:
+            told.append(record.getMessage())
+
+    logger, listening = logging.getLogger("prefect.image-jury"), Listening(logging.WARNING)
+    logger.addHandler(listening)
+    yield told
+    logger.removeHandler(listening)
+
+
+async def asked(loopback: LoopbackJudge, calls: int = 8) -> list[str]:
+    """What becomes of calls to the judge under its limit."""
+    given = judge(loopback.base_url)
+    async with shared_slots(given) as slots, Vlm(given, slots) as vlm:
+        return [reply.status for reply in await asyncio.gather(*(vlm.ask(probe_request()) for _ in range(calls)))]
+
+
+async def told(warnings: list[str], words: str) -> bool:
+    return any(words in each for each in warnings)
+
+
+async def last(server: LoopbackPrefect) -> str:
+    return server.requests[-1]
+
+
+BROKEN = {
+    "500": Said(500),
+    "503": Said(503),
+    "nonsense": Said(body=b"<html>"),
+    "strange": Said(body=b'{"lease_id": 7}'),
+    "closes": Said(body=None),
+    "hangs": Said(hangs=True),
+}
+
+
+@pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN)
+def test_a_server_without_a_useful_answer_costs_the_limit_and_not_the_run(
+    said: Said, server: LoopbackPrefect, loopback: LoopbackJudge, warnings: list[str]
+) -> None:
+    server.answer = lambda _: said
+    assert asyncio.run(asyncio.wait_for(asked(loopback), 30)) == ["ok"] * 8
+    assert "asking again" in warnings[0] and "Judging goes on without the limit jury:127.0.0.1:" in warnings[-1]
+
+
+def test_a_port_where_nobody_listens_costs_the_limit_and_not_the_run(
+    server: LoopbackPrefect, loopback: LoopbackJudge, warnings: list[str]
+) -> None:
+    with temporary_settings({PREFECT_API_URL: "http://127.0.0.1:9/api"}):
+        assert asyncio.run(asyncio.wait_for(asked(loopback), 30)) == ["ok"] * 8
+    assert "Judging goes on without the limit" in warnings[-1]
+
+
+@pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN)
+def test_slots_are_had_by_a_lease_as_soon_as_the_server_is_in_order_again(
+    said: Said, server: LoopbackPrefect, warnings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "PATIENCE_SECONDS", 30)
+    server.answer = lambda request: said if len(server.requests) < 3 else good(request)
+
+    async def run() -> None:
+        async with shared_slots(judge("http://mended.example/v1")) as slots:
+            await free(slots, 8)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+    assert warnings and all("asking again" in words for words in warnings)
+    assert server.requests.count("POST /v2/concurrency_limits/increment-with-lease") >= limits.BLOCKS
+
+
+def test_a_server_that_breaks_during_a_run_takes_no_slots_away(
+    server: LoopbackPrefect, warnings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HELD_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "TURN_SECONDS", 0.05)
+    monkeypatch.setattr(leases, "RENEW_SECONDS", 0.05)
+
+    async def run() -> None:
+        async with shared_slots(judge("http://breaks.example/v1")) as slots:
+            await free(slots, 8)
+            assert not warnings
+            server.answer = lambda _: Said(500)
+            await until(lambda: told(warnings, "goes on without"), True)
+            await free(slots, 8)
+
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
+@pytest.mark.parametrize(("status", "words"), [(401, "401 Unauthorized"), (403, "403 Forbidden")])
+def test_a_server_that_refuses_stops_the_run_with_what_to_do(
+    status: int, words: str, server: LoopbackPrefect, loopback: LoopbackJudge
+) -> None:
+    server.answer = lambda _: Said(status)
+    with pytest.raises(InputError) as told:
+        asyncio.run(asyncio.wait_for(asked(loopback), 30))
+    assert str(told.value).startswith(f"The Prefect server at {server.api} refuses this run, which asked it for slots ")
+    assert f": {words}. Set PREFECT_API_AUTH_STRING or PREFECT_API_KEY " in str(told.value)
+
+
+def test_everybody_who_waits_is_told_of_a_refusal(server: LoopbackPrefect) -> None:
+    server.answer = lambda request: Said(401) if request.startswith("POST") else good(request)
+
+    async def run() -> list[object]:
+        async with shared_slots(judge("http://refused.example/v1")) as slots:
+            return await asyncio.gather(*(slots.acquire() for _ in range(5)), return_exceptions=True)
+
+    assert [type(told) for told in asyncio.run(asyncio.wait_for(run(), 30))] == [InputError] * 5
+
+
+def test_a_fault_of_ours_is_no_reason_to_wait_for_ever(
+    server: LoopbackPrefect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HELD_SECONDS", "none")
+
+    async def run() -> None:
+        async with shared_slots(judge("http://fault.example/v1")) as slots:
+            await free(slots, 9)
+
+    with pytest.raises(TypeError):
+        asyncio.run(asyncio.wait_for(run(), 30))
+
+
+def test_a_server_that_hangs_does_not_hold_up_the_end_of_a_run(
+    server: LoopbackPrefect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "ANSWER_SECONDS", 60)
+
+    async def run() -> None:
+        async with shared_slots(judge("http://ends.example/v1")) as slots:
+            await free(slots, 8)
+            server.answer = lambda _: Said(hangs=True)
+        async with shared_slots(judge("http://ends.example/v1")):
+            await until(lambda: last(server), "GET /v2/concurrency_limits/jury:ends.example")
+
+    began = time.monotonic()
+    asyncio.run(asyncio.wait_for(run(), 30))
+    assert time.monotonic() - began < 5
 
 
 class Crowd:

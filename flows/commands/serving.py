@@ -11,7 +11,6 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
-from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -26,7 +25,6 @@ RUNS_AT_ONCE = 16
 POLL_SECONDS = 3.0
 """How often the runner asks for runs that are due."""
 HEARTBEAT_SECONDS = 30
-ZOMBIES = "Image Jury: runs whose process vanished"
 
 
 def up(named: str, port: int, deployments: str = "", notify: str = "") -> int:
@@ -126,35 +124,8 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str) -> None:
 
 
 async def _make_automations(notify: str) -> None:
-    from flows.runtime.automations import notify_of_regressions
+    from flows.runtime.automations import notify_of_regressions, watch_for_zombies
 
     if notify:
         await notify_of_regressions(notify)
-    await _watch_for_zombies()
-
-
-async def _watch_for_zombies() -> None:
-    """An automation, once a server, that marks runs as crashed whose process has fallen silent."""
-    from prefect.automations import Automation
-    from prefect.client.schemas.objects import StateType
-    from prefect.events.actions import ChangeFlowRunState
-    from prefect.events.schemas.automations import EventTrigger, Posture
-    from prefect.events.schemas.events import ResourceSpecification
-
-    try:
-        await Automation.aread(name=ZOMBIES)
-    except ValueError:
-        ended = {f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed", "Skipped")}
-        silent = EventTrigger(
-            after={"prefect.flow-run.heartbeat"},
-            expect={"prefect.flow-run.heartbeat", *ended},
-            match=ResourceSpecification({"prefect.resource.id": ["prefect.flow-run.*"]}),
-            for_each={"prefect.resource.id"},
-            posture=Posture.Proactive,
-            threshold=1,
-            within=timedelta(seconds=3 * HEARTBEAT_SECONDS),
-        )
-        crashed = ChangeFlowRunState(
-            state=StateType.CRASHED, name="Crashed", message="The process of this run has fallen silent.", force=False
-        )
-        await Automation(name=ZOMBIES, trigger=silent, actions=[crashed]).acreate()
+    await watch_for_zombies(3 * HEARTBEAT_SECONDS)

@@ -1,10 +1,18 @@
-"""The automation that tells people of a drop: made on request, with a notification block of theirs.
+"""The automations of a server: one tells people of a drop, one marks runs whose process vanished.
 
 Owns what is sent and when. What a drop is, and what its event holds, is for `tasks/comparing/regression`.
 """
 
 from datetime import timedelta
 from uuid import UUID
+
+from prefect import get_client
+from prefect.automations import Automation
+from prefect.client.schemas.objects import StateType
+from prefect.events.actions import ChangeFlowRunState, SendNotification
+from prefect.events.schemas.automations import EventTrigger, Posture
+from prefect.events.schemas.events import ResourceSpecification
+from prefect.exceptions import ObjectNotFound
 
 from tasks.comparing.regression import EVENT
 from tasks.errors import InputError
@@ -13,6 +21,9 @@ NAME = "jury: regression"
 SUBJECT = "Image Jury: {{ event.payload['flow'] }} on {{ event.payload['dataset'] }} is worse than the last run"
 BODY = "{{ event.payload['words'] }}\n{{ event.payload['report'] }}"
 """Templates that Prefect's server fills in from the event."""
+
+ZOMBIES = "Image Jury: runs whose process vanished"
+HEARTBEAT = "prefect.flow-run.heartbeat"
 
 
 async def notify_of_regressions(block: str) -> None:
@@ -24,25 +35,43 @@ async def notify_of_regressions(block: str) -> None:
     Raises:
         InputError: the server has no such block, or it is of a kind that sends no notifications.
     """
-    from prefect.automations import Automation
-    from prefect.events.actions import SendNotification
-    from prefect.events.schemas.automations import EventTrigger, Posture
-
     actions = [SendNotification(block_document_id=await _block_id(block), subject=SUBJECT, body=BODY)]
-    try:
-        automation = await Automation.aread(name=NAME)
-    except ValueError:
-        each = EventTrigger(expect={EVENT}, posture=Posture.Reactive, threshold=1, within=timedelta(0))
-        await Automation(name=NAME, trigger=each, actions=[*actions]).acreate()
-    else:
+    if automation := await _known(NAME):
         automation.actions = [*actions]
         await automation.aupdate()
+    else:
+        each = EventTrigger(expect={EVENT}, posture=Posture.Reactive, threshold=1, within=timedelta(0))
+        await Automation(name=NAME, trigger=each, actions=[*actions]).acreate()
+
+
+async def watch_for_zombies(silent_seconds: float) -> None:
+    """Make the automation, once a server, that marks runs as crashed whose process was silent for so long."""
+    if await _known(ZOMBIES):
+        return
+    ended = {f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed", "Skipped")}
+    silent = EventTrigger(
+        after={HEARTBEAT},
+        expect={HEARTBEAT, *ended},
+        match=ResourceSpecification({"prefect.resource.id": ["prefect.flow-run.*"]}),
+        for_each={"prefect.resource.id"},
+        posture=Posture.Proactive,
+        threshold=1,
+        within=timedelta(seconds=silent_seconds),
+    )
+    crashed = ChangeFlowRunState(
+        state=StateType.CRASHED, name="Crashed", message="The process of this run has fallen silent.", force=False
+    )
+    await Automation(name=ZOMBIES, trigger=silent, actions=[crashed]).acreate()
+
+
+async def _known(name: str) -> Automation | None:
+    """The automation of this name, when the server has one."""
+    async with get_client() as client:
+        found = await client.read_automations_by_name(name=name)
+    return Automation(**found[0].model_dump()) if found else None
 
 
 async def _block_id(block: str) -> UUID:
-    from prefect import get_client
-    from prefect.exceptions import ObjectNotFound
-
     kind, _, name = block.partition("/")
     if not (kind and name):
         raise InputError(f"--notify {block!r}: expected the type and the name of a block, such as slack-webhook/team")

@@ -1,22 +1,28 @@
-"""Python's garbage collector while a run is judged."""
+"""Python's garbage collector while a run judges."""
 
 import gc
-from collections.abc import Generator
+from collections.abc import Iterator
 from contextlib import contextmanager
+
+THRESHOLDS = 50_000, 20, 50
+"""Objects made, less those freed, after which the youngest are searched; then how many searches of one generation
+there are before the next older one is searched, too."""
 
 
 @contextmanager
-def settled_garbage_collector() -> Generator[None]:
-    """Let the collector look seldom, and not at what is already there, for as long as the context lasts.
+def settle_garbage_collector() -> Iterator[None]:
+    """Let the garbage collector search rarely, and only what was made since; as it was before on leaving.
 
-    What is imported by now stays for good, and calls leave few reference cycles: without this the collector walks
-    through everything again and again.
+    Python frees most objects as soon as nothing refers to them. The collector only finds those that refer to each
+    other in a circle, by walking through everything that is alive. What is imported when a run begins stays alive for
+    good, and calls to the judge leave few circles behind, so that frequent searches would find nothing, at the cost
+    of the processor's time that the calls need.
     """
-    threshold = gc.get_threshold()
+    before = gc.get_threshold()
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(*THRESHOLDS)
     try:
         yield
     finally:
-        gc.set_threshold(*threshold)
+        gc.set_threshold(*before)
         gc.unfreeze()

@@ -6,13 +6,14 @@ local cache on this machine, and the next sync sends it.
 
 import asyncio
 import contextlib
+import threading
+from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Self
+from typing import Self, TypeVar
 
 from prefect.logging import get_logger
 
-from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.remote import Remote
 
 EVERY_SECONDS = 10.0
@@ -23,6 +24,7 @@ LONGEST_RUN = timedelta(days=2)
 """A reply that is young enough to be reused may stand in a run that began so long before."""
 
 _log = get_logger("image-jury")
+T = TypeVar("T")
 
 
 async def fetch_replies(remote: Remote | None, reuse_hours: float) -> tuple[str, ...]:
@@ -31,8 +33,8 @@ async def fetch_replies(remote: Remote | None, reuse_hours: float) -> tuple[str,
         return ()
     since = datetime.now(UTC) - timedelta(hours=reuse_hours) - LONGEST_RUN
     try:
-        await asyncio.to_thread(remote.fetch, since)
-    except RemoteUnavailable as error:
+        await in_daemon_thread(lambda: remote.fetch(since))
+    except OSError as error:
         return (f"Runs of other machines could not be fetched, so that none of their replies are reused: {error}.",)
     return ()
 
@@ -49,7 +51,7 @@ class Sending:
 
     async def __aenter__(self) -> Self:
         if self._remote:
-            self._loop = asyncio.create_task(self._keep_sending())
+            self._loop = asyncio.create_task(self._keep_sending(self._remote))
         return self
 
     async def __aexit__(
@@ -65,26 +67,58 @@ class Sending:
         self._due.set()
 
     async def finish(self) -> tuple[str, ...]:
-        """Send what is left, the end included; returns what there is to warn of."""
+        """Send what is left, the end included, within `PATIENCE_SECONDS`; returns what there is to warn of."""
         if not self._remote:
             return ()
         try:
-            async with self._turn:
-                await asyncio.wait_for(asyncio.to_thread(self._remote.send, self._run_id), PATIENCE_SECONDS)
-        except (RemoteUnavailable, TimeoutError) as error:
+            async with asyncio.timeout(PATIENCE_SECONDS) as patience:
+                await self._send(self._remote)
+        except OSError as error:
+            why = f"it took longer than {PATIENCE_SECONDS:g} s" if patience.expired() else error
             return (
-                f"The run could not be sent whole ({error}). It is safe on this machine; `jury sync` sends the rest.",
+                f"The run could not be sent whole ({why}). It is safe on this machine; `jury sync` sends the rest.",
             )
         return ()
 
-    async def _keep_sending(self) -> None:
+    async def _send(self, remote: Remote) -> None:
+        async with self._turn:
+            await in_daemon_thread(lambda: remote.send(self._run_id))
+
+    async def _keep_sending(self, remote: Remote) -> None:
         while True:
             with contextlib.suppress(TimeoutError):
                 await asyncio.wait_for(self._due.wait(), EVERY_SECONDS)
             self._due.clear()
             try:
-                # A thread cannot be stopped half-way: whoever sends next waits for it.
-                async with self._turn:
-                    await asyncio.shield(asyncio.to_thread(self._remote.send, self._run_id))  # pyright: ignore
-            except RemoteUnavailable as error:
+                await self._send(remote)
+            except OSError as error:
                 _log.warning("The ledger could not be sent, trying again: %s", error)
+
+
+async def in_daemon_thread(work: Callable[[], T]) -> T:
+    """What this returns in a thread that the end of the process does not wait for, as it does with `to_thread`.
+
+    A thread cannot be stopped half-way. Where this is cancelled, the thread goes on, and what it does goes nowhere.
+    """
+    loop = asyncio.get_running_loop()
+    done: asyncio.Future[T] = loop.create_future()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if done.done():
+            return
+        if error:
+            done.set_exception(error)
+        else:
+            done.set_result(result)  # pyright: ignore[reportArgumentType]
+
+    def run() -> None:
+        result, error = None, None
+        try:
+            result = work()
+        except BaseException as raised:
+            error = raised
+        with contextlib.suppress(RuntimeError):  # the loop has been closed meanwhile
+            loop.call_soon_threadsafe(settle, result, error)
+
+    threading.Thread(target=run, name="image-jury", daemon=True).start()
+    return await done

@@ -13,9 +13,12 @@ import sys
 import time
 import urllib.request
 from collections.abc import Generator, Mapping
+from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
+
+from pydantic import TypeAdapter, ValidationError
 
 from tasks.errors import InputError
 
@@ -61,10 +64,9 @@ def home(store: Path) -> Path:
 def running(store: Path) -> Server | None:
     """The server that `jury up` runs for this store, when it is there and proves to be ours."""
     try:
-        noted = json.loads((home(store) / NOTE).read_text(encoding="utf-8"))
-        server = Server(int(noted["port"]), int(noted["pid"]))
+        server = TypeAdapter(Server).validate_json((home(store) / NOTE).read_bytes())
         os.kill(server.pid, 0)
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, OverflowError, ValidationError):
         return None
     return server if _answers_as_ours(server, home(store)) else None
 
@@ -106,7 +108,7 @@ def client_settings(api: str) -> dict[str, str]:
 
 
 def refuse_taken(port: int) -> None:
-    """Raise ValueError where a port of this machine is taken, with who has it as far as that can be told."""
+    """Raise InputError where a port of this machine is taken, with who has it as far as that can be told."""
     with socket.socket() as attempt:
         attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
         try:
@@ -141,12 +143,14 @@ def _wait_for(server: Server, process: subprocess.Popen[bytes], place: Path) -> 
 
 def _answers_as_ours(server: Server, place: Path) -> bool:
     try:
-        return (
-            _get(f"{server.api}/admin/version") == version("prefect")
-            and Path(str(_get(f"{server.api}/admin/settings")["home"])).resolve() == place.resolve()
-        )
-    except (OSError, ValueError, KeyError, TypeError):
+        found = _get(f"{server.api}/admin/version")
+        settings = _get(f"{server.api}/admin/settings") if found == version("prefect") else None
+    except (OSError, HTTPException, json.JSONDecodeError, UnicodeDecodeError):
         return False
+    if not isinstance(settings, dict):
+        return False
+    there = str(cast(dict[str, object], settings).get("home", ""))
+    return Path(there).resolve() == place.resolve()
 
 
 def _get(url: str) -> Any:
@@ -156,7 +160,7 @@ def _get(url: str) -> Any:
 
 def _holder(port: int) -> str:
     """The program that listens on a port, from /proc where there is one."""
-    with contextlib.suppress(OSError, ValueError):
+    with contextlib.suppress(OSError):
         wanted = f"0100007F:{port:04X}", f"00000000:{port:04X}"
         lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
         inodes = {fields[9] for fields in map(str.split, lines) if fields[1] in wanted and fields[3] == "0A"}

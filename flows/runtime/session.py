@@ -18,6 +18,7 @@ from prefect.states import Completed
 from flows.runtime.chunks import Chunks
 from flows.runtime.prefect_run import is_scheduled, name_run, own_run
 from flows.runtime.progress import Progress
+from flows.runtime.secrets import secret_block
 from flows.runtime.sending import Sending, fetch_replies
 from flows.runtime.shared_limit import shared_slots
 from tasks.comparing.unchanged import unchanged_words
@@ -40,7 +41,11 @@ from tasks.store import store
 @asynccontextmanager
 async def opened(flow: str, asked: Parameters) -> AsyncGenerator["Session"]:
     """A session with its judge's client, for as long as the context lasts."""
-    async with shared_slots(asked.judge) as slots, Vlm(asked.judge, slots) as vlm, AsyncExitStack() as stack:
+    async with (
+        shared_slots(asked.judge) as slots,
+        Vlm(asked.judge, slots, secret_block) as vlm,
+        AsyncExitStack() as stack,
+    ):
         yield Session(flow, asked, vlm, stack)
 
 

@@ -13,7 +13,7 @@ from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
-from flows.runtime.collector import settled_garbage_collector
+from flows.runtime.collector import settle_garbage_collector
 from flows.runtime.overlap import unfinished_before
 from flows.runtime.prefect_run import is_scheduled
 from flows.runtime.quiet import hush
@@ -49,7 +49,7 @@ async def final_state(flow: str, parameters: Parameters, chain: Callable[[str, P
         if asked.to_be_split:
             evaluation = await judge_in_shards(flow, asked.model_copy(update={"store": parameters.store}))
             return await _put_together(evaluation, asked.store, now)
-        with settled_garbage_collector():
+        with settle_garbage_collector():
             return await chain(flow, asked)
     except* (InputError, OSError) as stopped:
         get_run_logger().debug("The run was stopped", exc_info=stopped)

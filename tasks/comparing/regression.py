@@ -2,12 +2,12 @@
 
 Owns which earlier run that is, how often a quiet run may raise an alarm, and what is announced of a drop. Only the
 score of the whole flow is tested, once a candidate: the dimensions are shown beside it. Everything is read from
-ledgers, which are there even when the history is in use.
+ledgers, which are there even when the history is in use. Who is told of a drop, and how, is for others.
 """
 
 from collections import defaultdict
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tasks.comparing.pairing import Row, Series, rows, series
 from tasks.comparing.wording import headline
@@ -89,34 +89,38 @@ def tail_of(candidates: int) -> float:
     return min(TAIL, RISK / candidates)
 
 
-def announce(since: Since) -> list[str]:
-    """Emit the Prefect event `jury.regression` for every candidate that dropped; returns a sentence for each.
+class Drop(NamedTuple):
+    """One candidate that came out worse, as it is told to others."""
 
-    It carries the flow run that this is called in, by Prefect's own means.
-    """
-    from prefect.events import emit_event
-    from prefect.utilities.urls import url_for
+    words: str
+    """One sentence."""
+    resource: dict[str, str]
+    """What it is about: the run, by Prefect's names for the id and the name of a resource."""
+    payload: dict[str, Any]
+    """All that is known of the drop, as JSON takes it. `report` is empty: where the run is shown is for others."""
 
-    start, told = since.start, list[str]()
-    report = url_for("flow-run", start.prefect_run_id) if start.prefect_run_id else None
-    for each in (each for each in since.standings if each.worse):
-        found = each.rows[0].difference
-        words = f"{one_line(each.candidate, LONGEST_NAME)} is {headline(found, start.flow)}."
-        told.append(words)
-        resource = {"prefect.resource.id": f"jury.run.{start.run_id}", "prefect.resource.name": each.candidate}
-        payload = {
-            "words": words,
-            "flow": start.flow,
-            "dataset": start.dataset,
-            "candidate": each.candidate,
-            "run_id": start.run_id,
-            "compared_with": since.earlier.run_id,
-            **found.model_dump(),
-            "artifact": f"{start.flow}-summary",
-            "report": report or "",
-        }
-        emit_event(EVENT, resource, payload=payload)
-    return told
+
+def drops(since: Since) -> list[Drop]:
+    """What there is to tell of each candidate that dropped."""
+    return [_drop(since, each) for each in since.standings if each.worse]
+
+
+def _drop(since: Since, standing: Standing) -> Drop:
+    start, found = since.start, standing.rows[0].difference
+    words = f"{one_line(standing.candidate, LONGEST_NAME)} is {headline(found, start.flow)}."
+    resource = {"prefect.resource.id": f"jury.run.{start.run_id}", "prefect.resource.name": standing.candidate}
+    payload = {
+        "words": words,
+        "flow": start.flow,
+        "dataset": start.dataset,
+        "candidate": standing.candidate,
+        "run_id": start.run_id,
+        "compared_with": since.earlier.run_id,
+        **found.model_dump(),
+        "artifact": f"{start.flow}-summary",
+        "report": "",
+    }
+    return Drop(words, resource, payload)
 
 
 def _measured(evaluation: Evaluation) -> bool:

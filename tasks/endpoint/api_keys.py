@@ -1,24 +1,36 @@
 """Which key goes to which host, and where it is found.
 
 Owns the rule that a key goes only to a host it is listed for: whoever fills in a form must not be able to send the
-worker's secrets elsewhere. A key is read here when a run starts, and kept by the client alone.
+worker's secrets elsewhere. A key is read here when a run starts, and kept by the client alone. What there is beside the
+environment to look in, whoever runs the judge provides.
 """
 
 import os
-import sys
+from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 from tasks.errors import JudgeStopped
 from tasks.parameters import EMBEDDED, Judge
-from tasks.text import one_line
 
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 LISTED = {"api.openai.com": {"OPENAI_API_KEY"}}
 """Hosts that may receive a key without being listed in JURY_ENDPOINTS; loopback may receive any that is named."""
 
 
-async def find_key(judge: Judge) -> str:
-    """The key for the judge's host, from the environment or else a Prefect Secret block; "" where none is needed.
+Secret = Callable[[str], Awaitable[str]]
+"""Gives the text kept under a name; raises LookupError where there is none, in words that go on from "… and"."""
+
+
+async def no_secret(name: str) -> str:
+    """Where nothing but the environment keeps secrets."""
+    raise LookupError(f"nowhere else to look for {name}")
+
+
+async def find_key(judge: Judge, secret: Secret = no_secret) -> str:
+    """The key for the judge's host, from the environment or else a secret; "" where none is needed.
+
+    Args:
+        secret: asked for `block_name` of the key's name.
 
     Raises:
         JudgeStopped: the named key is not listed for the host, it is found in neither place, or what is found is no
@@ -30,7 +42,7 @@ async def find_key(judge: Judge) -> str:
         return ""
     try:
         # A file or a form easily adds a line break, which no header takes and whose refusal would quote the key.
-        key = os.environ.get(name, "").strip() or (await _secret_block(block_name(name))).strip()
+        key = os.environ.get(name, "").strip() or (await secret(block_name(name))).strip()
     except LookupError as nowhere:
         raise JudgeStopped(
             f"The key {name} for {host} is not set: there is no environment variable {name}, and {nowhere}"
@@ -77,37 +89,3 @@ def listed_keys(endpoints: str) -> dict[str, set[str]]:
 def block_name(name: str) -> str:
     """Name of the Secret block for a key's name: blocks take lower-case letters, digits and dashes."""
     return name.lower().replace("_", "-")
-
-
-async def _secret_block(block: str) -> str:
-    """The text in a Secret block.
-
-    Raises:
-        LookupError: there is none, in words that go on from "… and".
-    """
-    if not _server_at_hand():
-        raise LookupError(f"no Prefect server to ask for the Secret block {block}: PREFECT_API_URL is not set")
-    from prefect.blocks.system import Secret
-
-    try:
-        value = (await Secret.aload(block)).value.get_secret_value()  # pyright: ignore
-    except ValueError:
-        raise LookupError(f"the Prefect server has no Secret block {block}") from None
-    except Exception as error:  # Whatever may be wrong with a server or the way to it.
-        raise LookupError(
-            f"the Prefect server could not be asked for the Secret block {block}: {one_line(str(error))}"
-        ) from None
-    if not isinstance(value, str):
-        raise LookupError(f"the Secret block {block} holds JSON, where a key is a string")
-    return value
-
-
-def _server_at_hand() -> bool:
-    """Whether a Prefect server is known or running: asking for a block is no reason to start one."""
-    if os.environ.get("PREFECT_API_URL"):
-        return True
-    if "prefect" not in sys.modules:
-        return False
-    from prefect.context import FlowRunContext
-
-    return FlowRunContext.get() is not None

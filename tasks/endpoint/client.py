@@ -18,7 +18,7 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 from openai.types.chat import ChatCompletion
 
 from tasks.embedded_judge.app import app as pixel_judge
-from tasks.endpoint.api_keys import find_key
+from tasks.endpoint.api_keys import Secret, find_key, no_secret
 from tasks.endpoint.completion import Reply, read
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import JudgeStopped
@@ -45,9 +45,15 @@ LENGTH_WORDS = ("context length", "context_length", "too long", "too large", "ma
 class Vlm:
     """One judge, one client, as many calls in flight as there are slots. Made for one run and closed with it."""
 
-    def __init__(self, judge: Judge, slots: asyncio.Semaphore | None = None) -> None:
-        """A client of the judge; `slots` are those that its calls share with others', its own when there are none."""
+    def __init__(self, judge: Judge, slots: asyncio.Semaphore | None = None, secret: Secret = no_secret) -> None:
+        """A client of the judge.
+
+        Args:
+            slots: those that its calls share with others'; its own when there are none.
+            secret: where a key may be that is not in the environment.
+        """
         self.judge = judge
+        self._secret = secret
         self._slots = slots or asyncio.Semaphore(judge.concurrency)
         self._rung = 0
         self._length_name = "max_completion_tokens"
@@ -56,7 +62,7 @@ class Vlm:
         self._probing: asyncio.Task[Reply] | None = None
 
     async def __aenter__(self) -> Self:
-        self._key = await find_key(self.judge)
+        self._key = await find_key(self.judge, self._secret)
         self._client = _client(self.judge, self._key)
         return self
 

@@ -1,0 +1,30 @@
+"""The garbage collector is set for a run, and is as it was before after it."""
+
+import gc
+import subprocess
+import sys
+
+import pytest
+
+from flows.runtime.collector import THRESHOLDS, settle_garbage_collector
+
+
+def test_the_collector_is_set_while_a_run_lasts_and_put_back_after_it() -> None:
+    before = gc.get_threshold()
+    with settle_garbage_collector():
+        assert gc.get_threshold() == THRESHOLDS and gc.get_freeze_count() > 0
+    assert gc.get_threshold() == before and gc.get_freeze_count() == 0
+
+
+def test_the_collector_is_put_back_after_a_run_that_fails() -> None:
+    before = gc.get_threshold()
+    with pytest.raises(ZeroDivisionError), settle_garbage_collector():
+        raise ZeroDivisionError
+    assert gc.get_threshold() == before and gc.get_freeze_count() == 0
+
+
+def test_importing_the_runtime_leaves_the_collector_alone() -> None:
+    look = "import gc, flows.runtime.collector, flows.runtime.sending; print(gc.get_threshold(), gc.get_freeze_count())"
+    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
+    plain = [sys.executable, "-c", "import gc; print(gc.get_threshold(), gc.get_freeze_count())"]
+    assert done.stdout == subprocess.run(plain, capture_output=True, text=True, check=True).stdout
