@@ -4,28 +4,36 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from flows.commands.serving import use_running
+import click
+
+from flows.commands.connection import use_running
+from flows.commands.options import store_option
+from flows.commands.sections import Command
 from tasks.errors import HistoryLocked
 from tasks.history.loading import pending
 from tasks.ledger.files import read_end, read_start, run_folders
+from tasks.ledger.remote import mirror
 from tasks.text import counted, one_line
 
 LAST, NEXT = 5, 6
 
 
-def show_status(store: Path) -> int:
+@click.command(cls=Command)
+@store_option
+def command(store: str) -> int:
     """Print it all; 0 when history and ledgers are in step, 3 when not or when there is no store."""
-    server = use_running(store)
+    folder = mirror(store)
+    server = use_running(folder)
     api = os.environ.get("PREFECT_API_URL")
     where = server.ui if server else f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
     print(f"Prefect    {where}")
     if api or server:
         for line in _coming():
             print(f"  {line}")
-    print(f"store      {store.absolute()}")
-    for run in run_folders(store)[: -LAST - 1 : -1]:
+    print(f"store      {folder.absolute()}")
+    for run in run_folders(folder)[: -LAST - 1 : -1]:
         print(f"  {_told(run)}")
-    return _show_history(store)
+    return _show_history(folder)
 
 
 def _told(run: Path) -> str:

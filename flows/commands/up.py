@@ -1,0 +1,113 @@
+"""`jury up`: a Prefect server of our own, the deployments of the list, and a runner that starts what is due.
+
+Everything lives in this process and its children, and ends with it. Which server is ours is for `runtime.server` to
+say, what is deployed for `runtime.deployments`.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from flows.commands.options import files, notify_option, store_option
+from flows.commands.prepare import HEARTBEAT_SECONDS, make_automations
+from flows.commands.sections import Command
+from flows.runtime.server import api_at, client_settings, home, own_server, running
+from tasks.ledger.remote import is_remote, mirror
+
+if TYPE_CHECKING:
+    from flows.runtime.deployments import Deployed
+
+RUNS_AT_ONCE = 16
+POLL_SECONDS = 3.0
+"""How often the runner asks for runs that are due."""
+
+
+@click.command(cls=Command)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=4200,
+    show_default=True,
+    metavar="PORT",
+    help="Port of the UI on this machine.",
+)
+@click.option(
+    "--deployments",
+    default="",
+    metavar="FILE",
+    help="Another list than deployments/prefect.yaml.",
+    shell_complete=files,
+)
+@notify_option
+@store_option
+def command(port: int, deployments: str, notify: str, store: str) -> int:
+    """Serve every deployment of a list until Ctrl-C, on a server of our own or on that of `PREFECT_API_URL`.
+
+    Returns:
+        0 when it was stopped, or when it is up already.
+
+    Raises:
+        InputError: the port is taken, the server does not start, or the list or the block cannot be used.
+    """
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the runner is there
+    folder = mirror(store).absolute()
+    os.environ["JURY_STORE"] = store if is_remote(store) else str(folder)
+    api = os.environ.get("PREFECT_API_URL")
+    if api:
+        return _serve(_listed(folder, api, deployments), api.removesuffix("/api"), notify)
+    if server := running(folder):
+        print(f"Image Jury is up already: {server.ui} (process {server.pid} serves {home(folder)})")
+        return 0
+    listed = _listed(folder, api_at(port), deployments)
+    print("starting a Prefect server (about 10 s) …", file=sys.stderr)
+    with own_server(folder, port) as server:
+        return _serve(listed, server.ui, notify)
+
+
+def _listed(store: Path, api: str, deployments: str) -> list[Deployed]:
+    """The list. Prefect, which checks it, takes its settings from the environment while it is imported here."""
+    os.environ.update(client_settings(api))
+    os.environ.setdefault("PREFECT_HOME", str(home(store)))
+    # A run tells that it lives; the automation marks those that fall silent.
+    os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT_SECONDS))
+    os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")
+    from flows.runtime.deployments import read_list
+
+    return read_list(Path(deployments)) if deployments else read_list()
+
+
+def _serve(listed: Sequence[Deployed], ui: str, notify: str) -> int:
+    try:
+        asyncio.run(_serve_list(listed, ui, notify))
+    except KeyboardInterrupt:
+        print("stopped; schedules stay as they are and go on with the next `jury up`", file=sys.stderr)
+    return 0
+
+
+async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str) -> None:
+    from prefect.runner import Runner
+
+    from flows.runtime.deployments import served
+
+    class Interruptible(Runner):
+        def handle_sigterm(self, *_: object, **__: object) -> None:
+            """End as Ctrl-C does: the runner's own way leaves its runs to themselves."""
+            raise KeyboardInterrupt
+
+    await make_automations(notify)
+    runner = Interruptible("image-jury", query_seconds=POLL_SECONDS, limit=RUNS_AT_ONCE, pause_on_shutdown=False)
+    for deployed in listed:
+        await runner.aadd_deployment(await served(deployed))
+    print(f"Image Jury is up.\n\n  Prefect UI   {ui}\n  store        {os.environ['JURY_STORE']}\n  deployments")
+    for deployed in listed:
+        print(f"    {deployed.title:<19} {', '.join(each.words for each in deployed.schedules)}")
+    print("\nPress Run on a deployment in the UI, or wait for its schedule. Ctrl-C stops all of it.", flush=True)
+    await runner.start()
