@@ -5,9 +5,12 @@ Prefect reads its settings from the environment while it is imported, so this co
 
 import os
 import sys
+from collections.abc import Generator
+from contextlib import contextmanager
 from pathlib import Path
 
 from flows.runtime.server import QUIET, Server, client_settings, home, running
+from tasks.errors import InputError
 
 
 def use_running(store: Path) -> Server | None:
@@ -33,3 +36,22 @@ def prepare_prefect(store: Path) -> None:
         os.environ.setdefault("PREFECT_HOME", str(place))
         os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
         print("starting a temporary Prefect server (about 10 s) …", file=sys.stderr)
+
+
+@contextmanager
+def answered() -> Generator[None]:
+    """For what is asked of the server of `PREFECT_API_URL`: that it does not answer is a state which the user mends.
+
+    Raises:
+        InputError: the server cannot be reached, or refuses.
+    """
+    import httpx
+
+    try:
+        yield
+    except Exception as error:
+        reason = error if isinstance(error, httpx.HTTPError) else error.__cause__
+        api = os.environ.get("PREFECT_API_URL")
+        if not api or not isinstance(reason, httpx.HTTPError):
+            raise
+        raise InputError(f"the Prefect server of PREFECT_API_URL, {api}, does not answer: {reason}") from error

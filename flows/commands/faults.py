@@ -23,7 +23,7 @@ FULL = (errno.ENOSPC, errno.EDQUOT, errno.EROFS)
 
 
 def is_users(error: OSError, given: Mapping[str, Any]) -> bool:
-    """Whether an error is about a file or folder that the user named, what is in it or what it is in, or a full disk."""
+    """Whether an error is about a place that the user named, what is in it or what it is in, or about a full disk."""
     from tasks.ledger.bucket import RemoteUnavailable
 
     if isinstance(error, RemoteUnavailable) or error.errno in FULL:

@@ -9,6 +9,7 @@ from datetime import timedelta
 
 import click
 
+from flows.commands.connection import answered
 from flows.commands.options import notify_option
 from flows.commands.sections import Command
 from flows.runtime.server import QUIET
@@ -31,7 +32,8 @@ def command(notify: str) -> int:
     if not api:
         raise InputError("PREFECT_API_URL names no server; `jury up` prepares its own")
     os.environ.update(QUIET)
-    asyncio.run(make_automations(notify))
+    with answered():
+        asyncio.run(make_automations(notify))
     print(f"{api} now marks runs as crashed that are silent for {3 * HEARTBEAT_SECONDS} s. Workers need")
     print(f"PREFECT_FLOWS_HEARTBEAT_FREQUENCY={HEARTBEAT_SECONDS} in their environment, to tell that their runs live.")
     return 0

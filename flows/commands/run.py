@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
 
-from flows.commands.connection import prepare_prefect
+from flows.commands.connection import answered, prepare_prefect
 from flows.commands.messages import warn
 from flows.commands.options import FLOWS, model_options, parse_options
 from flows.commands.sections import Command, Group, Option
@@ -50,7 +50,8 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     parameters = at_store(parameters)
     store = mirror(parameters.store)
     prepare_prefect(store)
-    state = asyncio.run(_final_state(flow, parameters))
+    with answered():
+        state = asyncio.run(_final_state(flow, parameters))
     if not state.is_completed():
         if state.is_crashed() or RAISED in str(state.message):
             store.mkdir(parents=True, exist_ok=True)  # the traceback is kept there

@@ -6,16 +6,19 @@ from pathlib import Path
 
 import click
 
-from flows.commands.connection import use_running
+from flows.commands.connection import answered, use_running
 from flows.commands.options import store_option
 from flows.commands.sections import Command
-from tasks.errors import HistoryLocked
+from flows.runtime.server import Server
+from tasks.errors import HistoryLocked, InputError
 from tasks.history.loading import pending
 from tasks.ledger.files import read_end, read_start, run_folders
 from tasks.ledger.remote import mirror
 from tasks.text import counted, one_line
 
 LAST, NEXT = 5, 6
+"""Runs shown: finished or begun, and to come."""
+LONGEST = 300
 
 
 @click.command(cls=Command)
@@ -25,8 +28,7 @@ def command(store: str) -> int:
     folder = mirror(store)
     server = use_running(folder)
     api = os.environ.get("PREFECT_API_URL")
-    where = server.ui if server else f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
-    print(f"Prefect    {where}")
+    print(f"Prefect    {_server_words(server, api)}")
     if api or server:
         for line in _coming():
             print(f"  {line}")
@@ -34,6 +36,12 @@ def command(store: str) -> int:
     for run in run_folders(folder)[: -LAST - 1 : -1]:
         print(f"  {_told(run)}")
     return _show_history(folder)
+
+
+def _server_words(server: Server | None, api: str | None) -> str:
+    if server:
+        return server.ui
+    return f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
 
 
 def _told(run: Path) -> str:
@@ -60,7 +68,15 @@ def _show_history(store: Path) -> int:
 
 
 def _coming() -> list[str]:
-    """The next scheduled runs, soonest first."""
+    """The next scheduled runs, soonest first, or why they cannot be told."""
+    try:
+        with answered():
+            return _scheduled()
+    except InputError as error:
+        return [one_line(str(error), LONGEST)]
+
+
+def _scheduled() -> list[str]:
     from prefect import get_client
     from prefect.client.schemas.filters import FlowRunFilter
     from prefect.client.schemas.sorting import FlowRunSort

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from flows.commands.connection import answered
 from flows.commands.options import files, notify_option, store_option
 from flows.commands.prepare import HEARTBEAT_SECONDS, make_automations
 from flows.commands.sections import Command
@@ -62,7 +63,8 @@ def command(port: int, deployments: str, notify: str, store: str) -> int:
     os.environ["JURY_STORE"] = store if is_remote(store) else str(folder)
     api = os.environ.get("PREFECT_API_URL")
     if api:
-        return _serve(_listed(folder, api, deployments), api.removesuffix("/api"), notify)
+        with answered():
+            return _serve(_listed(folder, api, deployments), api.removesuffix("/api"), notify)
     if server := running(folder):
         print(f"Image Jury is up already: {server.ui} (process {server.pid} serves {home(folder)})")
         return 0
