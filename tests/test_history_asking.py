@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 
-from flows.commands.asking import WIDEST
+from flows.commands.query import WIDEST
 from tasks.history.asking import Table, as_json_rows, catalog, query
 from tasks.history.database import HISTORY
 from tasks.history.loading import store_run

@@ -1,19 +1,60 @@
 """Parameter models as options: what is wrong is told by the names that command line, form and list share."""
 
-import argparse
-
 import pytest
+from click import Context
 
-from flows.commands.options import add_options, parse_options
-from tasks.parameters import RubricParameters
+from flows.commands.options import FLOWS, HEADINGS, model_options, parse_options
+from flows.commands.sections import Command
+from tasks.errors import InputError
+from tasks.parameters import PairwiseParameters, RubricParameters, parameters_of
 
 
-def complaint(*given: str) -> list[str]:
-    parser = argparse.ArgumentParser()
-    add_options(parser, RubricParameters)
-    with pytest.raises(ValueError) as error:
-        parse_options(parser.parse_args(given), RubricParameters)
+def given(*words: str) -> RubricParameters:
+    context = Command("run", params=model_options(RubricParameters)).make_context("run", [*words])
+    return parse_options(context.params, RubricParameters)
+
+
+def complaint(*words: str) -> list[str]:
+    with pytest.raises(InputError) as error:
+        given(*words)
     return str(error.value).splitlines()
+
+
+def test_what_is_not_given_keeps_its_default() -> None:
+    assert given() == RubricParameters()
+
+
+def test_lists_are_split_at_commas_and_go_on_where_the_option_is_given_again() -> None:
+    assert given("--ids", "a, b,", "--ids", "c").ids == ["a", "b", "c"]
+
+
+@pytest.mark.parametrize(("word", "value"), [("--normalize", True), ("--no-normalize", False)])
+def test_what_is_true_or_false_is_an_option_with_a_contrary(word: str, value: bool) -> None:
+    assert given(word).normalize is value
+
+
+def test_a_nested_field_is_an_option_with_a_dot() -> None:
+    judge = given("--judge.model", "m", "--judge.base-url", "http://127.0.0.1:8000/v1", "--judge.detail", "low").judge
+    assert (judge.model, judge.base_url, judge.detail) == ("m", "http://127.0.0.1:8000/v1", "low")
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_every_field_has_an_option_under_a_heading_with_its_sentence_default_and_choices(flow: str) -> None:
+    model = parameters_of(flow)
+    assert {*model.model_fields} <= {name for names in HEADINGS.values() for name in names}
+    command = Command("run", params=model_options(model))
+    words = " ".join(command.get_help(Context(command, max_content_width=1000, terminal_width=1000)).split())
+    for name, info in [*model.model_fields.items(), *type(model().judge).model_fields.items()]:
+        if name != "judge":
+            assert name.replace("_", "-") in words and " ".join(str(info.description).split()) in words
+    assert "--judge.detail auto|low|high" in words and "(default: 10000)" in words
+    assert all(f"{heading}: --" in words for heading in HEADINGS)
+
+
+def test_headings_and_options_follow_one_order() -> None:
+    shown = [name for option in model_options(PairwiseParameters) for name in option.opts]
+    assert shown[:4] == ["--dataset", "--results", "--images", "--stage"]
+    assert shown[-1] == "--evaluation-id"
 
 
 def test_values_out_of_range_are_told_together_by_their_options() -> None:
@@ -24,7 +65,7 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
 
 
 @pytest.mark.parametrize(
-    ("given", "words"),
+    ("words", "said"),
     [
         (
             ["--judge.model", "m"],
@@ -35,6 +76,6 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
         (["--shard", "2"], "shard is 2, allowed are 0"),
     ],
 )
-def test_fields_that_do_not_go_together_are_named_with_their_place(given: list[str], words: str) -> None:
-    [told] = complaint(*given)
-    assert told.startswith(words)
+def test_fields_that_do_not_go_together_are_named_with_their_place(words: list[str], said: str) -> None:
+    [told] = complaint(*words)
+    assert told.startswith(said)

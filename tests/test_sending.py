@@ -14,23 +14,23 @@ from pathlib import Path
 
 import pytest
 from factories import end, outcome, start, write_run
-from tasks.ledger.files import folder
 
 from flows.cli import main
 from flows.runtime import sending
 from flows.runtime.sending import Sending, fetch_replies, in_daemon_thread
 from tasks.ledger.parts import SENT
-from tasks.ledger.reading import END, RUN
-from tasks.ledger.remote import PICTURES, Remote, mirror
+from tasks.ledger.reading import END, RUN, folder
+from tasks.ledger.remote import Remote, local_cache
+from tasks.ledger.remote_pictures import PICTURES
 
 RUN_ID = "20261120T120000000-diagram-000001"
 
 
 @pytest.fixture
 def remote(tmp_path: Path) -> Remote:
-    """A place beside this machine's mirror, which holds a finished run."""
-    write_run(tmp_path / "mirror", start(RUN_ID), [outcome("s1")], end(RUN_ID))
-    return Remote(f"file://{tmp_path / 'place'}", tmp_path / "mirror")
+    """A place beside this machine's local cache, which holds a finished run."""
+    write_run(tmp_path / "local_cache", start(RUN_ID), [outcome("s1")], end(RUN_ID))
+    return Remote(f"file://{tmp_path / 'place'}", tmp_path / "local_cache")
 
 
 @contextmanager
@@ -139,7 +139,7 @@ def test_a_process_ends_though_its_sending_hangs(remote: Remote) -> None:
 
 def test_replies_that_cannot_be_fetched_are_told_whatever_the_error(remote: Remote, tmp_path: Path) -> None:
     assert asyncio.run(Sending(remote, RUN_ID).finish()) == ()
-    (tmp_path / "elsewhere").write_text("a file where the mirror should be")
+    (tmp_path / "elsewhere").write_text("a file where the local cache should be")
     [warning] = asyncio.run(fetch_replies(Remote(remote.bucket.url, tmp_path / "elsewhere"), 1e6))
     assert "could not be fetched" in warning and "Not a directory" in warning
 
@@ -157,8 +157,8 @@ def test_a_thread_tells_what_it_returns_and_what_it_raises() -> None:
 def test_a_finished_run_that_cannot_be_sent_is_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setenv("JURY_MIRROR", str(tmp_path / "mirror"))
+    monkeypatch.setenv("JURY_MIRROR", str(tmp_path / "local_cache"))
     store = f"file://{tmp_path / 'place'}"
-    (mirror(store) / PICTURES).mkdir(parents=True)
+    (local_cache(store) / PICTURES).mkdir(parents=True)
     assert main(["run", "counting", "--limit", "1", "--store", store]) == 0
     assert "could not be sent whole ([Errno 21] Is a directory" in capsys.readouterr().err

@@ -1,1 +1,4 @@
-"""What the `jury` command does, a module for each kind of work; `flows.cli` names the commands."""
+"""The commands of `jury`, a module each that bears the command's name, and what they share.
+
+A module holds its command with the options, as `command`; `flows.cli` lists them and turns errors into exit codes.
+"""

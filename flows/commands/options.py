@@ -1,53 +1,130 @@
-"""Parameter models as command-line options: one option a field, nested ones with a dot, and errors in one place."""
+"""Options: those that several commands share, and those that the fields of a parameter model make.
 
-import argparse
+A field is an option, nested ones with a dot. Its value goes to the model as it was written, so that all that is wrong
+is told in one message, by the names that command line, form and list of deployments share.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import Any, TypeVar, get_args
 
+import click
+from click.shell_completion import CompletionItem
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
+from flows.commands.sections import Option
 from tasks.errors import InputError
+from tasks.parameters import DEFAULT_STORE, PAIRWISE, T2I
 
 M = TypeVar("M", bound=BaseModel)
+F = TypeVar("F", bound=Callable[..., Any])
+
+FLOWS = (*PAIRWISE, *T2I)
+HEADINGS = {
+    "Data": (
+        *("dataset", "results", "images", "stage", "metadata", "candidate_name"),
+        *("limit", "ids", "candidate", "category", "difficulty", "split", "tag"),
+    ),
+    "Judge": ("judge",),
+    "Protocol": ("prompt_set", "orders", "votes", "controls", "threshold"),
+    "Pictures": ("normalize", "max_picture_megabytes", "max_picture_side"),
+    "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
+    "Output": ("store", "export"),
+    "Shards": ("shards", "shard", "evaluation_id"),
+}
+"""Fields of the parameters under the headings of the help, in its order; a nested model stands as a whole."""
+PLACES = ("dataset", "results", "images", "metadata", "prompt_set", "store", "export")
+"""Fields that name files or folders, which a shell can complete."""
+BETWEEN = "__"
+"""Stands for the dot of a nested field where a name must be an identifier."""
 
 
-def add_options(parser: argparse.ArgumentParser, model: type[BaseModel], prefix: str = "") -> None:
-    """Add an option for every field of a model: `judge.base_url` becomes `--judge.base-url`."""
-    for name, info in model.model_fields.items():
-        path = f"{prefix}{name}"
-        kind = info.annotation
-        if isinstance(kind, type) and issubclass(kind, BaseModel):
-            add_options(parser, kind, f"{path}.")
-        elif info.default == []:
-            parser.add_argument(_option(path), dest=path, metavar="A,B", action="append", help=_help(info))
-        elif info.default is False:
-            parser.add_argument(_option(path), dest=path, action=argparse.BooleanOptionalAction, help=_help(info))
-        else:
-            parser.add_argument(_option(path), dest=path, metavar=_metavar(name, info), help=_help(info))
+def store_option(function: F) -> F:
+    """Add `--store`: where ledgers and history are."""
+    return click.option(
+        "--store",
+        envvar="JURY_STORE",
+        default=DEFAULT_STORE,
+        show_default=True,
+        show_envvar=True,
+        metavar="STORE",
+        help="Folder or s3://… of ledgers and history.",
+        shell_complete=files,
+    )(function)
 
 
-def parse_options(found: argparse.Namespace, model: type[M]) -> M:
-    """Build the model from the options that were given; the others keep their defaults.
+def json_option(words: str) -> Callable[[F], F]:
+    """Add `--json`, with what it prints."""
+    return click.option("--json", "as_json", is_flag=True, help=words)
+
+
+def notify_option(function: F) -> F:
+    """Add `--notify`: who is told of drops."""
+    words = "Tell people through this notification block when a scheduled run is worse than the last one."
+    return click.option("--notify", default="", metavar="TYPE/NAME", help=words)(function)
+
+
+def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
+    """Let the shell complete a file or folder."""
+    return [CompletionItem(incomplete, type="file")]
+
+
+def model_options(model: type[BaseModel]) -> list[click.Parameter]:
+    """An option for every field of a model, by headings: `judge.base_url` becomes `--judge.base-url`."""
+    order = [name for names in HEADINGS.values() for name in names]
+    fields = sorted(_fields(model), key=lambda field: order.index(field[0].partition(".")[0]))
+    return [_option(path, info) for path, info in fields]
+
+
+def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
+    """Build the model from the values of its options that were given; the others keep their defaults.
 
     Raises:
         InputError: values out of range or of the wrong kind, all of them in one message, by option name.
     """
     values: dict[str, Any] = {}
-    for path, value in vars(found).items():
-        if value is None or not _is_field(model, path):
+    for path, _ in _fields(model):
+        value = given.get(path.replace(".", BETWEEN))
+        if value is None or value == ():
             continue
         *parents, name = path.split(".")
         place = values
         for parent in parents:
             place = place.setdefault(parent, {})
-        place[name] = _items(value) if isinstance(value, list) else value  # pyright: ignore[reportUnknownArgumentType]
+        place[name] = _items(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType]
     try:
         return model.model_validate(values)
     except ValidationError as error:
         raise InputError("\n".join(_sentence(each) for each in error.errors())) from None
 
 
-def _option(path: str) -> str:
+def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
+    """Fields with their paths, those of nested models in the place of the field that holds them."""
+    for name, info in model.model_fields.items():
+        kind = info.annotation
+        if isinstance(kind, type) and issubclass(kind, BaseModel):
+            yield from _fields(kind, f"{prefix}{name}.")
+        else:
+            yield f"{prefix}{name}", info
+
+
+def _option(path: str, info: FieldInfo) -> Option:
+    name = path.rpartition(".")[2]
+    make = partial(Option, help=_help(info), default=None)
+    key = path.replace(".", BETWEEN)
+    if info.default is False:
+        option = make([f"{_name(path)}/--no-{_name(path)[2:]}", key], is_flag=True)
+    elif info.default == []:
+        option = make([_name(path), key], multiple=True, metavar="A,B")
+    else:
+        complete = files if path in PLACES else partial(_choices, get_args(info.annotation))
+        option = make([_name(path), key], metavar=_metavar(name, info), shell_complete=complete)
+    option.heading = next(heading for heading, names in HEADINGS.items() if path.partition(".")[0] in names)
+    return option
+
+
+def _name(path: str) -> str:
     return "--" + path.replace("_", "-")
 
 
@@ -58,14 +135,16 @@ def _metavar(name: str, info: FieldInfo) -> str:
 
 def _help(info: FieldInfo) -> str:
     default = "" if info.default in ("", [], None) else f" (default: {info.default})"
-    return f"{info.description}{default}".replace("%", "%%")
+    return f"{info.description}{default}"
 
 
-def _is_field(model: type[BaseModel], path: str) -> bool:
-    return path.split(".")[0] in model.model_fields
+def _choices(
+    choices: tuple[str, ...], _context: click.Context, _parameter: click.Parameter, incomplete: str
+) -> list[CompletionItem]:
+    return [CompletionItem(choice) for choice in choices if choice.startswith(incomplete)]
 
 
-def _items(values: list[str]) -> list[str]:
+def _items(values: tuple[str, ...]) -> list[str]:
     return [item.strip() for value in values for item in value.split(",") if item.strip()]
 
 
@@ -73,4 +152,4 @@ def _sentence(error: Any) -> str:
     words = error["msg"].removeprefix("Value error, ")
     if isinstance(error["input"], dict):  # Several fields do not go together; the words name them.
         return words
-    return f"{_option('.'.join(map(str, error['loc'])))}: {words}, found {error['input']!r}"
+    return f"{_name('.'.join(map(str, error['loc'])))}: {words}, found {error['input']!r}"

@@ -1,46 +1,59 @@
-"""The `jury prompts` commands: which prompts there are, how they are sent, and whether they can be used."""
+"""`jury prompts`: which prompts there are, how they are sent, whether they can be used, and published ones imported."""
 
 from pathlib import Path
-from tempfile import TemporaryDirectory
 
-from tasks.datasets.contents import read_picture
-from tasks.endpoint.requests import Request
+import click
+
+from flows.commands.options import files
+from flows.commands.sections import Command, Group
 from tasks.errors import InputError
-from tasks.judging.case import sample_texts
-from tasks.judging.protocol import picture_policy
-from tasks.judging.questions import request
-from tasks.kinds import kind_of
-from tasks.kinds.loading import load_dataset
-from tasks.parameters import parameters_of
-from tasks.pictures.prepare import prepare
 from tasks.rubrics.importer import import_prompts, imported_words
 from tasks.rubrics.rubric import PairwisePrompt, Prompt, holdings, load_rubric, prompt_sets
-from tasks.synthetic.samples import drawn_samples
+
+_prompt_set = click.option(
+    "--prompt-set",
+    default="default",
+    show_default=True,
+    metavar="SET",
+    help="Name or folder of a prompt set.",
+    shell_complete=files,
+)
 
 
-def list_prompts() -> str:
-    """Every prompt set with the flows and dimensions that it has prompts of its own for."""
+@click.group(cls=Group)
+def command() -> None:
+    """What can be done with prompts."""
+
+
+@command.command("list", cls=Command, help="List the prompt sets with the flows and dimensions that they hold.")
+def list_prompts() -> int:
+    """Print every prompt set with the flows and dimensions that it has prompts of its own for."""
     width = max(map(len, prompt_sets()))
-    return "\n".join(
-        f"{name:<{width}}  {flow:<8}  {', '.join(dimensions)}"
-        for name in prompt_sets()
-        for flow, dimensions in holdings(name).items()
-    )
+    for name in prompt_sets():
+        for flow, dimensions in holdings(name).items():
+            print(f"{name:<{width}}  {flow:<8}  {', '.join(dimensions)}")
+    return 0
 
 
-def show_prompt(name: str, prompt_set: str) -> str:
-    """One prompt, named `<flow>/<dimension or tag>`, and the user message that goes with it."""
-    flow, _, dimension = name.partition("/")
-    prompt = load_rubric(flow, prompt_set).prompt(dimension)
-    with TemporaryDirectory() as folder:
-        asked = _rendered(prompt, Path(folder))
-    about = f"tier {prompt.tier}" if isinstance(prompt, PairwisePrompt) else f"aspects {', '.join(prompt.aspects)}"
-    head = f"{prompt.file}\n{about}, SHA-256 of the body {prompt.sha256}"
-    return f"{head}\n\n[system]\n{prompt.body}\n\n[user, for a drawn sample]\n{_user_message(asked)}"
+@command.command("show", cls=Command, help="Show a prompt as it is sent with a drawn sample.")
+@click.argument("prompt", metavar="FLOW/DIMENSION", help="Which one, such as diagram/aesthetics.")
+@_prompt_set
+def show_prompt(prompt: str, prompt_set: str) -> int:
+    """Print one prompt, named `<flow>/<dimension or tag>`, and the user message that goes with it."""
+    from flows.commands.rendering import rendered, user_message
+
+    flow, _, dimension = prompt.partition("/")
+    found = load_rubric(flow, prompt_set).prompt(dimension)
+    about = f"tier {found.tier}" if isinstance(found, PairwisePrompt) else f"aspects {', '.join(found.aspects)}"
+    print(f"{found.file}\n{about}, SHA-256 of the body {found.sha256}\n")
+    print(f"[system]\n{found.body}\n\n[user, for a drawn sample]\n{user_message(rendered(found))}")
+    return 0
 
 
-def check_prompts(prompt_set: str) -> str:
-    """Load the prompts of every flow that the set serves and render each against a drawn sample.
+@command.command("check", cls=Command, help="Check that every prompt of a set can be used.")
+@_prompt_set
+def check_prompts(prompt_set: str) -> int:
+    """Load the prompts of every flow that the set serves and render each for a drawn sample.
 
     Raises:
         InputError: everything that is wrong with any of them.
@@ -49,43 +62,28 @@ def check_prompts(prompt_set: str) -> str:
     lines: list[str] = []
     for flow in holdings(prompt_set):
         try:
-            rubric = load_rubric(flow, prompt_set)
-        except ValueError as error:
+            lines += [_checked(prompt) for prompt in load_rubric(flow, prompt_set).prompts]
+        except InputError as error:
             problems.append(str(error))
-            continue
-        with TemporaryDirectory() as folder:
-            lines += [_checked(prompt, Path(folder)) for prompt in rubric.prompts]
     if not (lines or problems):
         problems.append(f"prompt set {prompt_set!r} holds no file <flow>/<dimension>.md")
     if problems:
         raise InputError("\n".join(problems))
-    return "\n".join([*lines, f"{len(lines)} prompts can be used"])
+    print("\n".join([*lines, f"{len(lines)} prompts can be used"]))
+    return 0
 
 
-def import_prompt_set(source: str, name: str) -> str:
-    """Make a prompt set of a published document, and say what became of it."""
-    if not source or not name:
-        raise InputError("prompts import takes the FILE of a published document and --set NAME")
-    return imported_words(import_prompts(Path(source), name))
+@command.command("import", cls=Command, help="Make a prompt set of a published document, word for word.")
+@click.argument("file", metavar="FILE", help="The published document.", shell_complete=files)
+@click.option("--set", "name", required=True, metavar="NAME", help="Name or folder of the set that is made.")
+def import_prompt_set(file: str, name: str) -> int:
+    """Make the set, and print what became of it."""
+    print(imported_words(import_prompts(Path(file), name)))
+    return 0
 
 
-def _checked(prompt: Prompt, folder: Path) -> str:
-    parts = _rendered(prompt, folder).content
+def _checked(prompt: Prompt) -> str:
+    from flows.commands.rendering import rendered
+
     name = f"{prompt.flow}/{prompt.dimension}"
-    return f"{name:<24}{len(prompt.body):>6} characters, {len(parts)} parts  {prompt.file}"
-
-
-def _rendered(prompt: Prompt, folder: Path) -> Request:
-    """A prompt as it is sent for a drawn sample."""
-    parameters = parameters_of(prompt.flow)(dataset=str(drawn_samples(folder, prompt.flow)))
-    samples = load_dataset(prompt.flow, parameters).samples
-    sample = next(each for each in samples if each.tag in ("", prompt.dimension))
-    policy = picture_policy(parameters)
-    pictures = {role: prepare(read_picture(source), policy) for role, source in sample.pictures.items()}
-    return request(prompt, sample_texts(sample, kind_of(prompt.flow)), pictures, parameters.order_list()[0])
-
-
-def _user_message(asked: Request) -> str:
-    return "\n".join(
-        part if isinstance(part, str) else f"(picture, {len(part.data_url)} characters)" for part in asked.content
-    )
+    return f"{name:<24}{len(prompt.body):>6} characters, {len(rendered(prompt).content)} parts  {prompt.file}"

@@ -4,28 +4,44 @@ import os
 from datetime import UTC, datetime
 from pathlib import Path
 
-from flows.commands.serving import use_running
-from tasks.errors import HistoryLocked
+import click
+
+from flows.commands.connection import answered, use_running
+from flows.commands.options import store_option
+from flows.commands.sections import Command
+from flows.runtime.server import Server
+from tasks.errors import HistoryLocked, InputError
 from tasks.history.loading import pending
 from tasks.ledger.reading import read_end, read_start, run_folders
+from tasks.ledger.remote import local_cache
 from tasks.text import counted, one_line
 
 LAST, NEXT = 5, 6
+"""Runs shown: finished or begun, and to come."""
+LONGEST = 300
 
 
-def show_status(store: Path) -> int:
+@click.command(cls=Command)
+@store_option
+def command(store: str) -> int:
     """Print it all; 0 when history and ledgers are in step, 3 when not or when there is no store."""
-    server = use_running(store)
+    folder = local_cache(store)
+    server = use_running(folder)
     api = os.environ.get("PREFECT_API_URL")
-    where = server.ui if server else f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
-    print(f"Prefect    {where}")
+    print(f"Prefect    {_server_words(server, api)}")
     if api or server:
         for line in _coming():
             print(f"  {line}")
-    print(f"store      {store.absolute()}")
-    for run in run_folders(store)[: -LAST - 1 : -1]:
+    print(f"store      {folder.absolute()}")
+    for run in run_folders(folder)[: -LAST - 1 : -1]:
         print(f"  {_told(run)}")
-    return _show_history(store)
+    return _show_history(folder)
+
+
+def _server_words(server: Server | None, api: str | None) -> str:
+    if server:
+        return server.ui
+    return f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
 
 
 def _told(run: Path) -> str:
@@ -52,7 +68,15 @@ def _show_history(store: Path) -> int:
 
 
 def _coming() -> list[str]:
-    """The next scheduled runs, soonest first."""
+    """The next scheduled runs, soonest first, or why they cannot be told."""
+    try:
+        with answered():
+            return _scheduled()
+    except InputError as error:
+        return [one_line(str(error), LONGEST)]
+
+
+def _scheduled() -> list[str]:
     from prefect import get_client
     from prefect.client.schemas.filters import FlowRunFilter
     from prefect.client.schemas.sorting import FlowRunSort

@@ -1,46 +1,66 @@
 """`jury compare`: what changed from one run to another, or from one candidate to another."""
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 
+import click
+
 from flows.commands.behind import tell_if_behind
+from flows.commands.options import FLOWS, json_option, store_option
+from flows.commands.sections import Command
 from tasks.comparing.compare import Comparison, compare
 from tasks.comparing.wording import changed_lines, difference_grid, headline, notes, side_words
 from tasks.errors import InputError
 from tasks.history.evaluations import last_runs, shared_replies
+from tasks.ledger.remote import local_cache
 from tasks.presentation.tables import console, grid_table
 
 TWO = 2
 
 
-def show_compare(
-    store: Path,
+@click.command(cls=Command)
+@click.argument(
+    "runs",
+    nargs=-1,
+    metavar="[RUN]...",
+    help="Two runs, the earlier one first, by the beginnings of their ids; or one run and two candidates.",
+)
+@click.option(
+    "--across",
+    multiple=True,
+    metavar="NAME",
+    help="A difference that is meant: dataset, or an item of the protocol, such as model; repeatable.",
+)
+@click.option("--candidate", multiple=True, metavar="NAME", help="Candidate of both runs; given twice, one of each.")
+@click.option("--last", type=int, metavar="N", help="The first and the last of N runs of --flow.")
+@click.option("--flow", type=click.Choice(FLOWS), help="Flow whose last runs are meant.")
+@json_option("Print everything as JSON.")
+@store_option
+def command(
     runs: Sequence[str],
-    candidates: Sequence[str],
-    across: Collection[str],
-    last: tuple[int | None, str],
+    across: Sequence[str],
+    candidate: Sequence[str],
+    last: int | None,
+    flow: str | None,
     as_json: bool,
+    store: str,
 ) -> int:
     """Print the comparison of two runs, of two candidates of one run, or of the ends of a flow's last runs.
-
-    Args:
-        runs: ids or unique beginnings of ids: two, or one with two candidates; none with `last`.
-        candidates: none, one for both sides, or one for each.
-        last: how many runs of which flow; None: `runs` names them.
 
     Raises:
         InputError: it is not clear what is to be compared, or it does not compare.
     """
-    names = _both(candidates)
-    tell_if_behind(store)
-    before, after = _meant(store, runs, names, last)
-    found = compare(store, before, after, names, across)
+    folder = local_cache(store)
+    names = _both(candidate)
+    tell_if_behind(folder)
+    before, after = _meant(folder, runs, names, last, flow or "")
+    found = compare(folder, before, after, names, across)
     if as_json:
         print(json.dumps(found.model_dump(mode="json"), indent=1, ensure_ascii=False))
     else:
         _print(found)
-        if shared := shared_replies(store, found.before.run_id, found.after.run_id):
+        if shared := shared_replies(folder, found.before.run_id, found.after.run_id):
             print(shared)
     return 0
 
@@ -51,12 +71,12 @@ def _both(candidates: Sequence[str]) -> tuple[str, str]:
     return (candidates[0], candidates[-1]) if candidates else ("", "")
 
 
-def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], last: tuple[int | None, str]) -> tuple[str, str]:
-    number, flow = last
-    if number is not None:
+def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], last: int | None, flow: str) -> tuple[str, str]:
+    """Ids, or beginnings of ids, of the runs before and after."""
+    if last is not None:
         if runs or not flow:
             raise InputError("--last takes --flow FLOW and no runs: jury compare --last 2 --flow diagram")
-        return last_runs(store, flow, number, names[1])
+        return last_runs(store, flow, last, names[1])
     if len(runs) == 1 and names[0] != names[1]:
         return runs[0], runs[0]
     if len(runs) != TWO:

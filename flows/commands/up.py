@@ -1,7 +1,7 @@
 """`jury up`: a Prefect server of our own, the deployments of the list, and a runner that starts what is due.
 
-Everything lives in this process and its children, and ends with it. Which server is ours is for `server` to say, what
-is deployed for `deployed`.
+Everything lives in this process and its children, and ends with it. Which server is ours is for `runtime.server` to
+say, what is deployed for `runtime.deployments`.
 """
 
 from __future__ import annotations
@@ -14,8 +14,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from flows.runtime.server import QUIET, Server, api_at, client_settings, home, own_server, running
-from tasks.errors import InputError
+import click
+
+from flows.commands.connection import answered
+from flows.commands.options import files, notify_option, store_option
+from flows.commands.prepare import HEARTBEAT_SECONDS, make_automations
+from flows.commands.sections import Command
+from flows.runtime.server import api_at, client_settings, home, own_server, running
 from tasks.ledger.remote import is_remote, local_cache
 
 if TYPE_CHECKING:
@@ -24,15 +29,28 @@ if TYPE_CHECKING:
 RUNS_AT_ONCE = 16
 POLL_SECONDS = 3.0
 """How often the runner asks for runs that are due."""
-HEARTBEAT_SECONDS = 30
 
 
-def up(named: str, port: int, deployments: str = "", notify: str = "") -> int:
+@click.command(cls=Command)
+@click.option(
+    "--port",
+    type=click.IntRange(1, 65535),
+    default=4200,
+    show_default=True,
+    metavar="PORT",
+    help="Port of the UI on this machine.",
+)
+@click.option(
+    "--deployments",
+    default="",
+    metavar="FILE",
+    help="Another list than deployments/prefect.yaml.",
+    shell_complete=files,
+)
+@notify_option
+@store_option
+def command(port: int, deployments: str, notify: str, store: str) -> int:
     """Serve every deployment of a list until Ctrl-C, on a server of our own or on that of `PREFECT_API_URL`.
-
-    Args:
-        deployments: file of the list; empty: `deployments/prefect.yaml`.
-        notify: block that tells people of drops; empty: whatever was set before.
 
     Returns:
         0 when it was stopped, or when it is up already.
@@ -41,45 +59,19 @@ def up(named: str, port: int, deployments: str = "", notify: str = "") -> int:
         InputError: the port is taken, the server does not start, or the list or the block cannot be used.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the runner is there
-    store = local_cache(named).absolute()
-    os.environ["JURY_STORE"] = named if is_remote(named) else str(store)
+    folder = local_cache(store).absolute()
+    os.environ["JURY_STORE"] = store if is_remote(store) else str(folder)
     api = os.environ.get("PREFECT_API_URL")
     if api:
-        return _serve(_listed(store, api, deployments), api.removesuffix("/api"), notify)
-    if server := running(store):
-        print(f"Image Jury is up already: {server.ui} (process {server.pid} serves {home(store)})")
+        with answered():
+            return _serve(_listed(folder, api, deployments), api.removesuffix("/api"), notify)
+    if server := running(folder):
+        print(f"Image Jury is up already: {server.ui} (process {server.pid} serves {home(folder)})")
         return 0
-    listed = _listed(store, api_at(port), deployments)
+    listed = _listed(folder, api_at(port), deployments)
     print("starting a Prefect server (about 10 s) …", file=sys.stderr)
-    with own_server(store, port) as server:
+    with own_server(folder, port) as server:
         return _serve(listed, server.ui, notify)
-
-
-def prepare(notify: str = "") -> int:
-    """Make on the server of `PREFECT_API_URL` what `jury up` makes on its own: for work pools, once a server.
-
-    Args:
-        notify: block that tells people of drops; empty: whatever was set before.
-
-    Raises:
-        InputError: no server is named, or the block cannot be used.
-    """
-    api = os.environ.get("PREFECT_API_URL")
-    if not api:
-        raise InputError("PREFECT_API_URL names no server; `jury up` prepares its own")
-    os.environ.update(QUIET)
-    asyncio.run(_make_automations(notify))
-    print(f"{api} now marks runs as crashed that are silent for {3 * HEARTBEAT_SECONDS} s. Workers need")
-    print(f"PREFECT_FLOWS_HEARTBEAT_FREQUENCY={HEARTBEAT_SECONDS} in their environment, to tell that their runs live.")
-    return 0
-
-
-def use_running(store: Path) -> Server | None:
-    """Make the server that `jury up` runs for this store the one that Prefect uses in this process, if there is one."""
-    server = running(store)
-    if server:
-        os.environ.update(client_settings(server.api))
-    return server
 
 
 def _listed(store: Path, api: str, deployments: str) -> list[Deployed]:
@@ -112,7 +104,7 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str) -> None:
             """End as Ctrl-C does: the runner's own way leaves its runs to themselves."""
             raise KeyboardInterrupt
 
-    await _make_automations(notify)
+    await make_automations(notify)
     runner = Interruptible("image-jury", query_seconds=POLL_SECONDS, limit=RUNS_AT_ONCE, pause_on_shutdown=False)
     for deployed in listed:
         await runner.aadd_deployment(await served(deployed))
@@ -121,11 +113,3 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str) -> None:
         print(f"    {deployed.title:<19} {', '.join(each.words for each in deployed.schedules)}")
     print("\nPress Run on a deployment in the UI, or wait for its schedule. Ctrl-C stops all of it.", flush=True)
     await runner.start()
-
-
-async def _make_automations(notify: str) -> None:
-    from flows.runtime.automations import notify_of_regressions, watch_for_zombies
-
-    if notify:
-        await notify_of_regressions(notify)
-    await watch_for_zombies(3 * HEARTBEAT_SECONDS)

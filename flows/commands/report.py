@@ -2,13 +2,32 @@
 
 from pathlib import Path
 
+import click
+
 from flows.commands.behind import tell_if_behind
+from flows.commands.options import FLOWS, files, store_option
+from flows.commands.sections import Command
 from tasks.errors import InputError
+from tasks.ledger.remote import local_cache
 from tasks.pages.gather import choose, gather
 from tasks.pages.render import write_page
 
 
-def write_report(store: Path, run: str, flow: str, last: int, target: Path) -> int:
+@click.command(cls=Command)
+@click.argument("run", default="", metavar="[RUN]", help="Beginning of its id; empty: the newest.")
+@click.option("--flow", type=click.Choice(FLOWS), help="The newest of this flow.")
+@click.option("--last", type=int, default=1, show_default=True, metavar="N", help="So many of the newest.")
+@click.option(
+    "-o",
+    "--output",
+    default="report.html",
+    show_default=True,
+    metavar="FILE",
+    help="File to write.",
+    shell_complete=files,
+)
+@store_option
+def command(run: str, flow: str | None, last: int, output: str, store: str) -> int:
     """Write the report of one evaluation or of the last ones, and say where it is.
 
     Raises:
@@ -16,13 +35,15 @@ def write_report(store: Path, run: str, flow: str, last: int, target: Path) -> i
         OSError: the file cannot be written.
         InputError: there is no such evaluation, a run and a flow are both named, or the file is a folder.
     """
+    target = Path(output)
     if run and (flow or last > 1):
         raise InputError(f"name either a run ({run}) or the last ones with --flow and --last, not both")
     if target.is_dir():
         raise InputError(f"{target} is a folder: name a file, such as {target / 'report.html'}")
-    tell_if_behind(store)
-    evaluations = gather(store, choose(store, run, flow, last))
-    size = write_page(store, evaluations, target)
+    folder = local_cache(store)
+    tell_if_behind(folder)
+    evaluations = gather(folder, choose(folder, run, flow or "", last))
+    size = write_page(folder, evaluations, target)
     samples = sum(len(one.cards) for one in evaluations)
     ids = ", ".join(one.about["run_id"] for one in evaluations)
     print(f"{target}: {samples:,} samples of {ids}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")

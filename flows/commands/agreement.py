@@ -1,18 +1,13 @@
-"""Labels brought in, and the agreement of judges with each other and with people, on the terminal."""
+"""`jury agreement`: how far two judges, or a judge and people, agree on the same samples."""
 
-import sys
-from pathlib import Path
+import click
 
 from flows.commands.behind import tell_if_behind
-from tasks.errors import HistoryLocked
+from flows.commands.options import json_option, store_option
+from flows.commands.sections import Command
 from tasks.history.evaluations import shared_replies
-from tasks.history.loading import store_labels
 from tasks.labels.agreement import Agreed, Agreement, agreement
-from tasks.labels.exchange import exchange_labels
-from tasks.labels.importing import import_labels
-from tasks.ledger.bucket import Bucket, RemoteUnavailable
-from tasks.ledger.label_sets import labels_words
-from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.ledger.remote import local_cache
 from tasks.parameters import PAIRWISE
 from tasks.presentation import tables
 from tasks.presentation.tables import Grid, grid_table
@@ -30,41 +25,22 @@ _OF_SCORES = (
 )
 
 
-def import_label_file(named: str, file: str, flow: str, name: str) -> int:
-    """Keep the labels of a file, load them into the history and send them to a remote store."""
-    store = local_cache(named)
-    about = import_labels(store, Path(file).expanduser(), flow, name)
-    print(f"kept as {about.name}: {labels_words(about.labels, len(about.annotators))}")
-    print(f"compare them: jury agreement RUN {about.name}")
-    try:
-        store_labels(store, about.name)
-        if is_remote(named):
-            share_labels(Remote(named, store).bucket, store)
-    except (HistoryLocked, RemoteUnavailable) as error:
-        print(f"jury: {error}; `jury sync` does the rest", file=sys.stderr)
-    return 0
-
-
-def share_labels(bucket: Bucket, store: Path) -> None:
-    """Bring the labels of a remote store and its local cache together, and say what travelled and what could not."""
-    done = exchange_labels(bucket, store)
-    if done.sent or done.fetched:
-        print(f"labels: {len(done.sent)} sent, {len(done.fetched)} fetched")
-    if done.clashing:
-        words = f"{', '.join(done.clashing)}: other labels of that name are in {bucket.url}"
-        print(f"jury: {words}; those here stay on this machine, until they have another name", file=sys.stderr)
-
-
-def show_agreement(store: Path, a: str, b: str, as_json: bool) -> int:
+@click.command(cls=Command)
+@click.argument("a", metavar="A", help="Beginning of a run's id, or the name of labels.")
+@click.argument("b", metavar="B", help="The other one, likewise.")
+@json_option("Print everything as JSON.")
+@store_option
+def command(a: str, b: str, as_json: bool, store: str) -> int:
     """Print how far two raters agree: who they are, a table, what could not be compared, and who said what overall."""
-    tell_if_behind(store)
-    found = agreement(store, a, b)
+    folder = local_cache(store)
+    tell_if_behind(folder)
+    found = agreement(folder, a, b)
     if as_json:
         print(found.model_dump_json(indent=1))
     else:
         _print_agreement(found)
         both_judged = found.a.kind == found.b.kind == "evaluation"
-        if both_judged and (shared := shared_replies(store, found.a.name, found.b.name)):
+        if both_judged and (shared := shared_replies(folder, found.a.name, found.b.name)):
             print(shared)
     return 0
 

@@ -1,0 +1,29 @@
+"""`jury demo`: every flow on drawn samples, judged by the embedded judge, and what to try next."""
+
+import click
+
+from flows.commands.options import FLOWS, store_option
+from flows.commands.run import run_flow
+from flows.commands.sections import Command
+from tasks.ledger.remote import local_cache
+from tasks.parameters import default_store, parameters_of
+
+
+@click.command(cls=Command)
+@store_option
+def command(store: str) -> int:
+    """A drawn sample without its picture is a forfeit on purpose, so the demo ends well when every reply came."""
+    codes: list[int] = []
+    for flow in FLOWS:
+        print(f"\n{flow}: drawn samples, judged by pixels\n")
+        codes.append(run_flow(flow, parameters_of(flow)(store=store, reuse_hours=0)))
+    print(f"\nThe history is {local_cache(store) / 'history.duckdb'}. Next:\n")
+    for words in (
+        "query leaderboard",
+        "query t2i_leaderboard",
+        "report -o report.html",
+        "query \"SELECT sample_id, overall, path FROM outcomes WHERE injected = 'black'\"",
+        "run diagram --judge.model gpt-5 --judge.base-url https://api.openai.com/v1 --limit 4",
+    ):
+        print(f"  .venv/bin/jury {words}" + ("" if store == default_store() else f" --store {store}"))
+    return max(codes)

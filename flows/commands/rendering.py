@@ -1,0 +1,36 @@
+"""A prompt as it is sent for a drawn sample: what `jury prompts show` prints and `check` tries.
+
+Apart from `prompts` because it needs the client's request, which takes a second to import.
+"""
+
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+from tasks.datasets.contents import read_picture
+from tasks.endpoint.requests import Request
+from tasks.judging.case import sample_texts
+from tasks.judging.protocol import picture_policy
+from tasks.judging.questions import request
+from tasks.kinds.loading import load_dataset
+from tasks.parameters import parameters_of
+from tasks.pictures.prepare import prepare
+from tasks.rubrics.rubric import Prompt
+from tasks.synthetic.samples import drawn_samples
+
+
+def rendered(prompt: Prompt) -> Request:
+    """The request that a flow would make of this prompt for the first drawn sample that it fits."""
+    with TemporaryDirectory() as folder:
+        parameters = parameters_of(prompt.flow)(dataset=str(drawn_samples(Path(folder), prompt.flow)))
+        samples = load_dataset(prompt.flow, parameters).samples
+        sample = next(each for each in samples if each.tag in ("", prompt.dimension))
+        policy = picture_policy(parameters)
+        pictures = {role: prepare(read_picture(source), policy) for role, source in sample.pictures.items()}
+        return request(prompt, sample_texts(sample), pictures, parameters.order_list()[0])
+
+
+def user_message(asked: Request) -> str:
+    """The user message in words; pictures by the length of their data URL."""
+    return "\n".join(
+        part if isinstance(part, str) else f"(picture, {len(part.data_url)} characters)" for part in asked.content
+    )

@@ -1,0 +1,121 @@
+"""`jury run`: a flow in this process, and what is printed of it; its options are the fields of its parameters."""
+
+import asyncio
+import json
+from functools import partial
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NoReturn, cast
+
+import click
+
+from flows.commands.connection import answered, prepare_prefect
+from flows.commands.messages import warn
+from flows.commands.options import FLOWS, model_options, parse_options
+from flows.commands.sections import Command, Group, Option
+from tasks.controls.status import status_lines
+from tasks.ledger.remote import local_cache
+from tasks.pages.rate_tables import repeat_lines
+from tasks.pages.standings import defect_lines, failure_lines, grid, notes
+from tasks.pages.summary import Summary, summarize
+from tasks.parameters import Parameters, at_store, parameters_of
+from tasks.presentation import tables
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import State
+
+OK, STOPPED, NOT_ALL_OK = 0, 2, 3
+
+_JUDGED = {
+    "diagram": "Judge method diagrams against the human ones.",
+    "plot": "Judge statistical plots against the human ones.",
+    "object": "Judge generated images of one or two objects.",
+    "counting": "Judge generated images of counted objects.",
+    "colors": "Judge generated images of colored objects.",
+    "position": "Judge generated images of objects beside or above each other.",
+}
+
+RAISED = "encountered an exception"
+"""What Prefect says of a flow that raised; ours return the sentence that stopped them."""
+
+
+def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
+    """Run a flow in this process and print what came of it.
+
+    Returns:
+        The command's exit code: 0; 2 where the run was stopped, 3 where not everything could be judged.
+
+    Raises:
+        Exception: what the flow raised, a fault of the program.
+    """
+    parameters = at_store(parameters)
+    store = local_cache(parameters.store)
+    prepare_prefect(store)
+    with answered():
+        state = asyncio.run(_final_state(flow, parameters))
+    if not state.is_completed():
+        if state.is_crashed() or RAISED in str(state.message):
+            store.mkdir(parents=True, exist_ok=True)  # the traceback is kept there
+            _raise(state)
+        warn(str(state.message))
+        return STOPPED
+    result = cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
+    for warning in result["warnings"]:
+        warn(warning)
+    if not result["run_id"]:  # shards whose store cannot be read here
+        return NOT_ALL_OK
+    summary = summarize(store, result["run_id"])
+    if as_json:
+        scores = [*summary.rows, *summary.grades, *summary.published]
+        rows = [row.model_dump() for row in (*scores, *summary.rates, *summary.controls)]
+        print(json.dumps(rows, indent=1, ensure_ascii=False))
+    else:
+        _print_summary(summary)
+    return OK if summary.all_ok else NOT_ALL_OK
+
+
+@click.group(cls=Group, options_metavar="", subcommand_metavar="FLOW [OPTIONS]")
+def command() -> None:
+    """The flows."""
+
+
+def _run(flow: str, as_json: bool, **given: Any) -> int:
+    return run_flow(flow, parse_options(given, parameters_of(flow)), as_json)
+
+
+def _flow_command(flow: str) -> Command:
+    as_json = Option(["--json", "as_json"], is_flag=True, help="Print scores and rates as JSON.")
+    as_json.heading = "Output"
+    options = [*model_options(parameters_of(flow)), as_json]
+    made = Command(flow, params=options, callback=partial(_run, flow), help=_JUDGED[flow])
+    made.heading = "Flows"
+    return made
+
+
+for _flow in FLOWS:
+    command.add_command(_flow_command(_flow))
+
+
+def _raise(state: "State") -> NoReturn:
+    """Raise what a flow raised, with its traceback."""
+    raised: object = state.result(raise_on_failure=False, _sync=True)  # pyright: ignore
+    raise raised if isinstance(raised, Exception) else RuntimeError(state.message)
+
+
+async def _final_state(flow: str, parameters: Parameters) -> "State":
+    return await getattr(import_module(f"flows.{flow}"), flow)(parameters, return_state=True)
+
+
+def _print_summary(summary: Summary) -> None:
+    console = tables.console()
+    console.print(tables.grid_table(grid(summary), notes(summary)))
+    controls = status_lines(summary.controls)
+    for line in [*repeat_lines(summary), *defect_lines(summary), *controls, *failure_lines(summary)]:
+        console.print(line, markup=False, soft_wrap=True)
+    asked = summary.judgments
+    if asked.reused:
+        console.print(
+            f"{asked.reused:,} replies were taken from earlier runs, {asked.calls:,} calls were made "
+            "(--reuse-hours 0 asks anew)",
+            soft_wrap=True,
+        )
+    console.print(f"run {summary.start.run_id}", soft_wrap=True)

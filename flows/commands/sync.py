@@ -1,0 +1,36 @@
+"""`jury sync`: the history brought into step with the ledgers, and a remote store with its local copy."""
+
+import click
+
+from flows.commands.labels import share_labels
+from flows.commands.messages import warn
+from flows.commands.options import store_option
+from flows.commands.sections import Command
+from tasks.errors import InputError
+from tasks.history.database import HISTORY
+from tasks.history.loading import sync
+from tasks.ledger.label_sets import label_folders
+from tasks.ledger.reading import run_folders
+from tasks.ledger.remote import Remote, is_remote, local_cache
+
+
+@click.command(cls=Command)
+@click.option("--rebuild", is_flag=True, help="Make the history anew from all ledgers.")
+@store_option
+def command(rebuild: bool, store: str) -> int:
+    """Load what is missing (of a remote store: of all machines) and say what changed; 2 where a ledger is damaged."""
+    folder = local_cache(store)
+    if is_remote(store):
+        remote = Remote(store, folder)
+        sent, fetched = remote.send_all(), remote.fetch()
+        print(f"{len(sent)} runs sent, {len(fetched)} fetched")
+        share_labels(remote.bucket, folder)
+    if not run_folders(folder) and not label_folders(folder):
+        raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
+    done = sync(folder, rebuild=rebuild)
+    for sentence in done.damaged:
+        warn(sentence)
+    if done.labels:
+        print(f"labels loaded: {', '.join(done.labels)}")
+    print(f"{len(done.loaded)} runs loaded into {folder / HISTORY}" if done.loaded else "the history is in step")
+    return 2 if done.damaged else 0

@@ -1,0 +1,273 @@
+"""The `jury` command as a whole: help, misspelt words, completion, what is imported, and the edge of its errors."""
+
+import json
+import re
+import subprocess
+import sys
+from collections.abc import Sequence
+from datetime import datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any, NoReturn
+
+import pytest
+from factories import end, judgment, outcome, start, write_run
+from loopback_judge import LoopbackJudge
+from served import environment
+
+from flows import pipeline
+from flows.cli import COMMANDS, main
+from flows.commands import query, sync
+from flows.commands.faults import LOG
+from tasks.history.loading import sync as load
+from tasks.ledger.bucket import RemoteUnavailable
+
+NAMES = [name for commands in COMMANDS.values() for name in commands]
+TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store whose history holds one run."""
+    write_run(tmp_path / "store", start(), [judgment(), outcome()], end())
+    load(tmp_path / "store")
+    return tmp_path / "store"
+
+
+def raising(error: BaseException) -> Any:
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise error
+
+    return fail
+
+
+# Help, versions and misspelt words
+
+
+def test_the_help_lists_every_command_with_its_whole_sentence(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--help"]) == 0
+    words = " ".join(capsys.readouterr().out.split())
+    for heading, commands in COMMANDS.items():
+        assert f"{heading}: " in words
+        assert all(f"{name} {sentence}" in words for name, sentence in commands.items())
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        *([name] for name in NAMES),
+        *(["run", flow] for flow in ("diagram", "plot", "object", "counting", "colors", "position")),
+        *(["prompts", what] for what in ("list", "show", "check", "import")),
+        ["labels", "import"],
+    ],
+    ids=" ".join,
+)
+def test_every_command_has_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main([*words, "--help"]) == 0
+    assert capsys.readouterr().out.startswith(f"Usage: jury {' '.join(words)} ")
+
+
+def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"jury {version('image-jury')}\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["qeury"], "No such command 'qeury'. Did you mean 'query'?\nTry `jury --help`."),
+        (["run", "diagrm"], "No such command 'diagrm'. Did you mean 'diagram'?\nTry `jury run --help`."),
+        (["query", "--jsn"], "No such option '--jsn'. Did you mean '--json'?\nTry `jury query --help`."),
+        (["run", "diagram", "--judge.modle", "m"], "No such option '--judge.modle'. (Did you mean one of: "),
+        (["report", "--last", "two"], "Invalid value for '--last': 'two' is not a valid integer.\nTry `jury report"),
+        (["labels", "import", "x.csv"], "Missing option '--flow'."),
+        (["up", "--port", "99999"], "Invalid value for '--port': 99999 is not in the range 1<=x<=65535."),
+    ],
+)
+def test_a_mistake_on_the_command_line_is_one_message_with_what_was_meant(
+    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(words) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and err.startswith(f"jury: {said}")
+
+
+@pytest.mark.parametrize("words", [[], ["run"], ["prompts"], ["labels"]], ids=" ".join)
+def test_without_a_command_there_is_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(words) == 2
+    assert capsys.readouterr().err.startswith("Usage: jury")
+
+
+@pytest.mark.parametrize(
+    ("words", "found"),
+    [
+        ("jury q", ["query"]),
+        ("jury run co", ["counting", "colors"]),
+        ("jury run diagram --judge.max", ["--judge.max-output-tokens"]),
+        ("jury run diagram --orders b", ["both"]),
+        ("jury report --flow p", ["plot", "position"]),
+        ("jury prompts show --pr", ["--prompt-set"]),
+    ],
+)
+def test_a_shell_completes_commands_options_and_choices(words: str, found: Sequence[str]) -> None:
+    asked = {"_JURY_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
+    done = in_a_process(f"from flows.cli import main; main({words.split()[1:]!r})", **asked)
+    assert [line.partition(",")[2] for line in done.stdout.split()] == [*found]
+
+
+# What is imported
+
+
+def in_a_process(code: str, **settings: str) -> subprocess.CompletedProcess[str]:
+    """Run code in a Python of its own, with no server of other tests."""
+    command = [sys.executable, "-c", code]
+    return subprocess.run(command, capture_output=True, text=True, env={**environment(), **settings}, timeout=120)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["--help"],
+        ["run", "diagram", "--help"],
+        ["query", "leaderboard"],
+        ["report", "-o", "{place}/report.html"],
+        ["status"],
+        ["compare", "2026", "--candidate", "alpha", "--candidate", "beta"],
+        ["agreement", "2026", "people"],
+        ["labels", "import", "{place}/people.csv", "--flow", "diagram"],
+        ["sync"],
+        ["prompts", "list"],
+        ["samples", "{place}/drawn", "--count", "8", "--prompts", "1"],
+    ],
+    ids=lambda words: words[0],
+)
+def test_no_command_imports_prefect_for_nothing(words: list[str], store: Path) -> None:
+    (store.parent / "people.csv").write_text("id,dimension,verdict\ns1,overall,Model\n", encoding="utf-8")
+    given = [word.format(place=store.parent) for word in words]
+    code = f"import json, sys; from flows.cli import main; code = main({given!r}); "
+    told = (
+        "print(); print(json.dumps([code, [name for name in ('prefect', 'openai', 'httpx') if name in sys.modules]]))"
+    )
+    done = in_a_process(code + told, JURY_STORE=str(store))
+    exit_code, imported = json.loads(done.stdout.splitlines()[-1])
+    assert imported == [] and "a fault of" not in done.stderr
+    assert exit_code == (2 if words[0] in ("compare", "agreement") else 0), done.stderr
+
+
+# Whose failure it is
+
+
+def test_a_slip_of_our_own_is_a_fault_with_its_traceback_kept(
+    store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query.history, "query", lambda *_: [*zip((1, 2), (1,), strict=True)])
+    for _ in range(2):
+        code, out, err = jury("query", "leaderboard", "--store", store)
+        assert (code, out) == (1, "")
+        assert err == (
+            "jury: a fault of Image Jury, not of what you gave it: ValueError: zip() argument 2 is shorter than "
+            f"argument 1 (its traceback is in {store / LOG})\n"
+        )
+    kept = (store / LOG).read_text(encoding="utf-8")
+    times = re.findall(f"^({TIME})\nTraceback ", kept, re.MULTILINE)
+    assert len(times) == 2 and all(datetime.fromisoformat(time).tzinfo for time in times)
+    assert kept.count("ValueError: zip() argument 2 is shorter than argument 1") == 2
+
+
+@pytest.mark.parametrize("error", [TypeError("no"), KeyError("no"), RuntimeError(), ZeroDivisionError("no")])
+def test_any_other_exception_is_a_fault_too(
+    error: Exception, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query.history, "query", raising(error))
+    code, _, err = jury("query", "leaderboard", "--store", store)
+    assert code == 1 and f": {type(error).__name__}" in err and "Traceback" not in err
+
+
+def test_where_no_store_keeps_the_traceback_the_way_to_see_it_is_told(
+    tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("flows.commands.prompts.prompt_sets", raising(ValueError("a slip")))
+    assert main(["prompts", "list"]) == 1
+    err = capsys.readouterr().err
+    assert err.endswith("ValueError: a slip (JURY_DEBUG=1 in the environment shows the traceback)\n")
+    assert "Traceback" not in err
+    monkeypatch.setenv("JURY_DEBUG", "1")
+    assert main(["prompts", "list"]) == 1
+    assert "Traceback (most recent call last)" in capsys.readouterr().err
+    monkeypatch.setattr("flows.commands.status.run_folders", raising(ValueError("a slip")))
+    assert jury("status", "--store", tmp_path / "nowhere")[0] == 1
+    assert not (tmp_path / "nowhere").exists()
+
+
+def test_a_file_that_the_user_named_is_the_users(store: Path, jury: Any) -> None:
+    file = store.parent / "notes.txt"
+    file.touch()
+    code, _, err = jury("report", "--store", store, "-o", file / "report.html")
+    assert code == 2 and err.startswith("jury: [Errno ") and err.endswith(f"'{file}'\n")
+    assert not (store / LOG).exists()
+
+
+@pytest.mark.parametrize(
+    ("error", "code"),
+    [
+        (PermissionError(13, "Permission denied", "{store}/ledger"), 2),
+        (FileNotFoundError(2, "No such file or directory", "/nowhere/template.html"), 1),
+        (OSError(28, "No space left on device"), 2),
+        (OSError("something"), 1),
+        (RemoteUnavailable("the bucket is away"), 2),
+    ],
+)
+def test_an_error_of_a_file_is_the_users_where_the_file_is(
+    error: OSError, code: int, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if error.filename:
+        error.filename = error.filename.format(store=store)
+    monkeypatch.setattr(sync, "sync", raising(error))
+    found, _, err = jury("sync", "--store", store)
+    assert found == code and (LOG in err) == (code == 1)
+
+
+def test_strangers_do_not_command_the_terminal(jury: Any, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
+    for error in (ValueError("\x1b[2Jgone\u202e"), RemoteUnavailable("\x1b[2Jgone\u202e")):
+        monkeypatch.setattr(sync, "sync", raising(error))
+        _, _, err = jury("sync", "--store", store)
+        assert " [2Jgone" in err and not re.search("[\x1b\u202e]", err)
+
+
+@pytest.mark.parametrize(("words", "goes_on"), [(["sync"], False), (["demo"], True)], ids=["sync", "demo"])
+def test_an_interrupt_is_told_and_where_work_goes_on(
+    words: list[str], goes_on: bool, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(f"flows.commands.{words[0]}.mirror", raising(KeyboardInterrupt()))
+    monkeypatch.setattr("flows.commands.demo.FLOWS", ())
+    monkeypatch.setattr("flows.commands.demo.max", lambda _: 0, raising=False)
+    code, _, err = jury(*words, "--store", store)
+    assert code == 130 and err.startswith("jury: stopped") and ("the same command goes on" in err) == goes_on
+
+
+def test_a_reader_who_has_gone_costs_nothing(store: Path) -> None:
+    code = "import sys; from flows.cli import main; sys.exit(main(['query', 'FROM range(100000)']))"
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**environment(), "JURY_STORE": str(store)},
+    )
+    assert process.stdout and process.stderr
+    process.stdout.close()
+    assert (process.stderr.read(), process.wait(60)) == (b"", 0)
+    process.stderr.close()
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_flow_that_raises_is_a_fault_and_one_that_stops_is_not(
+    tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch, loopback: LoopbackJudge
+) -> None:
+    judge = ("--judge.model", "m", "--judge.base-url", loopback.base_url)
+    code, _, err = jury("run", "diagram", "--dataset", tmp_path / "nowhere", *judge)
+    assert code == 2 and "a fault of" not in err and not (tmp_path / "store" / LOG).exists()
+    monkeypatch.setattr(pipeline, "unfinished_before", raising(KeyError("a slip")))
+    code, _, err = jury("run", "diagram", "--dataset", tmp_path / "nowhere", *judge)
+    assert code == 1
+    assert err.endswith(f"KeyError: 'a slip' (its traceback is in {tmp_path / 'store' / LOG})\n")
+    assert "raise error" in (tmp_path / "store" / LOG).read_text(encoding="utf-8")
