@@ -4,12 +4,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from written_history import figures, noise
-
-from tasks.pages import figures as plots
 from tasks.pages.budget import LEAST_PICTURE, fair_share, picture_limit
 from tasks.pages.cards import Context, cards, spoken
 from tasks.pages.reasons import split
+from written_history import figures, noise
+
+from tasks.pages import figures as plots
 from tasks.pages.thumbnails import bounded, thumbnails
 from tasks.records import Outcome
 from tasks.statistics.scores import score_rows

@@ -16,7 +16,7 @@ from tasks.history.asking import query
 from tasks.history.loading import sync
 from tasks.ledger.evaluations import read_whole
 from tasks.ledger.files import Ledger
-from tasks.pages.summary import summarize
+from tasks.pages.run_summary import summarize
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 
 EVALUATION = "20261120T115900-diagram-00e0a1"

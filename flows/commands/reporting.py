@@ -4,8 +4,8 @@ from pathlib import Path
 
 from flows.commands.behind import tell_if_behind
 from tasks.errors import InputError
-from tasks.pages.gather import choose, gather
-from tasks.pages.render import write_page
+from tasks.pages.report_data import choose, gather
+from tasks.pages.report_page import write_page
 
 
 def write_report(store: Path, run: str, flow: str, last: int, target: Path) -> int:

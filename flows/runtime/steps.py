@@ -24,11 +24,11 @@ from tasks.errors import HistoryLocked, InvalidReply, JudgeUnavailable
 from tasks.history.loading import store_run
 from tasks.judge import judge
 from tasks.judging.cases import Case, RunContext
-from tasks.pages.artifact import publish
-from tasks.pages.standings import sentence
-from tasks.pages.summary import summarize
+from tasks.pages.run_summary import summarize
+from tasks.pages.summary_texts import sentence
 from tasks.parameters import Parameters
 from tasks.records import RunStart
+from tasks.report import publish
 from tasks.synthetic.samples import DRAWN, drawn_samples
 
 SCHEDULED = "scheduled"
