@@ -4,9 +4,11 @@ What `jury report` writes is another thing, an HTML page; see `pages`.
 """
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from prefect import task
+from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 from prefect.logging import get_run_logger
@@ -14,9 +16,10 @@ from prefect.utilities.urls import url_for
 
 from tasks.comparing.past import Past, look_back
 from tasks.comparing.regression import EVENT, Since, drops
-from tasks.pages.artifact import publish
-from tasks.pages.standings import sentence
-from tasks.pages.summary import summarize
+from tasks.pages.artifact import failure_rows, markdown
+from tasks.pages.run_summary import Summary, summarize
+from tasks.pages.summary_texts import sentence, status_counts
+from tasks.presentation.markup import QUOTE, plain
 from tasks.records import RunStart
 
 
@@ -60,3 +63,12 @@ def announce(since: Since) -> list[str]:
     for drop in found:
         emit_event(EVENT, drop.resource, payload={**drop.payload, "report": where or ""})
     return [drop.words for drop in found]
+
+
+async def publish(summary: Summary, warnings: Sequence[str], past: Past | None) -> None:
+    """Create the artifact `<flow>-summary`, and where anything failed `<flow>-failures`, a table of it."""
+    flow = summary.start.flow
+    text = await asyncio.to_thread(markdown, summary, warnings, past)
+    await acreate_markdown_artifact(text, f"{flow}-summary", plain(sentence(summary), 4 * QUOTE))
+    if rows := failure_rows(summary):
+        await acreate_table_artifact(rows, f"{flow}-failures", status_counts(summary))

@@ -18,9 +18,10 @@ from PIL import Image
 from strangers import HOSTILE, tokens
 
 from flows.runtime.progress import Progress
-from tasks.pages.artifact import THUMBNAIL_BYTES, markdown, publish
-from tasks.pages.summary import Summary, summarize
+from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
+from tasks.pages.run_summary import Summary, summarize
 from tasks.records import Judgment, Outcome
+from tasks.report import publish
 
 DATA_URI = re.compile(r"!\[([^]]*)\]\(data:image/(png|jpeg);base64,([A-Za-z0-9+/=]+)\)")
 

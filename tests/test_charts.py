@@ -6,7 +6,7 @@ import pytest
 from factories import outcome
 from PIL import Image, ImageColor
 
-from tasks.presentation.charts import PARTS, verdict_chart
+from tasks.presentation.verdict_chart import PARTS, verdict_chart
 from tasks.records import Outcome
 from tasks.statistics.scores import score_rows
 

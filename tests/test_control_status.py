@@ -12,8 +12,8 @@ from tasks.controls.status import control_rate, control_rates, control_rows, red
 from tasks.history.asking import query
 from tasks.history.loading import store_run
 from tasks.pages.artifact import markdown
-from tasks.pages.standings import sentence
-from tasks.pages.summary import Summary, summarize
+from tasks.pages.run_summary import Summary, summarize
+from tasks.pages.summary_texts import sentence
 from tasks.records import (
     BLANK,
     FALSE_PREFERENCE,

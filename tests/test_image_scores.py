@@ -8,7 +8,7 @@ from factories import RUN, end, image, scored, start, write_run
 
 from tasks.history.asking import as_json_rows, query
 from tasks.history.loading import sync
-from tasks.pages.summary import summarize
+from tasks.pages.run_summary import summarize
 from tasks.records import Outcome, RunStart
 from tasks.statistics.image_scores import GradeRow, by_tag, grade_rows
 

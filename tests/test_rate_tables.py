@@ -8,7 +8,7 @@ from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, st
 
 from tasks.pages.artifact import markdown
 from tasks.pages.rate_tables import rate_grid, rate_words, repeat_lines
-from tasks.pages.summary import Summary, summarize
+from tasks.pages.run_summary import Summary, summarize
 from tasks.records import Judgment, Order, Outcome
 from tasks.statistics.rates import RateRow
 

@@ -4,12 +4,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from tasks.pages.cards import spoken
 from written_history import figures, noise
 
 from tasks.pages import figures as plots
-from tasks.pages.budget import LEAST_PICTURE, fair_share, picture_limit
-from tasks.pages.cards import Context, cards, spoken
-from tasks.pages.reasons import split
+from tasks.pages.reasoning import split
+from tasks.pages.sample_cards import Context, cards
+from tasks.pages.size_limits import LEAST_PICTURE, fair_share, picture_limit
 from tasks.pages.thumbnails import bounded, thumbnails
 from tasks.records import Outcome
 from tasks.statistics.scores import score_rows

@@ -155,7 +155,6 @@ def test_what_a_judge_wrote_is_no_field_of_the_row(tmp_path: Path) -> None:
 
 
 def test_rows_of_other_layouts_are_reused_as_well(tmp_path: Path) -> None:
-    turned = json.loads(row(key="turned"))
     rows = [
         judgment(key="schlüssel", judged_at=hours_ago(1)).model_dump_json(),
         json.dumps(json.loads(row(key="spaced"))),

@@ -17,7 +17,7 @@ from tasks.history.loading import sync
 from tasks.kinds.loading import load_dataset
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.writing import Ledger
-from tasks.pages.summary import summarize
+from tasks.pages.run_summary import summarize
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 
 EVALUATION = "20261120T115900-diagram-00e0a1"

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 
-from tasks.pages.standings import sentence
-from tasks.pages.summary import Catch, Summary, summarize
+from tasks.pages.run_summary import Catch, Summary, summarize
+from tasks.pages.summary_texts import sentence
 from tasks.records import Judgment, Outcome
 
 

@@ -8,8 +8,8 @@ import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 from rich.console import Console
 
-from tasks.pages.standings import defect_lines, failure_lines
-from tasks.pages.summary import summarize
+from tasks.pages.run_summary import summarize
+from tasks.pages.summary_texts import defect_lines, failure_lines
 from tasks.presentation.tables import console, grid_table, leaderboard
 from tasks.presentation.wording import score_notes
 from tasks.records import Judgment, Outcome

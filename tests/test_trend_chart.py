@@ -9,9 +9,10 @@ import pytest
 from factories import end, image, outcome, start, write_run
 from PIL import Image, ImageColor
 
-from tasks.comparing.trend import BREAK, INK, Point, trend_chart, trend_points
+from tasks.comparing.trend import BREAK, Point, trend_chart, trend_points
 from tasks.history.asking import query
 from tasks.history.loading import sync
+from tasks.presentation.chart_style import INK
 from tasks.records import RunStart
 
 NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # as the history gives it

@@ -9,8 +9,8 @@ from flows.commands.options import FLOWS, files, store_option
 from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
-from tasks.pages.gather import choose, gather
-from tasks.pages.render import write_page
+from tasks.pages.report_data import choose, gather
+from tasks.pages.report_page import write_page
 
 
 @click.command(cls=Command)

@@ -15,8 +15,8 @@ from flows.commands.sections import Command, Group, Option
 from tasks.controls.status import status_lines
 from tasks.ledger.remote import local_cache
 from tasks.pages.rate_tables import repeat_lines
-from tasks.pages.standings import defect_lines, failure_lines, grid, notes
-from tasks.pages.summary import Summary, summarize
+from tasks.pages.run_summary import Summary, summarize
+from tasks.pages.summary_texts import defect_lines, failure_lines, grid, notes
 from tasks.parameters import Parameters, at_store, parameters_of
 from tasks.presentation import tables
 

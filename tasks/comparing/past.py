@@ -24,10 +24,10 @@ def look_back(store: Path, start: RunStart) -> Past:
     Raises:
         InputError: the run's ledger cannot be read.
     """
-    from tasks.comparing.trend import trend_chart, trend_points  # asks the history: DuckDB takes long to load
+    from tasks.comparing.trend import trend_png, trend_points  # asks the history: DuckDB takes long to load
 
     since, trend = since_last(store, start.run_id), b""
     # A drop is told whether or not the trend can be drawn.
     with suppress(HistoryLocked, ValueError, RuntimeError):
-        trend = trend_chart(trend_points(store, start))
+        trend = trend_png(trend_points(store, start))
     return Past(since, trend)

@@ -1,27 +1,25 @@
 """The trend of a scheduled evaluation: its scores over time, with their intervals, broken where runs do not compare.
 
-Owns which points are drawn and how they look, written as Vega-Lite; the numbers are those of the view `trend`, and
-`plotter` draws it.
+Owns which points are drawn; the numbers are those of the view `trend`, and how all charts look stands in `chart_style`.
 """
 
-import json
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import datetime
 from itertools import groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tasks.history.asking import query
 from tasks.parameters import T2I
-from tasks.presentation.charts import LONGEST_NAME, LOOK, MOST_CANDIDATES, WIDTH
+from tasks.presentation.chart_style import MOST_CANDIDATES, WIDTH, Chart, faceted
 from tasks.presentation.drawing import png
 from tasks.records import OVERALL, RunStart
-from tasks.text import one_line
+from tasks.text import number_words, one_line
 
 MOST_RUNS = 60
 """Runs drawn of each series, the newest: more would stand too close to be told apart."""
 HEIGHT = 120
-INK, BREAK, BREAK_INK = "#0072B2", "#D55E00", "#A04500"
+LINE, BREAK = "#0072B2", "#D55E00"
 """Blue and vermilion of Okabe and Ito (2008); a break is dashed and labelled, too."""
 TITLE = "Score over time (UTC), with its 95% interval"
 LONGEST_REASON = 44
@@ -32,15 +30,16 @@ LEVELS = 3
 
 
 class Point(NamedTuple):
-    """One run in a series: a row of the view `trend`."""
+    """One evaluation in a series: a row of the view `trend`."""
 
     candidate: str
     dimension: str
-    """`overall`, or a tag."""
+    """`overall`, a dimension or a tag."""
     started_at: datetime
     """UTC."""
+    run_id: str
     score: float | None
-    """None: nothing of the run was scored."""
+    """None: nothing of it was scored."""
     ci_low: float | None
     ci_high: float | None
     break_reason: str | None
@@ -49,8 +48,6 @@ class Point(NamedTuple):
 
 def trend_points(store: Path, start: RunStart) -> list[Point]:
     """The last runs of the series that a run belongs to, oldest first: overall scores, or those of each tag.
-
-    One of which nothing was scored is left out, and what it broke is told of the next.
 
     Raises:
         HistoryLocked: the history stayed in use.
@@ -63,8 +60,19 @@ def trend_points(store: Path, start: RunStart) -> list[Point]:
         ORDER BY candidate, dimension_position(dimension), started_at"""
     tags = list(start.dimensions) if start.flow in T2I else []
     series = (start.flow, start.dataset, start.model, start.prompt_set, list(start.candidates), tags)
-    points = [Point(*row) for row in query(store, sql, values=series).rows]
-    return [point for _, each in groupby(points, key=_place) for point in _scored(each)]
+    return [Point(*row) for row in query(store, sql, values=series).rows]
+
+
+def series_of(points: Iterable[Point]) -> list[list[Point]]:
+    """The series of two scored evaluations or more, a candidate and dimension each.
+
+    One of which nothing was scored is left out, and what it broke is told of the next.
+
+    Args:
+        points: sorted by candidate and dimension, then by time.
+    """
+    found = [list(_scored(each)) for _, each in groupby(points, key=_place)]
+    return [each for each in found if len(each) > 1]
 
 
 def _place(point: Point) -> tuple[str, str]:
@@ -81,35 +89,52 @@ def _scored(points: Iterable[Point]) -> Iterator[Point]:
             reasons = []
 
 
-def trend_chart(points: Sequence[Point]) -> bytes:
-    """A PNG with a panel for every candidate (and tag); nothing where no series has two points.
+def breaks(series: Sequence[Point]) -> list[str]:
+    """Why a series breaks, in the order of time."""
+    return [point.break_reason for point in series[1:] if point.break_reason is not None]
+
+
+def trend_png(points: Iterable[Point]) -> bytes:
+    """The trends of a run as a PNG with a panel for every candidate (and tag); empty where no series has two points.
 
     Args:
         points: sorted by candidate and dimension, then by time.
+
+    Raises:
+        RuntimeError: the chart cannot be drawn.
     """
-    found = [list(each) for _, each in groupby(points, key=_place)]
-    series = [each for each in found if len(each) > 1][:MOST_CANDIDATES]
-    return png(_spec(series)) if series else b""
+    found = series_of(points)[:MOST_CANDIDATES]
+    return png(trend_chart(found, TITLE)) if found else b""
 
 
-def _spec(series: Sequence[Sequence[Point]]) -> dict[str, Any]:
-    several = len({each[0].dimension for each in series}) > 1
-    # Names stand in the labels alone: shortened ones may be equal.
-    names = [one_line(each[0].candidate, LONGEST_NAME) + f": {each[0].dimension}" * several for each in series]
-    header = {"title": None, "labelExpr": f"{json.dumps(names)}[datum.value]", "labelLimit": WIDTH}
-    strip = STEP * min(LEVELS, max(sum(point.break_reason is not None for point in each) for each in series))
-    return {
-        "title": {"text": TITLE},
-        "data": {"values": [row for place, each in enumerate(series) for row in _rows(place, each)]},
-        "facet": {"row": {"field": "place", "type": "ordinal", "header": header}},
-        "spec": {"width": WIDTH, "height": HEIGHT + strip, "layer": _layers(strip)},
-        "config": LOOK,
-    }
+def trend_chart(series: Sequence[Sequence[Point]], title: str = "") -> Chart:
+    """A panel for each of these series, of which each has two scored points at least."""
+    names = [f"{each[0].candidate}: {each[0].dimension}" for each in series]
+    strip = STEP * min(LEVELS, max(len(breaks(each)) for each in series))
+    values = [row for place, each in enumerate(series) for row in _rows(place, each)]
+    words = " ".join(f"{one_line(name)}: {_in_words(each)}." for name, each in zip(names, series, strict=True))
+    panel = {"width": WIDTH, "height": HEIGHT + strip, "layer": _layers(strip)}
+    return faceted({"text": title}, values, names, panel, f"{TITLE}. {words}")
 
 
-def _rows(place: int, points: Sequence[Point]) -> list[dict[str, Any]]:
+def _in_words(series: Sequence[Point]) -> str:
+    return "; ".join(
+        f"broken by another {one_line(point.break_reason)}, {_words(point)}"
+        if at and point.break_reason
+        else _words(point)
+        for at, point in enumerate(series)
+    )
+
+
+def _words(point: Point) -> str:
+    ends = [number_words(end, 1) for end in (point.ci_low, point.ci_high) if end is not None]
+    interval = f" [{', '.join(ends)}]" if ends else ""
+    return f"{point.started_at:%Y-%m-%d %H:%M} {number_words(point.score, 1)}{interval}"
+
+
+def _rows(place: int, points: Sequence[Point]) -> list[Chart]:
     """The points as records for the chart: those joined by a line share a segment, the first after a break names it."""
-    rows: list[dict[str, Any]] = []
+    rows: list[Chart] = []
     segment = 0
     for at, point in enumerate(points):
         row = {"place": place, "time": _utc(point.started_at), "score": point.score}
@@ -121,7 +146,8 @@ def _rows(place: int, points: Sequence[Point]) -> list[dict[str, Any]]:
                 "left" if late else "right": one_line(point.break_reason, LONGEST_REASON),
                 "level": STEP * ((segment - 1) % LEVELS),
             }
-        rows.append({**row, "low": point.ci_low, "high": point.ci_high, "segment": segment})
+        words = f"{_words(point)}, {one_line(point.run_id)}"
+        rows.append({**row, "low": point.ci_low, "high": point.ci_high, "segment": segment, "words": words})
     return rows
 
 
@@ -129,7 +155,7 @@ def _utc(moment: datetime) -> str:
     return f"{moment.isoformat()}Z"
 
 
-def _layers(strip: int) -> list[dict[str, Any]]:
+def _layers(strip: int) -> list[Chart]:
     """The intervals as bands and bars, the scores on them, and above them the breaks with their reasons."""
     x = {"field": "time", "type": "temporal", "title": None, "scale": {"type": "utc", "padding": 10}}
     x["axis"] = {"grid": False, "tickCount": 6, "labelPadding": 8}
@@ -137,17 +163,29 @@ def _layers(strip: int) -> list[dict[str, Any]]:
     y = {"field": "score", "type": "quantitative", "title": None, "scale": scale, "axis": {"tickCount": 5}}
     band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
     segment = {"field": "segment", "type": "nominal"}
+    point = {"type": "circle", "size": 40, "color": LINE, "opacity": 1, "aria": True}
+    words = {"field": "words", "type": "nominal"}
+    return [
+        {"mark": {"type": "area", "color": LINE, "opacity": 0.25}, "encoding": {**band, "detail": segment}},
+        {"mark": {"type": "rule", "color": LINE, "opacity": 0.6}, "encoding": band},
+        {"mark": {"type": "line", "color": LINE}, "encoding": {"x": x, "y": y, "detail": segment}},
+        {"mark": point, "encoding": {"x": x, "y": y, "description": words}},
+        *_breaks(x, strip),
+    ]
+
+
+def _breaks(x: Chart, strip: int) -> list[Chart]:
+    """A dashed line where a series breaks, and the reason at its top."""
     between = {**x, "field": "break"}
     level = {"field": "level", "type": "quantitative", "scale": None}
-    bottom = {"value": HEIGHT + strip}
     rule = {"type": "rule", "color": BREAK, "strokeDash": [5, 4]}
-    label = {"type": "text", "fontSize": 12, "color": BREAK_INK, "baseline": "top", "limit": WIDTH // 2}
+    label = {"type": "text", "baseline": "top", "limit": WIDTH // 2}
     return [
-        {"mark": {"type": "area", "color": INK, "opacity": 0.18}, "encoding": {**band, "detail": segment}},
-        {"mark": {"type": "rule", "color": INK, "opacity": 0.5}, "encoding": band},
-        {"mark": {"type": "line", "color": INK}, "encoding": {"x": x, "y": y, "detail": segment}},
-        {"mark": {"type": "circle", "size": 40, "color": INK, "opacity": 1}, "encoding": {"x": x, "y": y}},
-        {"transform": [_has("break")], "mark": rule, "encoding": {"x": between, "y": level, "y2": bottom}},
+        {
+            "transform": [_has("break")],
+            "mark": rule,
+            "encoding": {"x": between, "y": level, "y2": {"value": HEIGHT + strip}},
+        },
         *(
             {
                 "transform": [_has(side)],

@@ -1,10 +1,9 @@
-"""The report step: what remains of a run in the Prefect UI, as one Markdown artifact.
+"""What remains of a run in the Prefect UI: one Markdown text, and a table of what failed.
 
-Owns what it tells and in which order. Numbers come from `summary`, tables and charts from `standings`, sentences from
-`wording` and `tables`, the form from `markup`.
+Owns what is in them and in which order; who publishes them is the report step. Numbers come from `run_summary`, tables
+and charts from `summary_texts`, sentences from `wording` and `tables`, the form from `markup`.
 """
 
-import asyncio
 from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
@@ -15,14 +14,16 @@ from tasks.comparing.regression import Since
 from tasks.comparing.wording import difference_grid
 from tasks.controls.status import status_lines
 from tasks.pages.rate_tables import rate_grid, rate_notes
-from tasks.pages.standings import chart, defect_lines, failure_lines, grid, notes, sentence, standings
-from tasks.pages.summary import Summary, Telling
-from tasks.presentation.markup import QUOTE, bullets, picture, plain, table
+from tasks.pages.run_summary import Summary
+from tasks.pages.run_tallies import NotableSample
+from tasks.pages.summary_texts import candidate_scores, chart, defect_lines, failure_lines, grid, notes
+from tasks.presentation.drawing import png
+from tasks.presentation.markup import bullets, picture, plain, table
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import coverage_words, judge_words, score_with_interval
 from tasks.records import OVERALL, DimensionOutcome, Outcome, PictureNote
 from tasks.statistics.rates import repeated
-from tasks.text import bounded, counted, number_words, one_line
+from tasks.text import bounded, number_words, one_line
 
 MOST_LINES = 20
 """Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
@@ -32,22 +33,6 @@ NAME = 80
 """Longest name shown, in characters."""
 THUMBNAIL_BYTES = 80_000
 """Largest thumbnail shown; only noise is larger."""
-
-
-async def publish(summary: Summary, warnings: Sequence[str] = (), past: Past | None = None) -> None:
-    """Create the artifact `<flow>-summary` of the flow run or task run that this is called in.
-
-    Where anything failed, `<flow>-failures` is a table of it, with the counts by status. Raises whatever Prefect raises
-    when its server cannot be reached.
-    """
-    from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
-
-    flow = summary.start.flow
-    text = await asyncio.to_thread(markdown, summary, warnings, past)
-    await acreate_markdown_artifact(text, f"{flow}-summary", plain(sentence(summary), 4 * QUOTE))
-    if rows := failure_rows(summary):
-        counts = f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."
-        await acreate_table_artifact(rows, f"{flow}-failures", counts)
 
 
 def failure_rows(summary: Summary) -> list[dict[str, str]]:
@@ -83,13 +68,13 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
         *_section("Controls", status_lines(summary.controls)),
         *_section("Failures and warnings", trouble),
         *_section("Calls", _call_lines(summary)),
-        *(part for telling in summary.telling for part in _sample(summary, telling)),
+        *(part for each in summary.outcomes.notable for part in _sample(summary, each)),
     ]
     return "\n\n".join(parts) + "\n"
 
 
 def _heading(summary: Summary) -> list[str]:
-    start, found = summary.start, standings(summary)
+    start, found = summary.start, candidate_scores(summary)
     about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.model, start.endpoint)}"
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
     scores = [f"{candidate[:NAME]}: {words}" for candidate, words in found[:MOST_LINES]]
@@ -104,14 +89,14 @@ def _scores(summary: Summary) -> list[str]:
     shown = _best_of(summary)
     if not (shown.rows or shown.grades):
         return []
-    return ["## Scores", _grid(grid(shown)), bullets(notes(shown)), picture("Scores", "png", chart(shown))]
+    return ["## Scores", _grid(grid(shown)), bullets(notes(shown)), picture("Scores", "png", png(chart(shown)))]
 
 
 def _past(past: Past | None) -> list[str]:
-    """How a scheduled run stands against the last one, and the trend."""
+    """A scheduled run against the last one, and the trend."""
     if past is None or not (past.since or past.trend):
         return []
-    compared = _since(past.since) if past.since else ["No earlier run compares with this one; the trend tells why."]
+    compared = _since(past.since) if past.since else ["No earlier run compares with this one; the trend shows why."]
     return ["## Since the last run", *compared, *([picture("Trend", "png", past.trend)] if past.trend else [])]
 
 
@@ -140,7 +125,7 @@ def _grid(board: Grid) -> str:
 
 def _best_of(summary: Summary) -> Summary:
     """The same without the candidates that there is no room for."""
-    best = {candidate for candidate, _ in standings(summary)[:MOST_LINES]}
+    best = {candidate for candidate, _ in candidate_scores(summary)[:MOST_LINES]}
     rows = [row for row in summary.rows if row.candidate in best]
     grades = [row for row in summary.grades if row.candidate in best]
     rates = [row for row in summary.rates if row.candidate in best]
@@ -148,7 +133,7 @@ def _best_of(summary: Summary) -> Summary:
 
 
 def _rates(summary: Summary) -> list[str]:
-    """What the orders and votes tell, and what the outcomes hang on."""
+    """How far orders and votes agree, and which verdicts the outcomes depend on."""
     shown = _best_of(summary)
     if not shown.rates:
         return []
@@ -186,13 +171,13 @@ def _call_lines(summary: Summary) -> list[str]:
     return [*lines, f"{summary.end.seconds:,.0f} seconds in all"] if summary.end else lines
 
 
-def _sample(summary: Summary, telling: Telling) -> list[str]:
+def _sample(summary: Summary, sample: NotableSample) -> list[str]:
     """One sample: its pictures, what the judge said with its reasons, and how that came to the outcome."""
-    outcome = telling.outcome
+    outcome = sample.outcome
     candidate = f" of {outcome.candidate}" if len(summary.start.candidates) > 1 else ""
-    title = f"## {telling.why}: {plain(f'{outcome.sample_id}{candidate}', NAME)}"
-    said = _image(summary, outcome) if outcome.tag else _pair(summary, telling)
-    return [title, *said]
+    title = f"## {sample.why}: {plain(f'{outcome.sample_id}{candidate}', NAME)}"
+    parts = _image(summary, outcome) if outcome.tag else _pair(summary, sample)
+    return [title, *parts]
 
 
 def _image(summary: Summary, outcome: Outcome) -> list[str]:
@@ -206,11 +191,11 @@ def _image(summary: Summary, outcome: Outcome) -> list[str]:
     ]
 
 
-def _pair(summary: Summary, telling: Telling) -> list[str]:
-    outcome = telling.outcome
+def _pair(summary: Summary, sample: NotableSample) -> list[str]:
+    outcome = sample.outcome
     pictures = [_thumbnail(summary.store, side, outcome.pictures.get(side.lower())) for side in ("Human", "Model")]
     verdicts = [
-        [plain(each.dimension), plain(_verdict(each)), plain(telling.reasons.get(each.dimension, ""))]
+        [plain(each.dimension), plain(_verdict(each)), plain(sample.reasons.get(each.dimension, ""))]
         for each in outcome.dimensions
     ]
     return [

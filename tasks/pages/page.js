@@ -50,7 +50,7 @@ function picture(side, sha256) {
 
 function reason(one) {
   const lines = one.parts.map(([heading, text]) => make("p", {}, heading && make("b", {}, `${heading}: `), text));
-  const call = one.call && make("p", { className: "quiet" }, one.said ? `${one.call}: ${one.said}` : one.call);
+  const call = one.call && make("p", { className: "quiet" }, one.verdict ? `${one.call}: ${one.verdict}` : one.call);
   const seen = one.seen && make("p", {}, make("b", {}, "The judge sees: "), one.seen);
   return make("div", { className: "reason" }, call || "", ...lines, seen || "");
 }

@@ -67,7 +67,7 @@ WHERE e.run_id = $run AND b.started_at < e.started_at AND list_has_any(b.candida
 ORDER BY b.started_at DESC, b.run_id DESC LIMIT 1;
 
 -- changes: What changed most
-WITH said AS (
+WITH judged AS (
     SELECT run_id, candidate, sample_id, dimension, score,
            coalesce(verdict, CASE WHEN status = 'forfeit' THEN status ELSE score::DECIMAL(5, 2)::VARCHAR END, 'missing')
                AS verdict
@@ -76,7 +76,7 @@ WITH said AS (
 SELECT candidate, sample_id, max(n.score - b.score) FILTER (dimension = 'overall') AS change,
        list(dimension || ': ' || b.verdict || ' → ' || n.verdict ORDER BY dimension_position(dimension))
            FILTER (n.verdict <> b.verdict) AS what
-FROM said n JOIN said b USING (candidate, sample_id, dimension)
+FROM judged n JOIN judged b USING (candidate, sample_id, dimension)
 WHERE n.run_id = $run AND b.run_id = $previous
 GROUP BY ALL HAVING len(what) > 0
 ORDER BY abs(change) DESC NULLS LAST, len(what) DESC, candidate, sample_id;

@@ -1,4 +1,4 @@
-"""What orders and votes tell of a run, and what its outcomes hang on, for a person to read.
+"""How far the judge agreed with itself, and which verdicts the outcomes depend on, for a person to read.
 
 Lines for a terminal, a table and notes for the Prefect UI; the numbers are made in `rates`.
 """
@@ -6,7 +6,7 @@ Lines for a terminal, a table and notes for the Prefect UI; the numbers are made
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from tasks.pages.summary import Summary
+from tasks.pages.run_summary import Summary
 from tasks.presentation.tables import LONGEST_NAME, Grid
 from tasks.presentation.wording import score_with_interval
 from tasks.records import OVERALL
@@ -19,7 +19,7 @@ COLUMNS: dict[Measure, str] = {
     "first_position": "first named",
     "repeat_agreement": "votes agree",
     "repeat_difference": "votes apart",
-    "pivotal": "hang on it",
+    "pivotal": "pivotal",
 }
 EXPLAINED: dict[Measure, str] = {
     "order_flip": "Orders differ: Human first and Model first come to different verdicts.",
@@ -27,7 +27,7 @@ EXPLAINED: dict[Measure, str] = {
     "first_position": "First named: share of the verdicts Model or Human for the figure shown first; 50% is no bias.",
     "repeat_agreement": "Votes agree: share of the pairs of votes on one question, in one order, that are the same.",
     "repeat_difference": "Votes apart: mean distance, of 10, of two scores that one image got.",
-    "pivotal": "Hang on it: outcomes that another verdict there, alone, would have changed; overall: any would.",
+    "pivotal": "Pivotal: outcomes that another verdict there, alone, would have changed; overall: any would.",
 }
 
 
@@ -41,23 +41,23 @@ def rate_words(row: RateRow, places: int = 1) -> str:
 
 
 def repeat_lines(summary: Summary) -> list[str]:
-    """One or two lines a candidate on what both orders and several votes tell, of at most 80 columns; else none."""
+    """One or two lines a candidate on both orders and several votes, of at most 80 columns; else none."""
     if not repeated(summary.start):
         return []
     several = len({row.candidate for row in summary.rates}) > 1
     lines: list[str] = []
     for candidate, rates in _by_candidate(summary.rates):
-        said = [*_of_orders(rates), *_of_votes(rates, _published(summary, candidate))]
+        rest = [*_of_orders(rates), *_of_votes(rates, _published(summary, candidate))]
         lines += [f"{one_line(candidate, LONGEST_NAME)}:"] * several
-        lines += [f"  {line}" if several else line for line in said]
+        lines += [f"  {line}" if several else line for line in rest]
     return lines
 
 
 def _of_orders(rates: Sequence[RateRow]) -> Iterator[str]:
     found = _overall(rates)
     words = {"differ": found.get("order_flip"), "first shown named": found.get("first_position")}
-    if told := [f"{name} {rate}" for name, rate in words.items() if rate]:
-        yield f"orders: {', '.join(told)}"
+    if known := [f"{name} {rate}" for name, rate in words.items() if rate]:
+        yield f"orders: {', '.join(known)}"
 
 
 def _of_votes(rates: Sequence[RateRow], published: str) -> Iterator[str]:
@@ -65,9 +65,9 @@ def _of_votes(rates: Sequence[RateRow], published: str) -> Iterator[str]:
         if row.measure == "repeat_difference":
             yield f"votes on {row.dimension}: {rate_words(row)} apart, of 10"
     agree = _overall(rates).get("repeat_agreement")
-    told = [f"votes: agree {agree}"] * bool(agree) + [f"published protocol: {published}"] * bool(published)
-    if told:
-        yield "; ".join(told)
+    known = [f"votes: agree {agree}"] * bool(agree) + [f"published protocol: {published}"] * bool(published)
+    if known:
+        yield "; ".join(known)
 
 
 def rate_grid(rows: Sequence[RateRow]) -> Grid:
@@ -86,10 +86,10 @@ def rate_notes(summary: Summary) -> list[str]:
     """What the table does not say of each candidate's outcomes, and what must be known to read it."""
     lines: list[str] = []
     for candidate, rates in _by_candidate(summary.rates):
-        told = [*_of_outcomes(rates, repeated(summary.start))]
+        found = [*_of_outcomes(rates, repeated(summary.start))]
         if published := _published(summary, candidate):
-            told.append(f"published protocol (Human first, first vote): {published}")
-        lines += [f"{one_line(candidate, LONGEST_NAME)}: {line}" for line in told]
+            found.append(f"published protocol (Human first, first vote): {published}")
+        lines += [f"{one_line(candidate, LONGEST_NAME)}: {line}" for line in found]
     known = {row.measure for row in summary.rates}
     return [*lines, *(words for measure, words in EXPLAINED.items() if measure in known)]
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from tasks.pages.budget import picture_limit
+from tasks.pages.size_limits import picture_limit
 
 ROUNDS = 6
 """Tries to get a picture below its limit; most get there in one or two."""

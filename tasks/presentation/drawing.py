@@ -1,20 +1,26 @@
-"""Vega-Lite charts drawn as PNG files, in a process of their own.
+"""Vega-Lite charts drawn as PNG or SVG, in a process of their own.
 
 The drawing engine takes a third of a second to start, holds Python's lock until it is done, and keeps 100 MB: in the
-judging process no reply would be read meanwhile. So a process is started ahead of its use, draws one chart, and ends.
-Run as a module, this file is that process: a chart as JSON comes in, a PNG goes out, nothing at all comes of nothing.
+judging process no reply would be read meanwhile. So a process is started ahead of its use, draws the charts of one
+artifact or page, and ends. Run as a module, this file is that process: a JSON object with `format` and `charts` comes
+in, a list of drawings in base64 goes out, nothing at all comes of nothing.
 """
 
 import atexit
+import base64
 import json
 import subprocess
 import sys
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from io import BytesIO
-from typing import Any
+from typing import Any, Literal, NoReturn
+
+from tasks.presentation.svg import inline_svg
 
 SCALE = 2.0
 COLOURS = 64
+MARGIN = 12
+"""Pixels of white around a PNG."""
 PATIENCE_SECONDS = 60.0
 
 _waiting: list[subprocess.Popen[bytes]] = []
@@ -27,22 +33,41 @@ def warm_up() -> None:
 
 
 def png(chart: Mapping[str, Any]) -> bytes:
-    """The chart (Vega-Lite) as a PNG with twice the pixels that it is described in.
+    """The chart (Vega-Lite) on white, as a PNG with twice the pixels that it is described in.
 
     Raises:
         RuntimeError: the chart cannot be drawn, in the engine's words.
     """
+    [drawing] = _draw("png", [{**chart, "background": "white", "padding": MARGIN}])
+    return drawing
+
+
+def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
+    """The charts as SVG elements to stand in an HTML page: see `inline_svg`. All are drawn by one process.
+
+    Raises:
+        RuntimeError: a chart cannot be drawn, in the engine's words.
+    """
+    drawings = _draw("svg", charts) if charts else []
+    return [
+        inline_svg(drawing.decode(), str(chart.get("description", "")))
+        for chart, drawing in zip(charts, drawings, strict=True)
+    ]
+
+
+def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> list[bytes]:
     process = _waiting.pop() if _waiting else _start()
+    order = json.dumps({"format": form, "charts": charts}).encode()
     with process:
         try:
-            drawing, words = process.communicate(json.dumps(chart).encode(), PATIENCE_SECONDS)
+            output, errors = process.communicate(order, PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
             raise RuntimeError(f"the chart was not drawn within {PATIENCE_SECONDS:g} seconds") from None
     if process.returncode:
-        told = words.decode(errors="replace").strip() or f"exit code {process.returncode}"
-        raise RuntimeError(f"the chart could not be drawn: {told}")
-    return drawing
+        reason = errors.decode(errors="replace").strip() or f"exit code {process.returncode}"
+        raise RuntimeError(f"the chart could not be drawn: {reason}")
+    return [base64.b64decode(drawing) for drawing in json.loads(output)]
 
 
 def _start() -> subprocess.Popen[bytes]:
@@ -60,19 +85,43 @@ atexit.register(_dismiss)
 
 def _main() -> None:
     import vl_convert
+
+    vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "bar"})  # loads the engine
+    order = sys.stdin.buffer.read()
+    if not order:
+        return
+    asked = json.loads(order)
+    draw = _svg if asked["format"] == "svg" else _png
+    json.dump([base64.b64encode(draw(chart)).decode("ascii") for chart in asked["charts"]], sys.stdout)
+
+
+def _svg(chart: Mapping[str, Any]) -> bytes:
+    import vl_convert
+
+    try:
+        return vl_convert.vegalite_to_svg(dict(chart), allowed_base_urls=[]).encode()
+    except ValueError as error:
+        _give_up(error)
+
+
+def _png(chart: Mapping[str, Any]) -> bytes:
+    import vl_convert
     from PIL import Image
 
-    vl_convert.vegalite_to_png({"data": {"values": []}, "mark": "bar"})  # loads the engine
-    chart = sys.stdin.buffer.read()
-    if not chart:
-        return
     try:
-        drawn = vl_convert.vegalite_to_png(chart.decode(), scale=SCALE)
-    except ValueError as error:  # What follows the first two lines is where in the engine it happened.
-        sys.exit(" ".join(str(error).splitlines()[:2]))
+        drawn = vl_convert.vegalite_to_png(dict(chart), scale=SCALE, allowed_base_urls=[])
+    except ValueError as error:
+        _give_up(error)
+    small = BytesIO()
     with Image.open(BytesIO(drawn)) as drawing:
         # A palette makes a fifth of the size, and nothing is lost that an eye would miss.
-        drawing.convert("RGB").quantize(COLOURS).save(sys.stdout.buffer, format="png")
+        drawing.convert("RGB").quantize(COLOURS).save(small, format="png")
+    return small.getvalue()
+
+
+def _give_up(error: ValueError) -> NoReturn:
+    """End this process; what follows the first two lines of the engine's words is where in it the error arose."""
+    sys.exit(" ".join(str(error).splitlines()[:2]))
 
 
 if __name__ == "__main__":

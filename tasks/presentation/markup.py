@@ -1,6 +1,6 @@
 """Markdown that holds strangers' texts: they show as plain text and make a reader's browser load nothing.
 
-Knows GitHub's dialect, which the Prefect UI shows; what is said in it is for `report`.
+Knows GitHub's dialect, which the Prefect UI shows; what stands in it is for its users.
 """
 
 import base64

@@ -1,6 +1,6 @@
 """The score table and the lines beneath it: what is in them, and how a terminal shows them.
 
-The same cells and sentences go into the Prefect UI, where `report` writes them as Markdown.
+The same cells and sentences go into artifacts as Markdown and into pages as HTML.
 """
 
 import sys
@@ -32,14 +32,20 @@ class Grid(NamedTuple):
     """A line with a name alone heads the lines below it."""
 
 
-def leaderboard(rows: Sequence[ScoreRow]) -> Grid:
-    """Scores and counts over all samples, the best candidate first. Kinds of verdict that nobody got are left out."""
-    shown = [row for row in rows if row.grouping == "all"]
+def leaderboard(rows: Sequence[ScoreRow], grouping: str = "all") -> Grid:
+    """Scores and counts, the best candidate first. Kinds of verdict that nobody got are left out.
+
+    Args:
+        rows: those of one run, those over all samples among them.
+        grouping: `all`: a line for each dimension; `category` or `difficulty`: one for the outcomes of each group.
+    """
+    shown = [row for row in rows if row.grouping == grouping and (grouping == "all" or row.dimension == OVERALL)]
     counts = [column for column in _COUNTS if column.always or any(map(column.of, shown))]
     lines: list[list[str]] = []
-    for best in ranking(shown):
+    for best in ranking(rows):
         lines.append([best.candidate])
-        lines += [[row.dimension, *_cells(row, counts)] for row in shown if row.candidate == best.candidate]
+        its = (row for row in shown if row.candidate == best.candidate)
+        lines += [[row.group_name or row.dimension, *_cells(row, counts)] for row in its]
     return Grid(["", "score", "95% interval", *(column.header for column in counts), "scored"], lines)
 
 

@@ -1,6 +1,6 @@
 """How numbers and strangers' texts are put into words, the same on the terminal, in charts and in the Prefect UI.
 
-Owns phrases and nothing else: what a run came to stands in `summary`.
+Owns phrases and nothing else.
 """
 
 from collections.abc import Iterable

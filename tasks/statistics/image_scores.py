@@ -74,13 +74,34 @@ def threshold(start: RunStart) -> float:
     return float(str(start.parameters["threshold"]))
 
 
+class GradeTally:
+    """The scores of a text-to-image run while its outcomes are read.
+
+    Args:
+        good_from: score from which an image counts as good.
+    """
+
+    def __init__(self, good_from: float) -> None:
+        self._good_from = good_from
+        self._marks: defaultdict[tuple[str, str], list[_Mark]] = defaultdict(list)
+
+    def add(self, outcome: Outcome) -> None:
+        """Take in the outcome of a real sample; that of a pair has no part in it."""
+        if outcome.tag:
+            mark = _Mark(outcome.prompt_id, dict(_values(outcome, self._good_from)))
+            self._marks[outcome.candidate, outcome.tag].append(mark)
+
+    def rows(self) -> list[GradeRow]:
+        """Rows of every candidate and tag, in the order of first appearance."""
+        return [row for place, found in self._marks.items() for row in _rows(*place, found)]
+
+
 def grade_rows(outcomes: Iterable[Outcome], good_from: float) -> list[GradeRow]:
     """Rows of every candidate and tag, in the order of first appearance; none for pairwise outcomes."""
-    marks: defaultdict[tuple[str, str], list[_Mark]] = defaultdict(list)
+    tally = GradeTally(good_from)
     for outcome in outcomes:
-        if outcome.tag:
-            marks[outcome.candidate, outcome.tag].append(_Mark(outcome.prompt_id, dict(_values(outcome, good_from))))
-    return [row for place, found in marks.items() for row in _rows(*place, found)]
+        tally.add(outcome)
+    return tally.rows()
 
 
 def by_tag(rows: Iterable[GradeRow]) -> list[Grades]:

@@ -83,27 +83,56 @@ class _Mark(NamedTuple):
     forfeit: bool
 
 
-def score_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
-    """Rows for all samples, each category and each difficulty, in the order of first appearance."""
-    marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
-    for outcome in outcomes:
+class ScoreTally:
+    """The scores of a pairwise run while its outcomes are read."""
+
+    def __init__(self) -> None:
+        self._marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
+
+    def add(self, outcome: Outcome) -> None:
+        """Take in the outcome of a real sample."""
         for grouping, group_name in _groups(outcome):
             for dimension, mark in _marks(outcome):
-                marks[_Place(outcome.candidate, dimension, grouping, group_name)].append(mark)
-    return [_row(place, found) for place, found in marks.items()]
+                self._marks[_Place(outcome.candidate, dimension, grouping, group_name)].append(mark)
+
+    def rows(self) -> list[ScoreRow]:
+        """Rows for all samples, each category and each difficulty, in the order of first appearance."""
+        return [_row(place, found) for place, found in self._marks.items()]
+
+
+class PublishedScoreTally:
+    """The published protocol's scores of a run that asked for more, while its outcomes are read."""
+
+    def __init__(self) -> None:
+        self._marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
+
+    def add(self, outcome: Outcome) -> None:
+        """Take in the outcome of a real sample."""
+        for dimension, mark in _published(outcome):
+            self._marks[_Place(outcome.candidate, dimension, measure="published")].append(mark)
+
+    def rows(self) -> list[ScoreRow]:
+        """Rows over all samples; none of a dimension of which no verdict is known by that protocol alone, as in ledgers
+        of schema 1 and 2.
+        """
+        rows = [_row(place, found) for place, found in self._marks.items()]
+        return [row for row in rows if row.scored > row.forfeits]
+
+
+def score_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
+    """Rows for all samples, each category and each difficulty, in the order of first appearance."""
+    tally = ScoreTally()
+    for outcome in outcomes:
+        tally.add(outcome)
+    return tally.rows()
 
 
 def published_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
-    """The published protocol's scores of a run that asked for more, over all samples.
-
-    None of a dimension of which no verdict is known by it alone, as in ledgers of schema 1 and 2.
-    """
-    marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
+    """The published protocol's scores of a run that asked for more, over all samples: see `PublishedScoreTally`."""
+    tally = PublishedScoreTally()
     for outcome in outcomes:
-        for dimension, mark in _published(outcome):
-            marks[_Place(outcome.candidate, dimension, measure="published")].append(mark)
-    rows = [_row(place, found) for place, found in marks.items()]
-    return [row for row in rows if row.scored > row.forfeits]
+        tally.add(outcome)
+    return tally.rows()
 
 
 def _groups(outcome: Outcome) -> list[tuple[str, str]]:

@@ -14,15 +14,15 @@ from typing import cast
 import jinja2
 from markupsafe import Markup
 
+from tasks.comparing import trend
 from tasks.comparing import wording as comparison_words
 from tasks.controls.status import status_lines
 from tasks.files import write_whole
-from tasks.pages import figures as plots
-from tasks.pages.gather import MOST_CHANGES, Evaluation
 from tasks.pages.rate_tables import EXPLAINED, rate_grid
+from tasks.pages.report_charts import draw
+from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.thumbnails import thumbnails
 from tasks.presentation import wording
-from tasks.presentation.charts import PARTS
 
 _HERE = Path(__file__).parent
 
@@ -35,6 +35,7 @@ def write_page(store: Path, evaluations: Sequence[Evaluation], target: Path) -> 
 
     Raises:
         OSError: the file cannot be written.
+        RuntimeError: a chart cannot be drawn.
     """
     hashes = [sha256 for one in evaluations for card in one.cards for sha256 in card.pictures.values() if sha256]
     data = page(evaluations, thumbnails(store, hashes)).encode("utf-8", "replace")
@@ -58,7 +59,7 @@ def page(evaluations: Sequence[Evaluation], pictures: dict[str, str]) -> str:
         css=Markup(css),
         js=Markup(js),
         policy=_policy(css, js),
-        evaluations=evaluations,
+        evaluations=list(zip(evaluations, draw(evaluations), strict=True)),
         samples=[card.model_dump(exclude_defaults=True) for one in evaluations for card in one.cards],
         pictures=pictures,
         **_HELPERS,
@@ -84,10 +85,6 @@ def _when(moment: str) -> str:
     return f"{datetime.fromisoformat(moment):%Y-%m-%d %H:%M}"
 
 
-def _share(value: float | None) -> str:
-    return "–" if value is None else f"{value:.0%}"
-
-
 def _cell(value: object, decimals: int = 2) -> str:
     """A number or word of a table; a dash where there is none."""
     match value:
@@ -104,18 +101,14 @@ def _cell(value: object, decimals: int = 2) -> str:
 
 
 _HELPERS: dict[str, object] = {
-    "bar_of": plots.bar,
-    "whisker_of": plots.whisker,
-    "trends_of": plots.trends,
     "words": wording,
     "compared": comparison_words,
-    "parts": PARTS,
+    "breaks": trend.breaks,
     "status_lines": status_lines,
     "rate_grid": rate_grid,
     "explained": EXPLAINED,
     "most_changes": MOST_CHANGES,
     "when": _when,
-    "share": _share,
     "cell": _cell,
 }
 """What the template asks of Python."""

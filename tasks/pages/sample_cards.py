@@ -1,21 +1,71 @@
-"""The samples of a report, made of rows of the history. What stands on a card is `card`'s, how it looks `page.js`'s."""
+"""The samples of a report, made of rows of the history: what a reader sees of each.
+
+The records go into the page as JSON, and `page.js` knows them by these names; how a card looks is for that script.
+"""
 
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
-from tasks.pages.budget import fair_share
-from tasks.pages.card import Aspect, Card, Question, Reason
-from tasks.pages.reasons import cut, split
-from tasks.records import OVERALL
+from tasks.pages.reasoning import Reason, Rows, cut
+from tasks.records import OVERALL, Record
 from tasks.text import number_words
 
 LONGEST_TEXT = 2_000
 """Bytes of a caption, prompt or note."""
 MISSING = "missing"
 
-Rows = Sequence[Mapping[str, Any]]
+
+class Question(Record):
+    """One dimension, or one tag of a generated image, and what came of it."""
+
+    name: str
+    verdict: str
+    """Of a tag its score."""
+    orders: str = ""
+    """Both orders' verdicts where they differ."""
+    flip: bool = False
+    reversal: bool = False
+    reasons: tuple[Reason, ...] = ()
+
+
+class Aspect(Record):
+    """One aspect of a generated image."""
+
+    name: str
+    score: str
+    explanation: str
+
+
+class Card(Record):
+    """One sample."""
+
+    run: int
+    """Which of the page's evaluations, from 0."""
+    id: str
+    candidate: str
+    category: str = ""
+    difficulty: str = ""
+    tag: str = ""
+    text: str
+    """Caption, brief description or prompt."""
+    status: str
+    overall: str
+    """Outcome, or score of a generated image."""
+    score: float | None
+    marks: dict[str, str]
+    """Dimension or tag, `overall` among them -> what the reader may choose it by."""
+    pictures: dict[str, str]
+    """Side -> SHA-256; empty: there is none."""
+    tier: str = ""
+    path: str = ""
+    notes: tuple[str, ...] = ()
+    """What else is known, a few words each."""
+    questions: tuple[Question, ...] = ()
+    aspects: tuple[Aspect, ...] = ()
+    change: float | None = None
+    """Against the evaluation before, in points of the overall score; None: nothing to compare with, or no change."""
+    changed: tuple[str, ...] = ()
 
 
 class Context(NamedTuple):
@@ -23,7 +73,7 @@ class Context(NamedTuple):
 
     run: int
     """Which of the page's evaluations, from 0."""
-    said: Mapping[tuple[str, str, str], tuple[Reason, ...]]
+    reasons: Mapping[tuple[str, str, str], tuple[Reason, ...]]
     """(candidate, sample, dimension) -> what the judge said."""
     changes: Mapping[tuple[str, str], Mapping[str, Any]]
     """(candidate, sample) -> its row of `changes`."""
@@ -42,54 +92,12 @@ def _natural(name: str) -> list[tuple[int, str]]:
     return [(int(part[:18]), part) if at % 2 else (0, part) for at, part in enumerate(parts)]
 
 
-def spoken(rows: Rows, budget: int) -> dict[tuple[str, str, str], tuple[Reason, ...]]:
-    """(candidate, sample, dimension) -> what the judge said of it, by rows of `reasons`; so many bytes in all."""
-    limit = fair_share([len(_words(row).encode("utf-8", "replace")) for row in rows], budget)
-    found: defaultdict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
-    for row in rows:
-        found[row["candidate"], row["sample_id"], row["dimension"]].append(row)
-    return {place: tuple(_reason(row, limit, len(calls) > 1) for row in calls) for place, calls in found.items()}
-
-
-def _words(row: Mapping[str, Any]) -> str:
-    return row["reasoning"] or row["error"]
-
-
-def _reason(row: Mapping[str, Any], limit: int, several: bool) -> Reason:
-    order = {"human_first": "Human first, ", "model_first": "Model first, "}.get(row["order"], "")
-    return Reason(
-        call=f"{order}vote {row['vote']}" if several else "",
-        said=(row["verdict"] or "") if row["status"] == "ok" else row["status"],
-        parts=_parts(_words(row), limit),
-        seen=_seen(row["seen"]),
-    )
-
-
-def _parts(words: str, limit: int) -> tuple[tuple[str, str], ...]:
-    """The parts of a reasoning, together within the limit: a long one must not cost the reader the conclusion."""
-    parts = split(words)
-    share = fair_share([len(text.encode("utf-8", "replace")) for _, text in parts], limit)
-    return tuple((heading, cut(text, share)) for heading, text in parts)
-
-
-def _seen(seen: Mapping[str, Any] | None) -> str:
-    if seen is None:
-        return ""
-    objects = [
-        f"{each['count']} × {each['name']}{each['color'] and ' (' + each['color'] + ')'}"
-        if each["present"]
-        else f"no {each['name']}"
-        for each in cast(Rows, seen["objects"] or ())
-    ]
-    relation = {True: ["the relation holds"], False: ["the relation does not hold"]}.get(seen["relation_holds"], [])
-    return ", ".join([*objects, *relation])
-
-
 def _card(row: Mapping[str, Any], context: Context) -> Card:
     place = row["candidate"], row["sample_id"]
     changed = context.changes.get(place, {})
     questions = [
-        _question(each, row["status"], context.said.get((*place, each["dimension"]), ())) for each in row["dimensions"]
+        _question(each, row["status"], context.reasons.get((*place, each["dimension"]), ()))
+        for each in row["dimensions"]
     ]
     return Card(
         run=context.run,

@@ -1,31 +1,19 @@
-"""What a run came to, gathered from its ledger for a person to read.
+"""The judgments and the outcomes of a run, summed up row by row, but for scores and rates.
 
-Rows are read one at a time and let go: what stays is numbers, a few of them a sample (intervals are drawn from those),
-and a few chosen rows. How it is shown is for `tables`, `charts` and `report`.
+Rows are let go: what stays is counts, the failed calls, and a few chosen samples.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from itertools import chain
-from pathlib import Path
-from typing import NamedTuple, TypeVar
+from typing import NamedTuple
 
-from tasks.controls.status import ControlRate, control_rates, run_controls
-from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.reading import read_judgments, read_outcomes
-from tasks.parameters import T2I
-from tasks.records import MIXED, Judgment, Outcome, RunEnd, RunStart
-from tasks.statistics.image_scores import GradeRow, grade_rows, threshold
-from tasks.statistics.rates import RateRow, RateTally, repeated
-from tasks.statistics.scores import ScoreRow, published_rows, score_rows
+from tasks.records import MIXED, Judgment, Outcome
 from tasks.synthetic.defects import CLEAN, FORFEIT
 from tasks.synthetic.scene_defects import CLEAN_SCENE
 from tasks.text import one_line
 
-T = TypeVar("T")
-
-PULL_APART = 2.0
+CONTRADICTORY = 2.0
 """Difference of the overall score from the aspects' mean that is worth a look."""
 SHOWN = 5
 """Failures of a kind that are named; the others are counted."""
@@ -42,7 +30,7 @@ class Failure(NamedTuple):
     words: str
 
 
-class Catch(NamedTuple):
+class DefectCount(NamedTuple):
     """How many samples with one injected defect there are, and in how many of them the judge saw it."""
 
     kind: str
@@ -56,12 +44,21 @@ class Catch(NamedTuple):
         return self.kind in CLEAN or self.kind == CLEAN_SCENE
 
 
-class Telling(NamedTuple):
+class NotableSample(NamedTuple):
     """A sample worth looking at, and of a figure the judge's first reasoning for the verdict of each dimension."""
 
     why: str
     outcome: Outcome
     reasons: dict[str, str]
+    """By dimension."""
+
+    def note_reason(self, row: Judgment) -> None:
+        """Keep the reasoning of a judgment if it is the first that led to a verdict of this sample."""
+        outcome = self.outcome
+        verdicts = {found.dimension: found.verdict for found in outcome.dimensions}
+        same = (outcome.sample_id, outcome.candidate, "") == (row.sample_id, row.candidate, row.control)
+        if same and row.status == "ok" and verdicts.get(row.dimension) in (row.verdict, MIXED):
+            self.reasons.setdefault(row.dimension, row.reasoning)
 
 
 @dataclass
@@ -116,13 +113,8 @@ class OutcomeTally:
     known: Counter[str] = field(default_factory=Counter[str])
     caught: Counter[str] = field(default_factory=Counter[str])
     unjudged: Counter[str] = field(default_factory=Counter[str])
-    telling: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
-
-    def passing(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-        """Hand the outcomes on to whoever scores them, taking in each."""
-        for outcome in outcomes:
-            self.add(outcome)
-            yield outcome
+    notable: list[NotableSample] = field(default_factory=list[NotableSample])
+    """The first of each kind, so far without reasons."""
 
     def add(self, outcome: Outcome) -> None:
         """Take in the next row of the ledger."""
@@ -135,13 +127,13 @@ class OutcomeTally:
             self.caught[outcome.injected] += outcome.caught is True
             self.unjudged[outcome.injected] += outcome.caught is None
         reasons = _reasons_to_look_at_an_image(outcome, self.good_from) if outcome.tag else _reasons_to_look(outcome)
-        vacant = next((why for why in reasons if why not in self.telling), None)
-        if vacant:
-            self.telling[vacant] = outcome
+        known = {each.why for each in self.notable}
+        if new := next((why for why in reasons if why not in known), ""):
+            self.notable.append(NotableSample(new, outcome, {}))
 
-    def catches(self) -> list[Catch]:
+    def defects(self) -> list[DefectCount]:
         """What became of the injected defects, by kind."""
-        return [Catch(kind, n, self.caught[kind], self.unjudged[kind]) for kind, n in sorted(self.known.items())]
+        return [DefectCount(kind, n, self.caught[kind], self.unjudged[kind]) for kind, n in sorted(self.known.items())]
 
 
 def _reasons_to_look(outcome: Outcome) -> Iterator[str]:
@@ -163,72 +155,6 @@ def _reasons_to_look_at_an_image(outcome: Outcome, good_from: float) -> Iterator
     good = outcome.score >= good_from
     if outcome.satisfied is not None and outcome.satisfied != good:
         yield "Good, but not what was asked" if good else "What was asked, but not good"
-    if outcome.aspect_mean is not None and abs(outcome.score - outcome.aspect_mean) >= PULL_APART:
+    if outcome.aspect_mean is not None and abs(outcome.score - outcome.aspect_mean) >= CONTRADICTORY:
         yield "Overall and aspects pull apart"
     yield "Good" if good else "Not good"
-
-
-class Summary(NamedTuple):
-    """All that is told about a run."""
-
-    store: Path
-    start: RunStart
-    end: RunEnd | None
-    """None: the run is unfinished."""
-    rows: list[ScoreRow]
-    """Scores of a pairwise run."""
-    grades: list[GradeRow]
-    """Scores of a text-to-image run."""
-    outcomes: OutcomeTally
-    judgments: JudgmentTally
-    telling: list[Telling]
-    controls: list[ControlRate]
-    """What controls say of the judge; empty: the run had none."""
-    rates: list[RateRow]
-    """How far the judge agrees with itself, and what outcomes hang on."""
-    published: list[ScoreRow]
-    """Of a pairwise run that repeats orders or votes: what the published protocol alone comes to."""
-
-    @property
-    def all_ok(self) -> bool:
-        """Every judgment is ok, every Human picture that is there can be read, and every image is there."""
-        return not self.judgments.not_ok and not self.outcomes.statuses["bad_picture"]
-
-
-def summarize(store: Path, run_id: str) -> Summary:
-    """Sum a run up from its ledger, finished or not, or the finished shards of an evaluation from theirs.
-
-    Raises:
-        FileNotFoundError: the store has neither.
-        InputError: a row that is damaged or was written by a newer version, with file and line.
-    """
-    start, end, runs = read_evaluation(store, run_id)
-    images = start.flow in T2I
-    outcomes, judgments = OutcomeTally(threshold(start) if images else 0.0), JudgmentTally()
-    rates, again = RateTally(), repeated(start)
-    passing = rates.passing(outcomes.passing(_rows(read_outcomes, runs)))
-    rows = [] if images else score_rows(passing)
-    grades = grade_rows(passing, outcomes.good_from) if images else []
-    telling = [Telling(why, outcome, {}) for why, outcome in outcomes.telling.items()]
-    for row in _rows(read_judgments, runs):
-        judgments.add(row)
-        if again:
-            rates.hear(row)
-        _note_reason(telling, row)
-    found = control_rates(list(_rows(run_controls, runs)))
-    published = published_rows(_rows(read_outcomes, runs)) if again and not images else []
-    tallies = outcomes, judgments
-    return Summary(store, start, end, rows, grades, *tallies, telling, found, rates.rows(), published)
-
-
-def _rows(read: Callable[[Path], Iterable[T]], runs: Iterable[Path]) -> Iterator[T]:
-    return chain.from_iterable(map(read, runs))
-
-
-def _note_reason(telling: Iterable[Telling], row: Judgment) -> None:
-    for each in telling:
-        outcome = each.outcome
-        verdicts = {found.dimension: found.verdict for found in outcome.dimensions}
-        same = (outcome.sample_id, outcome.candidate, "") == (row.sample_id, row.candidate, row.control)
-        if same and row.status == "ok" and verdicts.get(row.dimension) in (row.verdict, MIXED):
-            each.reasons.setdefault(row.dimension, row.reasoning)

@@ -1,25 +1,27 @@
-"""How the candidates of a run stand: in a sentence, as a table, as a chart.
+"""What a run came to, in a sentence, in lines, as a table and as a chart.
 
-The one place where what is shown of pairwise runs and of text-to-image runs parts ways; `tables` and `charts` draw the
-one, `grade_tables` and `grade_chart` the other.
+The one place where what is shown of pairwise runs and of text-to-image runs differs; `tables` and `verdict_chart` draw
+the one, `image_tables` and `image_chart` the other.
 """
 
 from collections.abc import Sequence
 from itertools import islice
 
 from tasks.controls.status import red_words
-from tasks.pages.summary import SHOWN, Failure, Summary
+from tasks.pages.run_summary import Summary
+from tasks.pages.run_tallies import SHOWN, Failure
 from tasks.parameters import EMBEDDED
-from tasks.presentation.charts import verdict_chart
-from tasks.presentation.image_chart import grade_chart
+from tasks.presentation.chart_style import Chart
+from tasks.presentation.image_chart import image_chart
 from tasks.presentation.image_tables import gradeboard, ranked
 from tasks.presentation.tables import LONGEST_NAME, Grid, leaderboard
+from tasks.presentation.verdict_chart import verdict_chart
 from tasks.presentation.wording import PIXELS, SCALE_0_10, coverage_words, score_notes, score_with_interval
 from tasks.statistics.scores import ranking
 from tasks.text import bounded, counted, number_words, one_line
 
 
-def standings(summary: Summary) -> list[tuple[str, str]]:
+def candidate_scores(summary: Summary) -> list[tuple[str, str]]:
     """Each candidate, the best first, with its score in words."""
     if not summary.grades:
         return [
@@ -37,10 +39,14 @@ def standings(summary: Summary) -> list[tuple[str, str]]:
 
 def sentence(summary: Summary) -> str:
     """The run in one sentence: scores, coverage and the counts by status; and a second where the judge is at fault."""
-    found = standings(summary)
+    found = candidate_scores(summary)
     scores = bounded([f"{one_line(candidate, 40)} {words}" for candidate, words in found[:3]], len(found))
-    counts = f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."
-    return " ".join(filter(None, [f"{'; '.join(scores)}. {counts}", red_words(summary.controls)]))
+    return " ".join(filter(None, [f"{'; '.join(scores)}. {status_counts(summary)}", red_words(summary.controls)]))
+
+
+def status_counts(summary: Summary) -> str:
+    """The judgments and the outcomes by status."""
+    return f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."
 
 
 def grid(summary: Summary) -> Grid:
@@ -58,11 +64,11 @@ def notes(summary: Summary) -> list[str]:
     return [SCALE_0_10, f"{means} {good}", *[PIXELS] * (start.endpoint == EMBEDDED)]
 
 
-def chart(summary: Summary) -> bytes:
-    """The scores as a PNG."""
+def chart(summary: Summary) -> Chart:
+    """The scores as a chart, with what must be known to read them."""
     if summary.grades:
-        return grade_chart(summary.grades, notes(summary))
-    return verdict_chart(summary.rows, summary.start.flow)
+        return image_chart(summary.grades, notes(summary))
+    return verdict_chart(summary.rows, score_notes(summary.start.flow, summary.rows))
 
 
 _FALSE = {False: "false preferences on clean pairs", True: "false alarms on clean images"}
@@ -70,18 +76,18 @@ _FALSE = {False: "false preferences on clean pairs", True: "false alarms on clea
 
 def defect_lines(summary: Summary) -> list[str]:
     """How many injected defects the judge caught, in all and by kind; nothing when none is known."""
-    catches = summary.outcomes.catches()
-    spoilt = [catch for catch in catches if not catch.clean]
-    clean = [catch for catch in catches if catch.clean]
+    counts = summary.outcomes.defects()
+    defective = [count for count in counts if not count.clean]
+    clean = [count for count in counts if count.clean]
     lines: list[str] = []
-    if spoilt:
-        missing = sum(catch.unjudged for catch in spoilt)
-        known, caught = sum(catch.known for catch in spoilt), sum(catch.caught for catch in spoilt)
+    if defective:
+        missing = sum(count.unjudged for count in defective)
+        known, caught = sum(count.known for count in defective), sum(count.caught for count in defective)
         lines.append(f"caught {caught} of {known} injected defects" + (f", {missing} not judged" if missing else ""))
-        lines += [f"  {one_line(catch.kind, LONGEST_NAME)} {catch.caught}/{catch.known}" for catch in spoilt]
+        lines += [f"  {one_line(count.kind, LONGEST_NAME)} {count.caught}/{count.known}" for count in defective]
     if clean:
-        judged = sum(catch.known - catch.unjudged for catch in clean)
-        false = judged - sum(catch.caught for catch in clean)
+        judged = sum(count.known - count.unjudged for count in clean)
+        false = judged - sum(count.caught for count in clean)
         lines.append(f"{_FALSE[bool(summary.grades)]}: {false} of {judged}")
     return lines
 

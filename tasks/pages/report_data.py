@@ -1,24 +1,27 @@
-"""What stands on the report: evaluations with their figures, asked of the history.
+"""What stands on the report: evaluations with their numbers and samples, asked of the history.
 
-Owns which evaluations and which questions; how an answer becomes a drawing is `plots`', how it looks the template's.
+Owns which evaluations and which questions; how the answers look is for `report_charts` and the template.
 """
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import groupby
+from datetime import datetime
 from pathlib import Path
 from typing import Any, cast
 
 from tasks.comparing.compare import Comparison, compare
+from tasks.comparing.trend import Point, series_of
 from tasks.controls.status import ControlRate, control_rate
 from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.evaluations import find
-from tasks.pages.budget import REASONS
-from tasks.pages.card import Card
-from tasks.pages.cards import Context, cards, spoken
 from tasks.pages.queries import Answer, ask
+from tasks.pages.reasoning import reasons_by_question
+from tasks.pages.sample_cards import Card, Context, cards
+from tasks.pages.size_limits import REASONS
 from tasks.parameters import EMBEDDED, T2I
+from tasks.presentation.image_tables import gradeboard
+from tasks.presentation.tables import Grid, leaderboard
 from tasks.presentation.wording import PIXELS, SCALE_0_10, Scored, judge_words, score_notes
 from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.rates import RateRow
@@ -30,13 +33,15 @@ MOST_COMPARED = 6
 """Candidates that are compared with themselves."""
 MOST_CHANGES = 20
 """Changed samples that are listed; the cards show all."""
+MOST_TRENDS = 30
+"""Trends drawn: those of six candidates on all dimensions."""
 
-_FIGURES = ("scores", "groups", "aspects", "six_tags", "rates", "controls", "contract", "cost", "statuses", "trend")
+_QUESTIONS = ("scores", "groups", "aspects", "six_tags", "rates", "controls", "contract", "cost", "statuses", "trend")
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """One evaluation with the answers that its figures are made of."""
+    """One evaluation with the answers that its tables and charts are made of."""
 
     about: Mapping[str, Any]
     """The row of the view `evaluations`."""
@@ -65,32 +70,39 @@ class Evaluation:
     def notes(self) -> list[str]:
         """What must be known to read the scores."""
         if not self.images:
-            return score_notes(self.flow, self.bars(), self.about["endpoint"])
+            return score_notes(self.flow, self.score_rows(), self.about["endpoint"])
         good = f"Good: share of prompts with an image of {self.about['parameters']['threshold']} or more."
         return [SCALE_0_10, good, *[PIXELS] * (self.about["endpoint"] == EMBEDDED)]
 
-    def bars(self) -> list[ScoreRow]:
-        """Counts and scores of a pairwise evaluation, dimension by dimension; none of images."""
-        return [] if self.images else [row for row in self._rows(ScoreRow, "scores") if row.measure == "score"]
+    def score_rows(self) -> list[ScoreRow]:
+        """Counts and scores of a pairwise evaluation over all samples and by group; none of images."""
+        if self.images:
+            return []
+        rows = [*self._rows(ScoreRow, "scores"), *self._rows(ScoreRow, "groups")]
+        return [row for row in rows if row.measure == "score"]
 
-    def grades(self) -> list[GradeRow]:
-        """Scores of generated images, tag by tag; none of figures."""
-        return [row for row in self._rows(GradeRow, "scores") if row.measure == "score"] if self.images else []
+    def grade_rows(self) -> list[GradeRow]:
+        """All measures of generated images, those of each candidate's tag and of its aspects together; none of
+        figures.
+        """
+        if not self.images:
+            return []
+        rows = [*self._rows(GradeRow, "scores"), *self._rows(GradeRow, "aspects")]
+        places = list(dict.fromkeys((row.candidate, row.dimension) for row in rows))
+        return sorted(rows, key=lambda row: places.index((row.candidate, row.dimension)))
 
-    def beside(self, row: GradeRow) -> dict[str, float | None]:
-        """What else was measured of the same candidate and tag: measure -> mean."""
-        place = (row.candidate, row.dimension)
-        rows = self._rows(GradeRow, "scores")
-        return {each.measure: each.score for each in rows if (each.candidate, each.dimension) == place}
+    def groupings(self) -> list[str]:
+        """`category` and `difficulty`, where the samples have them."""
+        return list(dict.fromkeys(row.grouping for row in self.score_rows() if row.grouping != "all"))
 
-    def aspects(self) -> list[GradeRow]:
-        """Scores of generated images, aspect by aspect."""
-        return self._rows(GradeRow, "aspects")
+    def table(self, grouping: str = "all") -> Grid:
+        """The scores as a table: of all samples, or by group."""
+        return gradeboard(self.grade_rows()) if self.images else leaderboard(self.score_rows(), grouping)
 
-    def groups(self) -> list[tuple[str, list[ScoreRow]]]:
-        """(`category` or `difficulty`, its overall scores)."""
-        rows = groupby(self._rows(ScoreRow, "groups"), key=lambda row: row.grouping)
-        return [(grouping, list(found)) for grouping, found in rows]
+    def trends(self) -> list[list[Point]]:
+        """The scores over time of each candidate and dimension or tag, where there are two at least."""
+        rows = [{**row, "started_at": datetime.fromisoformat(row["started_at"])} for row in self.answers["trend"].rows]
+        return series_of(Point(*(row[name] for name in Point._fields)) for row in rows)[:MOST_TRENDS]
 
     def published(self) -> list[ScoreRow]:
         """Scores by the published protocol alone, where orders or votes were repeated."""
@@ -102,12 +114,13 @@ class Evaluation:
         return self._rows(RateRow, "rates")
 
     def control_rates(self) -> list[ControlRate]:
-        """What the control samples tell of the judge."""
+        """What the control samples show of the judge."""
         return [control_rate(**row) for row in self.answers["controls"].rows]
 
     def headline(self) -> list[Scored]:
         """The scores that the page begins with: overall of every candidate, the best first; of images every tag."""
-        return [*ranking(self.bars()), *self.grades()]
+        tags = [row for row in self.grade_rows() if row.measure == "score" and row.grouping == "all"]
+        return [*ranking(self.score_rows()), *tags]
 
     def _rows(self, kind: type[Any], name: str) -> list[Any]:
         return [kind(**{key: row[key] for key in kind.model_fields}) for row in self.answers[name].rows]
@@ -143,7 +156,7 @@ def gather(store: Path, run_ids: list[str]) -> list[Evaluation]:
 
 
 def _evaluation(store: Path, run_id: str, number: int, budget: int) -> Evaluation:
-    answers = {name: ask(store, name, run=run_id) for name in _FIGURES}
+    answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
     previous = ask(store, "previous", run=run_id)
     comparisons: list[Comparison] = []
     for row in previous.rows:
@@ -155,7 +168,7 @@ def _evaluation(store: Path, run_id: str, number: int, budget: int) -> Evaluatio
     [about] = ask(store, "evaluation", run=run_id).rows
     context = Context(
         run=number,
-        said=spoken(reasons, budget),
+        reasons=reasons_by_question(reasons, budget),
         changes={(row["candidate"], row["sample_id"]): row for row in changes},
         good_from=float(about["parameters"].get("threshold", 0.0)),
     )

@@ -1,0 +1,83 @@
+"""How all charts look: sizes, colours of what is no data, labels that may be strangers' names. Written as Vega-Lite.
+
+A chart is described once and drawn twice: as SVG it stands in the report and takes the page's text colour, as PNG it
+stands in an artifact on white. So whatever is neutral has the `INK` of its surroundings or a grey that both can bear.
+"""
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+from tasks.text import one_line
+
+Chart = dict[str, Any]
+"""A Vega-Lite description. Its `description` says in words what the chart shows, for readers who cannot see it."""
+
+MOST_CANDIDATES = 6
+"""Candidates drawn, the best first: more would make the picture taller than a screen."""
+WIDTH, BAR_HEIGHT = 360, 26
+"""Pixels; with what stands on both sides the chart fills the column in which the Prefect UI shows Markdown."""
+LONGEST_NAME = 60
+LABEL_WIDTH = 240
+"""Widest label at the left of a bar, in pixels; a longer one ends in an ellipsis."""
+INK = "currentColor"
+"""The colour of the text around the chart; black in a PNG."""
+GREY = "#808080"
+"""For rules and edges: seen on white and on a dark page."""
+
+_TEXT = {"labelColor": INK, "labelFontSize": 13}
+_LOOK: Chart = {
+    "background": None,
+    "padding": 2,
+    "view": {"stroke": None},
+    "title": {
+        "anchor": "start",
+        "fontSize": 15,
+        "subtitleFontSize": 12,
+        "subtitlePadding": 4,
+        "offset": 8,
+        "color": INK,
+        "subtitleColor": INK,
+    },
+    "axis": {**_TEXT, "domain": False, "ticks": False, "gridColor": GREY, "gridOpacity": 0.35},
+    "header": {**_TEXT, "labelFontWeight": "bold", "labelOrient": "top", "labelAnchor": "start", "labelPadding": 2},
+    "legend": {**_TEXT, "orient": "top", "symbolType": "square", "symbolStrokeColor": GREY},
+    "mark": {"aria": False},
+    "text": {"fontSize": 12, "color": INK},
+    "rule": {"color": INK},
+    "facet": {"spacing": 12},
+}
+
+
+def faceted(title: Chart, values: Sequence[Chart], panels: Sequence[str], panel: Chart, words: str) -> Chart:
+    """A chart of panels, one beneath the other.
+
+    Args:
+        values: records of the data; `place` is the number of a record's panel.
+        panels: names of the panels, which may be a stranger's.
+        panel: size and layers of each.
+        words: what a reader who cannot see the chart is told.
+    """
+    header = {"title": None, "labelExpr": numbered(panels), "labelLimit": WIDTH}
+    return {
+        "description": words,
+        "title": title,
+        "data": {"values": list(values)},
+        "facet": {"row": {"field": "place", "type": "ordinal", "header": header}},
+        "spec": panel,
+        "config": _LOOK,
+    }
+
+
+def lines(labels: Sequence[str]) -> Chart:
+    """The vertical axis of a panel with a line of text and a bar for each label; `line` is a record's number of it."""
+    axis = {"labelExpr": numbered(labels), "labelLimit": LABEL_WIDTH}
+    return {"field": "line", "type": "ordinal", "title": None, "axis": axis}
+
+
+def numbered(names: Sequence[str]) -> str:
+    """The expression that labels a number with its name.
+
+    Names stand in labels alone: shortened ones may be equal, and those of any length would take ages to draw.
+    """
+    return f"{json.dumps([one_line(name, LONGEST_NAME) for name in names])}[datum.value]"
