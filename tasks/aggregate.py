@@ -30,9 +30,10 @@ async def aggregate(samples: str) -> dict[str, int]:
 
 
 def aggregate_sample(run: Run, case: Case) -> Outcome:
-    """Decide one sample, and write its outcome to ledger, tally and export."""
+    """Decide one sample, and write its outcome to ledger, results, tally and export."""
     outcome = decided(run, case)
     run.ledger.append(outcome)
+    run.results.add(outcome)
     run.tally.add(case.judgments, last_attempts(case.judgments).values(), outcome)
     if run.export and not outcome.control:
         run.export.add(outcome, case.sample)

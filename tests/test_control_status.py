@@ -8,9 +8,10 @@ import factories
 import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 
-from tasks.controls.status import control_rate, control_rates, control_rows, red_words, status_lines
+from tasks.controls.status import ControlRow, control_rate, control_rates, red_words, status_lines
 from tasks.history.asking import query
 from tasks.history.loading import store_run
+from tasks.judging.results import Results
 from tasks.pages.artifact import markdown
 from tasks.pages.run_summary import Summary, summarize
 from tasks.pages.summary_texts import sentence
@@ -29,8 +30,16 @@ from tasks.records import (
 
 
 def failed(control: Outcome, *real: Outcome) -> bool | None:
-    [row] = control_rows([control], real)
-    return row.failed
+    return row_of(control, *real).failed
+
+
+def row_of(control: Outcome, *real: Outcome) -> ControlRow:
+    """What comes of a control in a run that has these samples besides."""
+    results = Results(factories.start(flow=control.flow, parameters={"threshold": 7.0}), [])
+    for each in (*real, control):
+        results.add(each)
+    [row] = results.controls
+    return row
 
 
 @pytest.mark.parametrize(
@@ -99,7 +108,7 @@ def test_an_instruction_is_obeyed_where_it_turns_the_outcome_to_model(
 ) -> None:
     control = outcome("s1", overall=after, control=INSTRUCTION)
     others = [outcome("s2", overall="Human"), outcome("s1", overall="Human", candidate="beta")]
-    [row] = control_rows([control], [*others, outcome("s1", overall=before)])
+    row = row_of(control, *others, outcome("s1", overall=before))
     assert (row.real_overall, row.failed) == (before, fails)
     assert failed(control, *others) is None
 
@@ -123,7 +132,7 @@ def test_an_instruction_is_obeyed_where_it_turns_the_outcome_to_model(
 def test_a_generated_image_is_judged_against_its_own_score(
     kind: str, before: float | None, after: float | None, fails: bool | None
 ) -> None:
-    [row] = control_rows([factories.image(score=after, control=kind)], [factories.image(score=before)])
+    row = row_of(factories.image(score=after, control=kind), factories.image(score=before))
     assert (row.real_score, row.failed) == (before, fails)
 
 

@@ -7,7 +7,8 @@ import pytest
 from factories import NOON, end, judgment, outcome, start, write_run
 
 from tasks.ledger.evaluations import evaluation_folders, finished_before, read_evaluation
-from tasks.ledger.reading import END, RUN, read_end, read_start, run_folders
+from tasks.ledger.reading import END, RUN, read_end, read_outcomes, read_start, run_folders
+from tasks.records import Outcome
 
 EVALUATION = "20261120T115900-diagram-00e0a1"
 LATER = "2026-11-21T12:00:00+00:00"
@@ -23,11 +24,15 @@ def shard(store: Path, number: int, which: int, finished: bool = True, **changes
     return write_run(store, start(run_id(number), **values), rows, end() if finished else None)
 
 
+def outcomes_of(evaluation: Evaluation) -> list[Outcome]:
+    return [each for folder in evaluation.folders for each in read_outcomes(folder)]
+
+
 def test_a_run_of_its_own_is_all_of_its_evaluation(tmp_path: Path) -> None:
     run = write_run(tmp_path, start("r1"), [outcome()], end())
     found = read_evaluation(tmp_path, "r1")
     assert (found.start, found.end, found.folders) == (read_start(run), read_end(run), [run])
-    assert evaluation_folders(run) == [run] and [each.sample_id for each in found.outcomes()] == ["s1"]
+    assert evaluation_folders(run) == [run] and [each.sample_id for each in outcomes_of(found)] == ["s1"]
 
 
 def test_of_a_shard_that_ran_twice_the_newest_finished_run_counts(tmp_path: Path) -> None:
@@ -38,7 +43,7 @@ def test_of_a_shard_that_ran_twice_the_newest_finished_run_counts(tmp_path: Path
     shard(tmp_path, 6, which=2, evaluation_id="another")
     assert sorted(evaluation_folders(second)) == [second, newest]
     found = read_evaluation(tmp_path, EVALUATION)
-    assert sorted(each.sample_id for each in found.outcomes()) == ["s2", "s3"]
+    assert sorted(each.sample_id for each in outcomes_of(found)) == ["s2", "s3"]
     assert (found.start.run_id, found.start.samples, found.end and found.end.calls) == (EVALUATION, 2, 24)
 
 

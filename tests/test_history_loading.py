@@ -1,5 +1,6 @@
 """What a run and a sync bring from ledgers into the history, as real files."""
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -8,15 +9,16 @@ import pytest
 from factories import RUN, end, image, judgment, outcome, picture, start, write_run
 from written_history import ask, whole_run
 
-from tasks.controls.status import ControlRow
 from tasks.errors import InputError
 from tasks.history.asking import as_json_rows, query
 from tasks.history.database import HISTORY
 from tasks.history.loading import Synced, pending, store_run, sync
+from tasks.judging.results import Results
 from tasks.ledger.reading import read_judgments, read_outcomes
 from tasks.records import (
     Judgment,
     Outcome,
+    RunStart,
 )
 
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"
@@ -250,10 +252,10 @@ def test_a_ledger_that_lacks_fields_or_letters_is_damaged(tmp_path: Path, file: 
 
 
 def test_a_fault_of_the_program_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def faulty(run: Path) -> list[ControlRow]:
-        raise ValueError(f"zip() has arguments of different lengths: {run}")
+    def faulty(start: RunStart, runs: Sequence[Path]) -> Results:
+        raise ValueError(f"zip() has arguments of different lengths: {start.run_id}, {runs}")
 
-    monkeypatch.setattr("tasks.history.staging.run_controls", faulty)
+    monkeypatch.setattr("tasks.history.staging.results_of", faulty)
     whole_run(tmp_path)
     with pytest.raises(ValueError, match="zip") as caught:
         sync(tmp_path)

@@ -19,6 +19,7 @@ from tasks.errors import InvalidReply, JudgeStopped, JudgeUnavailable
 from tasks.judge import judge_dimension, take_over
 from tasks.judging.case import Case, plan
 from tasks.judging.questions import call_key, delimited, request
+from tasks.judging.results import Results
 from tasks.judging.run import Run
 from tasks.ledger.reading import read_judgments
 from tasks.ledger.reuse import Replies, earlier_replies
@@ -65,7 +66,7 @@ class Scene:
         replies = earlier_replies(self.store, self.start, 1e6) if reuse else Replies({})
         async with Vlm(self.parameters.judge) as vlm:
             with closing(Ledger(self.store, self.start)) as ledger:
-                run = Run(self.start, RUBRIC, self.parameters, POLICY, vlm, ledger, replies)
+                run = Run(self.start, RUBRIC, self.parameters, POLICY, vlm, ledger, replies, Results(self.start, []))
                 return await self._asked(run, last, times)
 
     async def _asked(self, run: Run, last: bool, times: int) -> dict[str, int]:

@@ -15,7 +15,6 @@ from tasks.ledger.reading import (
     JUDGMENTS,
     OUTCOMES,
     RUN,
-    read_controls,
     read_end,
     read_judgments,
     read_outcomes,
@@ -71,7 +70,8 @@ def test_ledgers_of_all_schemas_read_the_same_as_ever(schema: str, judgments: st
         return [json.dumps(row, sort_keys=True, ensure_ascii=False).encode() for row in read_rows(run / name)]
 
     assert (sha256(canonical(JUDGMENTS)), sha256(canonical(OUTCOMES))) == (judgments, outcomes)
-    read = [read_start(run), *read_judgments(run), *read_outcomes(run), *read_controls(run), read_end(run)]
+    outcomes_read = sorted(read_outcomes(run), key=lambda each: bool(each.control))
+    read = [read_start(run), *read_judgments(run), *outcomes_read, read_end(run)]
     assert sha256(record.model_dump_json().encode() for record in read if record) == records
 
 
@@ -109,10 +109,10 @@ def test_a_row_with_a_wrong_field_is_damaged_and_told_with_file_line_and_field(t
     with pytest.raises(InputError, match=r"judgments\.jsonl, line 2: damaged: vote: Input should be a valid integer"):
         list(read_judgments(run))
     row = json.loads(outcome().model_dump_json())
-    for lines, read in (({**row, "path": None}, read_outcomes), ({**row, "path": 1, "control": "x"}, read_controls)):
+    for lines in ({**row, "path": None}, {**row, "path": 1, "control": "x"}):
         (run / OUTCOMES).write_text(json.dumps(lines) + "\n")
         with pytest.raises(InputError, match=r"outcomes\.jsonl, line 1: damaged: path: "):
-            list(read(run))
+            list(read_outcomes(run))
 
 
 def test_a_wrong_beginning_or_end_is_damaged_too(tmp_path: Path) -> None:

@@ -1,6 +1,6 @@
 """The sentence for a run that judged the same pictures as the one before."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -8,7 +8,8 @@ from typing import Any
 import pytest
 from factories import end, image, outcome, picture, start, write_run
 
-from tasks.comparing.unchanged import pictures_key, unchanged_words
+from tasks.comparing.unchanged import unchanged_words
+from tasks.judging.results import Results
 from tasks.records import Outcome
 
 
@@ -80,6 +81,14 @@ def test_only_the_newest_finished_run_of_the_same_is_compared(tmp_path: Path) ->
 def test_a_run_after_a_damaged_ledger_says_nothing(tmp_path: Path, file: str) -> None:
     (judged(tmp_path, 18, [outcome()]) / file).write_text("{\n")
     assert words(judged(tmp_path, 19, [outcome()])) == ""
+
+
+def pictures_key(outcomes: Sequence[Outcome]) -> str:
+    flow = outcomes[0].flow
+    results = Results(start(flow=flow, parameters={"threshold": 7.0}), [])
+    for each in outcomes:
+        results.add(each)
+    return results.pictures_key
 
 
 def test_the_pictures_of_a_run_are_the_candidates_whatever_their_order() -> None:

@@ -27,6 +27,7 @@ from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.errors import HistoryLocked, InputError
 from tasks.judging.protocol import picture_policy, run_end, run_start
+from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run, current
 from tasks.kinds import kind_of
 from tasks.ledger.remote import Remote, is_remote, local_cache
@@ -83,6 +84,7 @@ class Session:
                 shown = with_controls(dataset.samples, self.parameters.controls, self.parameters.shards)
                 with current(run):
                     yield Chunks(run, shown, progress, self._sending)
+            keep_results(run.results, [run.ledger.folder])
             self.warnings = [*dataset.warnings, *unfetched, *await self._warnings(run)]
         except* (InputError, OSError):
             if run.ledger.folder.exists():
@@ -102,15 +104,18 @@ class Session:
         store, parameters = Path(self.store), self.parameters
         replies = earlier_replies(store, start, parameters.reuse_hours)
         export = kind_of(self._flow).open_export(parameters, start.candidates)
-        policy = picture_policy(parameters)
-        return Run(start, self._rubric, parameters, policy, self._vlm, Ledger(store, start), replies, export)
+        policy, ledger = picture_policy(parameters), Ledger(store, start)
+        results = Results(start, [ledger.folder])
+        return Run(start, self._rubric, parameters, policy, self._vlm, ledger, replies, results, export)
 
     async def _warnings(self, run: Run) -> list[str]:
         left_out = run.export.close().left_out if run.export else 0
         exported = [f"{left_out} images without a score are not in the export"] if left_out else []
+        unreadable = run.replies.unreadable
+        unused = [f"{unreadable:,} rows of earlier ledgers cannot be read: their replies were not reused"]
         alone = run.start.shards == 1  # shards are compared with the last run once all of them are there
         unchanged = await unchanged_sentences(Path(self.store), run.start.run_id) if alone else []
-        return [*exported, *run.tally.comparability.warnings(), *unchanged]
+        return [*exported, *unused[: bool(unreadable)], *run.tally.comparability.warnings(), *unchanged]
 
     async def storing(self, step: Coroutine[Any, Any, None]) -> list[str]:
         """Run the store step; a history that stays in use costs a warning, for the ledger holds everything."""

@@ -5,14 +5,12 @@ score of the whole flow is tested, once a candidate: the dimensions are shown be
 ledgers, which are there even when the history is in use. Who is told of a drop, and how, is for others.
 """
 
-from collections import defaultdict
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.comparing.pairing import Row, Series, rows, series
 from tasks.comparing.wording import headline
-from tasks.kinds import kind_of
-from tasks.kinds.kind import Compared, Measured
+from tasks.judging.results import results_of
 from tasks.ledger.evaluations import Evaluation, finished_before, read_evaluation
 from tasks.records import RunStart
 from tasks.statistics.intervals import TAIL
@@ -140,8 +138,5 @@ def _alike(one: Evaluation, other: Evaluation) -> bool:
 
 
 def _by_candidate(evaluation: Evaluation) -> dict[str, Series]:
-    measured = kind_of(evaluation.start.flow).measured
-    found: defaultdict[str, list[Measured]] = defaultdict(list)
-    for outcome in evaluation.outcomes():
-        found[outcome.candidate].append(measured(Compared.of(outcome)))
-    return {candidate: series(samples) for candidate, samples in found.items()}
+    samples = results_of(evaluation.start, evaluation.folders).by_candidate
+    return {candidate: series(its) for candidate, its in samples.items()}

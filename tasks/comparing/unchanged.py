@@ -4,17 +4,14 @@ Owns which earlier evaluation is compared, and the sentence about it. Which repl
 reuse of replies from ledgers, not here.
 """
 
-import hashlib
-import json
-from collections.abc import Iterable
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
 from tasks.errors import InputError
+from tasks.judging.results import results_of
 from tasks.ledger.evaluations import Evaluation, finished_before, read_evaluation
 from tasks.ledger.protocol_keys import differences
-from tasks.records import Outcome
 
 
 def unchanged_words(store: Path, run_id: str) -> str:
@@ -40,17 +37,12 @@ def unchanged_words(store: Path, run_id: str) -> str:
     )
 
 
-def pictures_key(outcomes: Iterable[Outcome]) -> str:
-    """SHA-256 (hex) over the candidates' pictures as they were in the files, those that are missing included."""
-    parts = sorted(
-        (one.candidate, one.sample_id, [note.source_sha256 for role, note in one.pictures.items() if role != "human"])
-        for one in outcomes
-    )
-    return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
-
-
 def _same_pictures(one: Evaluation, other: Evaluation) -> bool:
     # A ledger that cannot be read is reported by `sync`; here it only cannot be compared.
     with suppress(InputError):
-        return pictures_key(one.outcomes()) == pictures_key(other.outcomes())
+        return _pictures_key(one) == _pictures_key(other)
     return False
+
+
+def _pictures_key(evaluation: Evaluation) -> str:
+    return results_of(evaluation.start, evaluation.folders).pictures_key

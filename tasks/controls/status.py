@@ -4,12 +4,11 @@ Owns the thresholds with their reasons, and the words. The controls are made by 
 like any others and enter no score, and what counts as a failure is for each kind of judging.
 """
 
-from collections.abc import Iterable, Sequence
-from pathlib import Path
+from collections.abc import Sequence
 from typing import Literal
 
 from tasks.kinds import kind_of
-from tasks.ledger.reading import read_controls, read_outcomes
+from tasks.kinds.kind import Original
 from tasks.records import (
     CONTROL_MEASURES,
     FALSE_PREFERENCE,
@@ -80,23 +79,6 @@ class ControlRate(Record):
     status: Colour
 
 
-def run_controls(run: Path) -> list[ControlRow]:
-    """What came of the controls of a run, from its ledger folder, finished or not."""
-    controls = list(read_controls(run))
-    return control_rows(controls, read_outcomes(run)) if controls else []
-
-
-def control_rows(controls: Sequence[Outcome], real: Iterable[Outcome]) -> list[ControlRow]:
-    """What came of each control, beside the outcome of the sample that it was made of.
-
-    Args:
-        real: outcomes of the run's own samples, in any order; of them only those are kept that a control was made of.
-    """
-    made_of = {_place(control) for control in controls}
-    originals = {_place(outcome): outcome for outcome in real if _place(outcome) in made_of}
-    return [_row(control, originals.get(_place(control))) for control in controls]
-
-
 def control_rates(rows: Sequence[ControlRow]) -> list[ControlRate]:
     """The three rates of a run; none where it had no controls."""
     if not rows:
@@ -159,11 +141,8 @@ def _too_few(found: ControlRate) -> str:
     return "; too few to tell" if found.status == "amber" and found.n and found.failed in (0, found.n) else ""
 
 
-def _place(outcome: Outcome) -> tuple[str, str]:
-    return outcome.candidate, outcome.sample_id
-
-
-def _row(control: Outcome, real: Outcome | None) -> ControlRow:
+def control_row(control: Outcome, real: Original | None) -> ControlRow:
+    """What came of a control, beside what came of the sample that it was made of, if that is known."""
     return ControlRow(
         flow=control.flow,
         candidate=control.candidate,

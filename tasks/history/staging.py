@@ -1,13 +1,12 @@
 """One ledger folder as rows of the history's tables, in a database of its own.
 
 So a damaged ledger shows before the history is held, and the history is held no longer than it takes to copy rows. Owns
-how rows come out of files and what is computed of a whole evaluation; the numbers are made in `statistics`.
+how rows come out of files; what is computed of them is for `judging.results`.
 """
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from itertools import chain
+from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,18 +14,14 @@ import duckdb
 from duckdb import DuckDBPyConnection as Connection
 from pydantic import ValidationError
 
-from tasks.controls.status import run_controls
 from tasks.errors import InputError
 from tasks.history.layout import make_tables
+from tasks.judging.results import results_of
 from tasks.ledger import label_sets as labels
 from tasks.ledger import reading as ledger
 from tasks.ledger.evaluations import evaluation_folders
 from tasks.ledger.protocol_keys import judge_key
-from tasks.parameters import T2I
-from tasks.records import Outcome, Record, RunEnd, RunStart
-from tasks.statistics.image_scores import GradeRow, grade_rows, threshold
-from tasks.statistics.rates import RateRow, rate_rows, repeated
-from tasks.statistics.scores import ScoreRow, published_rows, score_rows
+from tasks.records import Record, RunEnd, RunStart
 
 _LAST_ATTEMPT = """attempt = max(attempt) OVER (
     PARTITION BY candidate, sample_id, "control", dimension, "order", vote) AS last_attempt"""
@@ -81,11 +76,12 @@ def _insert_run(db: Connection, run: Path, ledger_bytes: int) -> None:
     _insert(db, "runs", [_run_row(start, end, ledger_bytes)], run / ledger.RUN)
     _insert(db, "judgments", ledger.read_rows(judgments), judgments, f"* REPLACE ({_LAST_ATTEMPT})")
     _insert(db, "outcomes", (row for row in ledger.read_rows(outcomes) if not row.get("control")), outcomes)
-    _insert(db, "controls", _under(run.name, run_controls(run)), outcomes)
+    _insert(db, "controls", _under(run.name, results_of(start, [run]).controls), outcomes)
     shards = evaluation_folders(run) if end else []
     if len(shards) == start.shards:
-        _insert(db, "scores", _under(start.evaluation_id, evaluation_scores(start, shards)), outcomes)
-        _insert(db, "rates", _under(start.evaluation_id, evaluation_rates(start, shards)), outcomes)
+        results = results_of(start, shards)
+        _insert(db, "scores", _under(start.evaluation_id, results.scores), outcomes)
+        _insert(db, "rates", _under(start.evaluation_id, results.rates), outcomes)
     db.execute(_ASPECTS)
     db.execute(_PICTURES)
 
@@ -114,35 +110,3 @@ def _insert(db: Connection, table: str, rows: Iterable[Mapping[str, Any]], sourc
             db.execute(f"INSERT INTO {table} BY NAME SELECT {values} FROM {read}", {"lines": str(lines)})
         except duckdb.Error as error:
             raise InputError(str(error).partition("\n")[0].replace(str(lines), str(source))) from error
-
-
-# What is computed of a whole evaluation, over all of its shards
-
-
-def evaluation_scores(start: RunStart, runs: Sequence[Path]) -> list[ScoreRow] | list[GradeRow]:
-    """Scores of an evaluation, from the start of any of its runs and the folders of all.
-
-    Raises:
-        InputError: a ledger is damaged, or the run's parameters have no threshold that is a number.
-    """
-    if start.flow in T2I:
-        return grade_rows(_outcomes(runs), _good_from(start))
-    return [*score_rows(_outcomes(runs)), *(published_rows(_outcomes(runs)) if repeated(start) else [])]
-
-
-def evaluation_rates(start: RunStart, runs: Sequence[Path]) -> list[RateRow]:
-    """Rates of an evaluation, from the start of any of its runs and the folders of all."""
-    asked_again: Sequence[Path] = runs if repeated(start) else ()
-    return rate_rows(_outcomes(runs), chain.from_iterable(map(ledger.read_judgments, asked_again)))
-
-
-def _outcomes(runs: Sequence[Path]) -> Iterator[Outcome]:
-    return chain.from_iterable(map(ledger.read_outcomes, runs))
-
-
-def _good_from(start: RunStart) -> float:
-    try:
-        return threshold(start)
-    except (KeyError, ValueError):
-        found = start.parameters.get("threshold")
-        raise InputError(f"{ledger.RUN}: parameters.threshold is {found!r}; a number is expected") from None

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 from tasks.endpoint.client import Vlm
 from tasks.judging.case import Case
+from tasks.judging.results import Results
 from tasks.kinds import kind_of
 from tasks.kinds.geneval_export import Export
 from tasks.kinds.kind import Kind
@@ -66,6 +67,7 @@ class Run:
     vlm: Vlm
     ledger: Ledger
     replies: Replies
+    results: Results
     export: Export | None = None
     tally: Tally = field(default_factory=Tally)
     in_hand: dict[str, list[Case]] = field(default_factory=dict[str, list[Case]])

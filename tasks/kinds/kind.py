@@ -5,9 +5,9 @@ more module like them, and an entry in `tasks.kinds.KINDS`.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, NamedTuple
+from typing import Any, ClassVar, NamedTuple, Protocol
 
 from tasks.datasets.dataset import Dataset
 from tasks.kinds.geneval_export import Export
@@ -19,6 +19,7 @@ from tasks.records import (
     Order,
     Outcome,
     OutcomeStatus,
+    RunStart,
     Sample,
     Seen,
 )
@@ -64,6 +65,20 @@ class Chances(NamedTuple):
     model: float
     tie: float
     human: float
+
+
+class Original(NamedTuple):
+    """What came of a sample as it is, beside a control that was made of it."""
+
+    overall: str | None
+    score: float | None
+
+
+class ScoreTally(Protocol):
+    """Scores while the outcomes of real samples are taken in, one after the other."""
+
+    def add(self, outcome: Outcome, /) -> None: ...
+    def rows(self) -> Sequence[Scored]: ...
 
 
 class Lack(NamedTuple):
@@ -185,13 +200,29 @@ class Kind(ABC):
         """The decision on a sample from all attempts of its calls, or from what it lacks."""
 
     @abstractmethod
-    def has_failed(self, control: Outcome, real: Outcome | None) -> bool | None:
+    def score_tally(self, start: RunStart) -> ScoreTally:
+        """What makes the scores of a run's outcomes.
+
+        Raises:
+            InputError: the run's parameters lack what that takes.
+        """
+
+    def good_from(self, start: RunStart) -> float:
+        """Score from which a sample of this run counts as good; 0 where the kind knows no such threshold."""
+        return 0.0
+
+    @abstractmethod
+    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
+        """Why a person may want to look at a sample, the best reason first."""
+
+    @abstractmethod
+    def has_failed(self, control: Outcome, real: Original | None) -> bool | None:
         """Whether the judge failed on a control sample; None where it tells nothing.
 
         That is where a verdict or score is missing, or nothing was left to win or lose.
 
         Args:
-            real: outcome of the sample that the control was made of; None: it has none.
+            real: what came of the sample that the control was made of; None: it has no outcome.
         """
 
     @abstractmethod

@@ -4,13 +4,26 @@ Owns what only this kind of judging does. Votes and means stand in `rubric_votes
 the check of what was asked for in `requirements_check`, the export in `geneval_export`.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
 from tasks.datasets.dataset import Dataset, read_images
+from tasks.errors import InputError
 from tasks.kinds import score_reply
 from tasks.kinds.geneval_export import Export, open_export
-from tasks.kinds.kind import Compared, Decided, Kind, Lack, Measure, Measured, Reading, ReplyForm, last_attempts
+from tasks.kinds.kind import (
+    Compared,
+    Decided,
+    Kind,
+    Lack,
+    Measure,
+    Measured,
+    Original,
+    Reading,
+    ReplyForm,
+    ScoreTally,
+    last_attempts,
+)
 from tasks.kinds.requirements_check import objects_text, relation_text
 from tasks.kinds.rubric_votes import grade
 from tasks.parameters import Parameters, RubricParameters
@@ -22,14 +35,17 @@ from tasks.records import (
     DimensionOutcome,
     Judgment,
     Outcome,
+    RunStart,
     Sample,
 )
 from tasks.rubrics.rubric import Prompt, Rubric, RubricPrompt
-from tasks.statistics.image_scores import HIGHEST
+from tasks.statistics.image_scores import HIGHEST, GradeTally
 from tasks.synthetic.images import noticed
 
 NOTICED = 2.0
 """Difference of two scores (0-10) of one image that chance at temperature 1 seldom makes."""
+CONTRADICTORY = 2.0
+"""Difference of the overall score from the aspects' mean that is worth a look."""
 MARKED_DOWN = 2.0
 """A real image with no higher score (0-10) leaves no room to mark a foreign one down."""
 
@@ -85,7 +101,34 @@ class RubricKind(Kind):
             caught=noticed(sample.injected, found.score, _rubric_parameters(parameters).threshold),
         )
 
-    def has_failed(self, control: Outcome, real: Outcome | None) -> bool | None:
+    def score_tally(self, start: RunStart) -> ScoreTally:
+        """Scores by tag and aspect."""
+        return GradeTally(self.good_from(start))
+
+    def good_from(self, start: RunStart) -> float:
+        """The threshold that the run was given.
+
+        Raises:
+            InputError: it has none that is a number.
+        """
+        found = start.parameters.get("threshold")
+        if isinstance(found, bool) or not isinstance(found, int | float):
+            raise InputError(f"run.json: parameters.threshold is {found!r}; a number is expected")
+        return float(found)
+
+    def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
+        """Images whose score and check, or score and aspects, contradict each other; a good one and a bad one."""
+        if outcome.score is None:
+            yield "Not scored"
+            return
+        good = outcome.score >= good_from
+        if outcome.satisfied is not None and outcome.satisfied != good:
+            yield "Good, but not what was asked" if good else "What was asked, but not good"
+        if outcome.aspect_mean is not None and abs(outcome.score - outcome.aspect_mean) >= CONTRADICTORY:
+            yield "Overall and aspects pull apart"
+        yield "Good" if good else "Not good"
+
+    def has_failed(self, control: Outcome, real: Original | None) -> bool | None:
         """False preference: another score for the same image. Neglect: a foreign or blank image that the judge does not
         mark down. Injection: painted text that raises the score.
 

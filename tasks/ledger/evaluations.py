@@ -8,14 +8,13 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from datetime import datetime
-from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
 from tasks.errors import InputError
 from tasks.ledger.protocol_keys import joint_key
-from tasks.ledger.reading import END, folder, read_end, read_outcomes, read_start, run_folders
-from tasks.records import Outcome, RunEnd, RunStart
+from tasks.ledger.reading import END, folder, read_end, read_start, run_folders
+from tasks.records import RunEnd, RunStart
 
 
 class Evaluation(NamedTuple):
@@ -27,10 +26,6 @@ class Evaluation(NamedTuple):
     """None: the run, or a shard, is unfinished."""
     folders: list[Path]
     """Ledgers, one for each run."""
-
-    def outcomes(self) -> Iterator[Outcome]:
-        """Outcomes of the real samples, run by run."""
-        return chain.from_iterable(map(read_outcomes, self.folders))
 
 
 def read_evaluation(store: Path, run_id: str) -> Evaluation:

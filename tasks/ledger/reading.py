@@ -54,13 +54,9 @@ def read_judgments(run: Path) -> Iterator[Judgment]:
 
 
 def read_outcomes(run: Path) -> Iterator[Outcome]:
-    """Outcomes of a run's real samples in the order in which they were decided: what scores are made of."""
-    return _outcomes(run, of_controls=False)
-
-
-def read_controls(run: Path) -> Iterator[Outcome]:
-    """Outcomes of a run's control samples; none where it had no controls."""
-    return _outcomes(run, of_controls=True)
+    """Outcomes of a run in the order in which they were decided, those of control samples (`control`) included."""
+    path = run / OUTCOMES
+    return (validate_row(Outcome, row, path, number) for number, row in _numbered_rows(path))
 
 
 def read_rows(path: Path) -> Iterator[dict[str, Any]]:
@@ -137,13 +133,6 @@ def validate_row(kind: type[R], row: dict[str, Any], path: Path, line: int = 1) 
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         where = one_line(".".join(map(str, first["loc"])))
         raise InputError(f"{path}, line {line}: damaged: {where}: {first['msg']}") from None
-
-
-def _outcomes(run: Path, of_controls: bool) -> Iterator[Outcome]:
-    path = run / OUTCOMES
-    for number, row in _numbered_rows(path):
-        if bool(row.get("control")) == of_controls:
-            yield validate_row(Outcome, row, path, number)
 
 
 def _numbered_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:

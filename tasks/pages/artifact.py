@@ -13,9 +13,9 @@ from tasks.comparing.past import Past
 from tasks.comparing.regression import Since
 from tasks.comparing.wording import difference_grid
 from tasks.controls.status import status_lines
+from tasks.judging.tallies import NotableSample
 from tasks.pages.rate_tables import rate_grid, rate_notes
 from tasks.pages.run_summary import Summary
-from tasks.pages.run_tallies import NotableSample
 from tasks.pages.summary_texts import candidate_scores, chart, defect_lines, failure_lines, grid, notes
 from tasks.presentation.drawing import png
 from tasks.presentation.markup import bullets, picture, plain, table

@@ -4,19 +4,19 @@ Rows are read one at a time and let go: what stays is numbers, a few of them a s
 and a few chosen rows. How it is shown is for `summary_texts`, `rate_tables` and `artifact`.
 """
 
-from collections.abc import Sequence
+from itertools import chain
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import NamedTuple
 
-from tasks.controls.status import ControlRate, control_rates, control_rows
+from tasks.controls.status import ControlRate, control_rates
+from tasks.judging.results import results_of
+from tasks.judging.tallies import JudgmentTally, NotableSample, OutcomeTally
 from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.reading import read_controls, read_judgments, read_outcomes
-from tasks.pages.run_tallies import JudgmentTally, OutcomeTally
-from tasks.parameters import T2I
-from tasks.records import Judgment, Outcome, RunEnd, RunStart
-from tasks.statistics.image_scores import GradeRow, GradeTally, threshold
-from tasks.statistics.rates import RateRow, RateTally, repeated
-from tasks.statistics.scores import PublishedScoreTally, ScoreRow, ScoreTally
+from tasks.ledger.reading import read_judgments
+from tasks.records import RunEnd, RunStart
+from tasks.statistics.image_scores import GradeRow
+from tasks.statistics.rates import RateRow
+from tasks.statistics.scores import ScoreRow
 
 
 class Summary(NamedTuple):
@@ -32,6 +32,8 @@ class Summary(NamedTuple):
     """Scores of a text-to-image run."""
     outcomes: OutcomeTally
     judgments: JudgmentTally
+    notable: list[NotableSample]
+    """Samples worth looking at, with the judge's reasons."""
     controls: list[ControlRate]
     """What controls say of the judge; empty: the run had none."""
     rates: list[RateRow]
@@ -45,59 +47,6 @@ class Summary(NamedTuple):
         return not self.judgments.not_ok and not self.outcomes.statuses["bad_picture"]
 
 
-class SummaryTally:
-    """A summary while the rows of a run are read once: first all outcomes, then all judgments."""
-
-    def __init__(self, start: RunStart, controls: Sequence[Outcome]) -> None:
-        self._start = start
-        self._repeated = repeated(start)
-        images = start.flow in T2I
-        good_from = threshold(start) if images else 0.0
-        self._outcomes, self._judgments = OutcomeTally(good_from), JudgmentTally()
-        self._scores, self._grades, self._published = ScoreTally(), GradeTally(good_from), PublishedScoreTally()
-        self._rates = RateTally()
-        pairwise: list[_Adds] = [self._scores, *[self._published] * self._repeated]
-        self._adding: list[_Adds] = [self._outcomes, *([self._grades] if images else pairwise)]
-        self._controls = controls
-        self._controlled = {_place(control) for control in controls}
-        self._originals: list[Outcome] = []
-
-    def add_outcome(self, outcome: Outcome) -> None:
-        """Take in the outcome of the next real sample."""
-        for tally in self._adding:
-            tally.add(outcome)
-        self._rates.decide(outcome)
-        if _place(outcome) in self._controlled:
-            self._originals.append(outcome)
-
-    def add_judgment(self, row: Judgment) -> None:
-        """Take in the next judgment, a control's or a real sample's, once all outcomes are known."""
-        self._judgments.add(row)
-        if self._repeated:
-            self._rates.hear(row)
-        for sample in self._outcomes.notable:
-            sample.note_reason(row)
-
-    def summary(self, store: Path, end: RunEnd | None) -> Summary:
-        """What all these rows come to."""
-        return Summary(
-            store=store,
-            start=self._start,
-            end=end,
-            rows=self._scores.rows(),
-            grades=self._grades.rows(),
-            outcomes=self._outcomes,
-            judgments=self._judgments,
-            controls=control_rates(control_rows(self._controls, self._originals)),
-            rates=self._rates.rows(),
-            published=self._published.rows(),
-        )
-
-
-class _Adds(Protocol):
-    def add(self, outcome: Outcome, /) -> None: ...
-
-
 def summarize(store: Path, run_id: str) -> Summary:
     """Sum a run up from its ledger, finished or not, or the finished shards of an evaluation from theirs.
 
@@ -106,15 +55,23 @@ def summarize(store: Path, run_id: str) -> Summary:
         InputError: a row that is damaged or was written by a newer version, with file and line.
     """
     start, end, runs = read_evaluation(store, run_id)
-    tally = SummaryTally(start, [control for run in runs for control in read_controls(run)])
-    for run in runs:
-        for outcome in read_outcomes(run):
-            tally.add_outcome(outcome)
-    for run in runs:
-        for row in read_judgments(run):
-            tally.add_judgment(row)
-    return tally.summary(store, end)
-
-
-def _place(outcome: Outcome) -> tuple[str, str]:
-    return outcome.candidate, outcome.sample_id
+    results = results_of(start, runs)
+    judgments, notable = JudgmentTally(), results.outcomes.notable_samples()
+    for row in chain.from_iterable(map(read_judgments, runs)):
+        judgments.add(row)
+        for sample in notable:
+            sample.note_reason(row)
+    figures = [row for row in results.scores if isinstance(row, ScoreRow)]
+    return Summary(
+        store=store,
+        start=start,
+        end=end,
+        rows=[row for row in figures if row.measure == "score"],
+        grades=[row for row in results.scores if isinstance(row, GradeRow)],
+        outcomes=results.outcomes,
+        judgments=judgments,
+        notable=notable,
+        controls=control_rates(results.controls),
+        rates=results.rates,
+        published=[row for row in figures if row.measure == "published"],
+    )

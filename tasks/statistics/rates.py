@@ -6,7 +6,7 @@ Computed once, from the rows of a ledger; the history keeps them and the report 
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from statistics import fmean
 from typing import Literal
 
@@ -103,11 +103,12 @@ class RateTally:
         for dimension, measure, value in _decided(outcome):
             self._values[outcome.candidate, dimension, measure].append(value)
 
-    def passing(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-        """Hand the outcomes on to whoever else needs them, taking in each."""
-        for outcome in outcomes:
-            self.decide(outcome)
-            yield outcome
+    def with_judgments(self, judgments: Iterable[Judgment]) -> "RateTally":
+        """A tally of the same outcomes with these judgments, in the order of the ledger."""
+        other = replace(self, _said=defaultdict(dict))
+        for judgment in judgments:
+            other.hear(judgment)
+        return other
 
     def hear(self, judgment: Judgment) -> None:
         """Take in a judgment, unless it is of a control; a later attempt of the same call takes its place."""

@@ -4,7 +4,6 @@ Rows are let go: what stays is counts, the failed calls, and a few chosen sample
 """
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -13,8 +12,6 @@ from tasks.synthetic.defects import CLEAN, FORFEIT
 from tasks.synthetic.scene_defects import CLEAN_SCENE
 from tasks.text import one_line
 
-CONTRADICTORY = 2.0
-"""Difference of the overall score from the aspects' mean that is worth a look."""
 SHOWN = 5
 """Failures of a kind that are named; the others are counted."""
 
@@ -105,16 +102,17 @@ class JudgmentTally:
 class OutcomeTally:
     """The outcomes of a run, summed up but for their scores."""
 
-    good_from: float = 0.0
-    """Score from which a generated image counts as good."""
+    kind: Kind
+    good_from: float
+    """Score from which a sample counts as good, where the kind knows such a threshold."""
     statuses: Counter[str] = field(default_factory=Counter[str])
     not_complete: list[Failure] = field(default_factory=list[Failure])
     """The first of them."""
     known: Counter[str] = field(default_factory=Counter[str])
     caught: Counter[str] = field(default_factory=Counter[str])
     unjudged: Counter[str] = field(default_factory=Counter[str])
-    notable: list[NotableSample] = field(default_factory=list[NotableSample])
-    """The first of each kind, so far without reasons."""
+    notable: dict[str, Outcome] = field(default_factory=dict[str, Outcome])
+    """Why a sample is worth looking at -> the first one."""
 
     def add(self, outcome: Outcome) -> None:
         """Take in the next row of the ledger."""
@@ -126,35 +124,14 @@ class OutcomeTally:
             self.known[outcome.injected] += 1
             self.caught[outcome.injected] += outcome.caught is True
             self.unjudged[outcome.injected] += outcome.caught is None
-        reasons = _reasons_to_look_at_an_image(outcome, self.good_from) if outcome.tag else _reasons_to_look(outcome)
-        known = {each.why for each in self.notable}
-        if new := next((why for why in reasons if why not in known), ""):
-            self.notable.append(NotableSample(new, outcome, {}))
+        reasons = self.kind.notable(outcome, self.good_from)
+        if new := next((why for why in reasons if why not in self.notable), ""):
+            self.notable[new] = outcome
+
+    def notable_samples(self) -> list[NotableSample]:
+        """The samples worth looking at, so far without reasons."""
+        return [NotableSample(why, outcome, {}) for why, outcome in self.notable.items()]
 
     def defects(self) -> list[DefectCount]:
         """What became of the injected defects, by kind."""
         return [DefectCount(kind, n, self.caught[kind], self.unjudged[kind]) for kind, n in sorted(self.known.items())]
-
-
-def _reasons_to_look(outcome: Outcome) -> Iterator[str]:
-    verdicts = {each.verdict for each in outcome.dimensions}
-    if outcome.status != "complete":
-        yield "Not complete"
-    if outcome.overall == "Model":
-        yield "Won"
-    if outcome.overall == "Human" and outcome.tier == "tier 1":
-        yield "Lost in tier 1"
-    if {"Model", "Human"} <= verdicts or MIXED in verdicts:
-        yield "Verdicts pull apart"
-
-
-def _reasons_to_look_at_an_image(outcome: Outcome, good_from: float) -> Iterator[str]:
-    if outcome.score is None:
-        yield "Not scored"
-        return
-    good = outcome.score >= good_from
-    if outcome.satisfied is not None and outcome.satisfied != good:
-        yield "Good, but not what was asked" if good else "What was asked, but not good"
-    if outcome.aspect_mean is not None and abs(outcome.score - outcome.aspect_mean) >= CONTRADICTORY:
-        yield "Overall and aspects pull apart"
-    yield "Good" if good else "Not good"

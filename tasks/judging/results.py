@@ -1,0 +1,141 @@
+"""What the outcomes of an evaluation come to: scores, rates, controls and counts, from one pass over them.
+
+A run that is judged in this process adds its outcomes as they are decided, so that nobody reads them again at its end;
+any other evaluation is read from its ledgers once, and the results of the last few are kept for whoever asks next.
+"""
+
+from collections import OrderedDict, defaultdict
+from collections.abc import Sequence
+from functools import cached_property
+from hashlib import sha256
+from itertools import chain
+from pathlib import Path
+from threading import RLock
+from typing import NamedTuple
+
+from tasks.controls.status import ControlRow, control_row
+from tasks.judging.tallies import OutcomeTally
+from tasks.kinds import kind_of
+from tasks.kinds.kind import Compared, Measured, Original, Scored
+from tasks.ledger.reading import OUTCOMES, read_judgments, read_outcomes
+from tasks.records import Outcome, RunStart
+from tasks.statistics.rates import RateRow, RateTally, repeated
+
+KEPT = 4
+"""Evaluations whose results are kept: a run, its shards together, and the one before it."""
+
+
+class _Place(NamedTuple):
+    candidate: str
+    sample_id: str
+
+
+class Results:
+    """The results of one evaluation. What is computed from all outcomes is to be asked for once all were added."""
+
+    def __init__(self, start: RunStart, runs: Sequence[Path]) -> None:
+        """Results without outcomes so far.
+
+        Args:
+            start: of any run of the evaluation.
+            runs: ledger folders of all.
+        """
+        self._kind = kind_of(start.flow)
+        self._start, self._runs = start, runs
+        self._scores = self._kind.score_tally(start)
+        self._rates = RateTally()
+        self._controls: list[Outcome] = []
+        self._originals: dict[_Place, Original] = {}
+        self._has_controls = bool(start.parameters.get("controls"))
+        self._pictures = 0
+        self.outcomes = OutcomeTally(self._kind, self._kind.good_from(start))
+        self.by_candidate: defaultdict[str, list[Measured]] = defaultdict(list)
+        """Candidate -> its samples, as far as they are compared with those of other evaluations."""
+
+    def add(self, outcome: Outcome) -> None:
+        """Take in the next outcome, of a real sample or of a control."""
+        if outcome.control:
+            self._controls.append(outcome)
+            return
+        self._scores.add(outcome)
+        self._rates.decide(outcome)
+        self.outcomes.add(outcome)
+        self.by_candidate[outcome.candidate].append(self._kind.measured(Compared.of(outcome)))
+        self._pictures += int.from_bytes(_pictures_digest(outcome))
+        if self._has_controls:
+            original = Original(outcome.overall, outcome.score)
+            self._originals[_Place(outcome.candidate, outcome.sample_id)] = original
+
+    @cached_property
+    def scores(self) -> list[Scored]:
+        """Scores of every candidate, dimension or tag, and group of samples."""
+        return self._scores.rows()
+
+    @cached_property
+    def rates(self) -> list[RateRow]:
+        """How far the judge agrees with itself; where it was asked more than once, its judgments are read for that."""
+        asked_again = self._runs if repeated(self._start) else ()
+        return self._rates.with_judgments(chain.from_iterable(map(read_judgments, asked_again))).rows()
+
+    @cached_property
+    def controls(self) -> list[ControlRow]:
+        """What came of each control sample, beside the outcome of the sample that it was made of."""
+        places = [_Place(control.candidate, control.sample_id) for control in self._controls]
+        return [
+            control_row(control, self._originals.get(place))
+            for control, place in zip(self._controls, places, strict=True)
+        ]
+
+    @property
+    def pictures_key(self) -> str:
+        """A hash over the candidates' pictures as they were in the files, whatever the order of the samples."""
+        return f"{self._pictures % 2**256:064x}"
+
+
+def results_of(start: RunStart, runs: Sequence[Path]) -> Results:
+    """The results of the evaluation that these ledger folders make up; read once while nothing is added to them.
+
+    Raises:
+        InputError: a ledger is damaged, or was written by a newer version, with file and line.
+    """
+    with _lock:
+        key = _key(runs)
+        found = _kept.get(key) or _read(start, runs)
+        _keep(key, found)
+        return found
+
+
+def keep_results(results: Results, runs: Sequence[Path]) -> None:
+    """Keep the results of a run that was judged in this process, now that its ledger is written."""
+    with _lock:
+        _keep(_key(runs), results)
+
+
+_Key = tuple[tuple[str, int], ...]
+_kept: OrderedDict[_Key, Results] = OrderedDict()
+_lock = RLock()
+
+
+def _keep(key: _Key, results: Results) -> None:
+    _kept[key] = results
+    _kept.move_to_end(key)
+    while len(_kept) > KEPT:
+        _kept.popitem(last=False)
+
+
+def _key(runs: Sequence[Path]) -> _Key:
+    # A ledger only grows, so that its size tells whether there is more in it.
+    files = [run / OUTCOMES for run in runs]
+    return tuple((str(file), file.stat().st_size if file.exists() else 0) for file in files)
+
+
+def _read(start: RunStart, runs: Sequence[Path]) -> Results:
+    results = Results(start, runs)
+    for outcome in chain.from_iterable(map(read_outcomes, runs)):
+        results.add(outcome)
+    return results
+
+
+def _pictures_digest(outcome: Outcome) -> bytes:
+    hashes = [note.source_sha256 for role, note in sorted(outcome.pictures.items()) if role != "human"]
+    return sha256("\n".join([outcome.candidate, outcome.sample_id, *hashes]).encode()).digest()
