@@ -155,13 +155,11 @@ def test_what_a_judge_wrote_is_no_field_of_the_row(tmp_path: Path) -> None:
 
 
 def test_rows_of_other_layouts_are_reused_as_well(tmp_path: Path) -> None:
-    turned = json.loads(row(key="turned"))
+    turned = dict(reversed(json.loads(row(key="turned")).items()))
     rows = [
         judgment(key="schlüssel", judged_at=hours_ago(1)).model_dump_json(),
         json.dumps(json.loads(row(key="spaced"))),
-        json.dumps(
-            dict(reversed(json.loads(judgment(key="turned", judged_at=hours_ago(1)).model_dump_json()).items()))
-        ),
+        json.dumps(turned, separators=(",", ":")),
         row(key="old", schema=1),
     ]
     written(tmp_path, "r1", [judgment()])
@@ -187,3 +185,13 @@ def test_a_ledger_that_is_gone_by_now_lends_nothing(tmp_path: Path) -> None:
     replies = earlier_replies(tmp_path, now_asking(), 20)
     (run_folders(tmp_path)[0] / JUDGMENTS).unlink()
     assert (replies.find("k"), replies.unreadable) == (None, 1)
+
+
+def test_rows_that_cannot_be_opened_stop_no_run(tmp_path: Path) -> None:
+    written(tmp_path, "r1", [judgment(key="lost", judged_at=hours_ago(1))])
+    written(tmp_path, "r2", [judgment(key="k", judged_at=hours_ago(1))])
+    rows = run_folders(tmp_path)[0] / JUDGMENTS
+    rows.unlink()
+    rows.mkdir()
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    assert (len(replies), replies.unreadable) == (1, 1)
