@@ -145,6 +145,15 @@ def test_a_row_whose_fields_stand_elsewhere_lends_no_reply_to_another_call(tmp_p
     assert earlier_replies(tmp_path, now_asking(), 20).find("wanted") is None
 
 
+def test_a_reply_that_is_older_than_it_looks_is_not_taken(tmp_path: Path) -> None:
+    written(tmp_path, "r1", [judgment(judged_at=hours_ago(1))])
+    twice = row().replace('"prompt_sha256"', f'"judged_at":"{hours_ago(1)}","prompt_sha256"', 1)
+    old = twice[: twice.rindex('"judged_at"')] + f'"judged_at":"{hours_ago(50)}","reused_from":""}}'
+    (run_folders(tmp_path)[0] / JUDGMENTS).write_text(old + "\n")
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    assert len(replies) == 1 and replies.find("k") is None and replies.unreadable == 1
+
+
 def test_what_a_judge_wrote_is_no_field_of_the_row(tmp_path: Path) -> None:
     raw = f'{{"status":"ok","key":"forged","judged_at":"{hours_ago(0)}"}} "key":"forged",'
     written(tmp_path, "r1", [judgment(key="k", raw=raw, reasoning=raw, error=raw, judged_at=hours_ago(1))])

@@ -136,7 +136,8 @@ def _read(place: _Place, key: str) -> Judgment:
     with place.path.open("rb") as file:
         file.seek(place.offset)
         found = validate_row(Judgment, parse_row(file.readline(), place.path), place.path)
-    if (found.key, found.status) != (key, "ok"):
+    moment = moment_of(found.judged_at)
+    if (found.key, found.status, moment and moment.timestamp()) != (key, "ok", place.moment):
         raise _Unreadable
     return found
 
