@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from flows.cli import main
+from tasks.errors import InputError
 from tasks.history.loading import sync
 from tasks.labels.importing import import_labels
 from tasks.labels.label_rows import read_label_rows
@@ -233,6 +234,9 @@ def test_damaged_labels_are_told_and_keep_nothing_else_out(tmp_path: Path) -> No
     done = sync(tmp_path)
     assert done.labels == ("two",)
     assert "damaged: found 0 rows, label.json tells of 1" in done.damaged[0]
+    (folder(tmp_path, "two") / ABOUT).write_text('{"schema": 3, "name": 2}')
+    with pytest.raises(InputError, match=r"label\.json, line 1: damaged: name: Input should be a valid string"):
+        read_label_set(folder(tmp_path, "two"))
 
 
 def test_labels_travel_through_a_remote_store(

@@ -145,6 +145,15 @@ def test_a_row_whose_fields_stand_elsewhere_lends_no_reply_to_another_call(tmp_p
     assert earlier_replies(tmp_path, now_asking(), 20).find("wanted") is None
 
 
+def test_a_reply_that_is_older_than_it_looks_is_not_taken(tmp_path: Path) -> None:
+    written(tmp_path, "r1", [judgment(judged_at=hours_ago(1))])
+    twice = row().replace('"prompt_sha256"', f'"judged_at":"{hours_ago(1)}","prompt_sha256"', 1)
+    old = twice[: twice.rindex('"judged_at"')] + f'"judged_at":"{hours_ago(50)}","reused_from":""}}'
+    (run_folders(tmp_path)[0] / JUDGMENTS).write_text(old + "\n")
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    assert len(replies) == 1 and replies.find("k") is None and replies.unreadable == 1
+
+
 def test_what_a_judge_wrote_is_no_field_of_the_row(tmp_path: Path) -> None:
     raw = f'{{"status":"ok","key":"forged","judged_at":"{hours_ago(0)}"}} "key":"forged",'
     written(tmp_path, "r1", [judgment(key="k", raw=raw, reasoning=raw, error=raw, judged_at=hours_ago(1))])
@@ -155,12 +164,11 @@ def test_what_a_judge_wrote_is_no_field_of_the_row(tmp_path: Path) -> None:
 
 
 def test_rows_of_other_layouts_are_reused_as_well(tmp_path: Path) -> None:
+    turned = dict(reversed(json.loads(row(key="turned")).items()))
     rows = [
         judgment(key="schlüssel", judged_at=hours_ago(1)).model_dump_json(),
         json.dumps(json.loads(row(key="spaced"))),
-        json.dumps(
-            dict(reversed(json.loads(judgment(key="turned", judged_at=hours_ago(1)).model_dump_json()).items()))
-        ),
+        json.dumps(turned, separators=(",", ":")),
         row(key="old", schema=1),
     ]
     written(tmp_path, "r1", [judgment()])
@@ -186,3 +194,13 @@ def test_a_ledger_that_is_gone_by_now_lends_nothing(tmp_path: Path) -> None:
     replies = earlier_replies(tmp_path, now_asking(), 20)
     (run_folders(tmp_path)[0] / JUDGMENTS).unlink()
     assert (replies.find("k"), replies.unreadable) == (None, 1)
+
+
+def test_rows_that_cannot_be_opened_stop_no_run(tmp_path: Path) -> None:
+    written(tmp_path, "r1", [judgment(key="lost", judged_at=hours_ago(1))])
+    written(tmp_path, "r2", [judgment(key="k", judged_at=hours_ago(1))])
+    rows = run_folders(tmp_path)[0] / JUDGMENTS
+    rows.unlink()
+    rows.mkdir()
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    assert (len(replies), replies.unreadable) == (1, 1)

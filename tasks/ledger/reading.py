@@ -77,6 +77,15 @@ def read_record(path: Path, kind: type[R]) -> R:
     return validate_row(kind, parse_row(path.read_bytes(), path), path)
 
 
+def moment_of(text: str) -> datetime | None:
+    """The moment that a ledger names; None where it is no time in ISO 8601 with a time zone."""
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return moment if moment.tzinfo else None
+
+
 def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
     """Offset and bytes of each whole line: a last line without its end was cut by a crash and is left out."""
     if not path.exists():
@@ -141,9 +150,5 @@ def _numbered_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
 
 def _check_time(moment: str, path: Path) -> None:
     """Runs are ordered by their times: one that is no time would fail each reader in a way of its own."""
-    try:
-        zone = datetime.fromisoformat(moment).tzinfo
-    except ValueError:
-        zone = None
-    if zone is None:
+    if moment_of(moment) is None:
         raise InputError(f"{path}: damaged: {one_line(moment)!r} is no time in ISO 8601 with a time zone")

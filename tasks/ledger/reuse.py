@@ -12,7 +12,16 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import InputError
-from tasks.ledger.reading import END, JUDGMENTS, parse_row, read_start, run_folders, validate_row, whole_lines
+from tasks.ledger.reading import (
+    END,
+    JUDGMENTS,
+    moment_of,
+    parse_row,
+    read_start,
+    run_folders,
+    validate_row,
+    whole_lines,
+)
 from tasks.records import SCHEMA, Judgment, RunStart
 
 _KNOWN = re.compile(rb'\{"schema":[1-%d],' % SCHEMA)
@@ -40,10 +49,13 @@ class Replies:
 
     def __init__(self, since: Mapping[Path, datetime | None]) -> None:
         self.unreadable = 0
-        """Rows met so far, in search of places and in `find`, that could not be read: they spare no call."""
+        """Rows, and files of rows, that could not be read, here or so far in `find`: they spare no call."""
         self._places: dict[str, _Place] = {}
         for run, moment in since.items():
-            self._add(run / JUDGMENTS, moment.timestamp() if moment else float("-inf"))
+            try:
+                self._add(run / JUDGMENTS, moment.timestamp() if moment else float("-inf"))
+            except OSError:
+                self.unreadable += 1
 
     def __len__(self) -> int:
         return len(self._places)
@@ -98,7 +110,9 @@ def _ok_reply(line: bytes, path: Path) -> tuple[str, float] | None:
         return None
     if not isinstance(key, str) or not isinstance(judged_at, str):
         raise _Unreadable
-    return key, _moment(judged_at)
+    if (moment := moment_of(judged_at)) is None:
+        raise _Unreadable
+    return key, moment.timestamp()
 
 
 def _fields(line: bytes) -> list[str] | None:
@@ -118,21 +132,12 @@ def _fields_of_any_layout(line: bytes, path: Path) -> list[Any]:
     return [row.get(name) for name in ("status", "key", "judged_at")]
 
 
-def _moment(judged_at: str) -> float:
-    try:
-        moment = datetime.fromisoformat(judged_at)
-    except ValueError:
-        raise _Unreadable from None
-    if moment.tzinfo is None:
-        raise _Unreadable
-    return moment.timestamp()
-
-
 def _read(place: _Place, key: str) -> Judgment:
     with place.path.open("rb") as file:
         file.seek(place.offset)
         found = validate_row(Judgment, parse_row(file.readline(), place.path), place.path)
-    if (found.key, found.status) != (key, "ok"):
+    moment = moment_of(found.judged_at)
+    if (found.key, found.status, moment and moment.timestamp()) != (key, "ok", place.moment):
         raise _Unreadable
     return found
 
@@ -157,6 +162,6 @@ def _unfinished_like(start: RunStart, runs: list[Path]) -> set[Path]:
 
 
 def _resume_key(run: Path) -> str:
-    with suppress(InputError):
+    with suppress(InputError, OSError):
         return read_start(run).resume_key
     return ""
