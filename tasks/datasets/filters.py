@@ -4,12 +4,21 @@ Owns what each filter compares, and what is said of a filter that the dataset ha
 """
 
 from collections.abc import Callable, Sequence
+from typing import NamedTuple
 
 from tasks.datasets.entries import Entry
 from tasks.errors import InputError, Problems
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.records import Sample
 from tasks.text import listed
+
+
+class _Filter(NamedTuple):
+    """One filter: its parameter, the values asked for (none: all pass), and those that a sample has."""
+
+    name: str
+    wanted: list[str]
+    values_of: Callable[[Sample], set[str]]
 
 
 def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
@@ -20,30 +29,42 @@ def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
 
     Raises InputError, which lists every filter value the dataset does not have, or says that nothing is left.
     """
-    filters: list[tuple[str, list[str], Callable[[Sample], set[str]]]] = [
-        ("ids", parameters.ids, lambda sample: {sample.sample_id, sample.prompt_id}),
-        ("candidate", parameters.candidate, lambda sample: {sample.candidate}),
-    ]
-    if isinstance(parameters, PairwiseParameters):
-        filters.append(("category", parameters.category, lambda sample: {sample.category}))
-        filters.append(("difficulty", parameters.difficulty, lambda sample: {sample.difficulty}))
-    if isinstance(parameters, RubricParameters):
-        filters.append(("tag", parameters.tag, lambda sample: {sample.tag}))
-    problems = Problems()
-    left = list(entries)
-    for name, wanted, values_of in filters:
-        there = dict.fromkeys(value for entry in entries for value in sorted(values_of(entry.sample)))
-        known = listed(filter(None, there))
-        for value in wanted:
-            if value not in there:
-                problems.add(name, f"{value!r} is not among what this flow judges of the dataset: {known}")
-        left = [entry for entry in left if not wanted or values_of(entry.sample) & set(wanted)]
-    problems.stop("the filter")
+    filters = _filters(parameters)
+    _check_values(entries, filters)
+    left = [entry for entry in entries if all(_passes(entry, one) for one in filters)]
     if not left:
         raise InputError("no sample is left: each filter matches some, but none matches all of them")
     counted = [entry.sample.prompt_id or entry.sample.sample_id for entry in left]
     kept = set(list(dict.fromkeys(counted))[: parameters.limit or None])
     return [entry for entry, one in zip(left, counted, strict=True) if one in kept]
+
+
+def _filters(parameters: Parameters) -> list[_Filter]:
+    filters = [
+        _Filter("ids", parameters.ids, lambda sample: {sample.sample_id, sample.prompt_id}),
+        _Filter("candidate", parameters.candidate, lambda sample: {sample.candidate}),
+    ]
+    if isinstance(parameters, PairwiseParameters):
+        filters.append(_Filter("category", parameters.category, lambda sample: {sample.category}))
+        filters.append(_Filter("difficulty", parameters.difficulty, lambda sample: {sample.difficulty}))
+    if isinstance(parameters, RubricParameters):
+        filters.append(_Filter("tag", parameters.tag, lambda sample: {sample.tag}))
+    return filters
+
+
+def _check_values(entries: Sequence[Entry], filters: Sequence[_Filter]) -> None:
+    problems = Problems()
+    for one in filters:
+        there = dict.fromkeys(value for entry in entries for value in sorted(one.values_of(entry.sample)))
+        known = listed(filter(None, there))
+        for value in one.wanted:
+            if value not in there:
+                problems.add(one.name, f"{value!r} is not among what this flow judges of the dataset: {known}")
+    problems.stop("the filter")
+
+
+def _passes(entry: Entry, one: _Filter) -> bool:
+    return not one.wanted or bool(one.values_of(entry.sample) & set(one.wanted))
 
 
 def of_shard(samples: Sequence[Sample], shard: int, shards: int) -> tuple[Sample, ...]:
