@@ -3,22 +3,16 @@
 Owns what each filter compares, and what is said of a filter that the dataset has no such value for.
 """
 
-from collections.abc import Callable, Sequence
-from typing import NamedTuple
+from collections.abc import Mapping, Sequence
 
 from tasks.datasets.entries import Entry
 from tasks.errors import InputError, Problems
-from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
+from tasks.parameters import Parameters
 from tasks.records import Sample
 from tasks.text import listed
 
-
-class _Filter(NamedTuple):
-    """One filter: its parameter, the values asked for (none: all pass), and those that a sample has."""
-
-    name: str
-    wanted: list[str]
-    values_of: Callable[[Sample], set[str]]
+FILTERS = ("ids", "candidate", "category", "difficulty", "tag")
+"""Parameters that are filters, each a list of values of which a sample must have one; empty: every sample passes."""
 
 
 def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
@@ -29,9 +23,9 @@ def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
 
     Raises InputError, which lists every filter value the dataset does not have, or says that nothing is left.
     """
-    filters = _filters(parameters)
-    _check_values(entries, filters)
-    left = [entry for entry in entries if all(_passes(entry, one) for one in filters)]
+    wanted: dict[str, list[str]] = {name: given for name in FILTERS if (given := getattr(parameters, name, []))}
+    _check_values(entries, wanted)
+    left = [entry for entry in entries if _passes(entry.sample, wanted)]
     if not left:
         raise InputError("no sample is left: each filter matches some, but none matches all of them")
     counted = [entry.sample.prompt_id or entry.sample.sample_id for entry in left]
@@ -39,32 +33,23 @@ def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
     return [entry for entry, one in zip(left, counted, strict=True) if one in kept]
 
 
-def _filters(parameters: Parameters) -> list[_Filter]:
-    filters = [
-        _Filter("ids", parameters.ids, lambda sample: {sample.sample_id, sample.prompt_id}),
-        _Filter("candidate", parameters.candidate, lambda sample: {sample.candidate}),
-    ]
-    if isinstance(parameters, PairwiseParameters):
-        filters.append(_Filter("category", parameters.category, lambda sample: {sample.category}))
-        filters.append(_Filter("difficulty", parameters.difficulty, lambda sample: {sample.difficulty}))
-    if isinstance(parameters, RubricParameters):
-        filters.append(_Filter("tag", parameters.tag, lambda sample: {sample.tag}))
-    return filters
-
-
-def _check_values(entries: Sequence[Entry], filters: Sequence[_Filter]) -> None:
+def _check_values(entries: Sequence[Entry], wanted: Mapping[str, list[str]]) -> None:
     problems = Problems()
-    for one in filters:
-        there = dict.fromkeys(value for entry in entries for value in sorted(one.values_of(entry.sample)))
+    for name, values in wanted.items():
+        there = dict.fromkeys(value for entry in entries for value in sorted(_values(entry.sample, name)))
         known = listed(filter(None, there))
-        for value in one.wanted:
+        for value in values:
             if value not in there:
-                problems.add(one.name, f"{value!r} is not among what this flow judges of the dataset: {known}")
+                problems.add(name, f"{value!r} is not among what this flow judges of the dataset: {known}")
     problems.stop("the filter")
 
 
-def _passes(entry: Entry, one: _Filter) -> bool:
-    return not one.wanted or bool(one.values_of(entry.sample) & set(one.wanted))
+def _passes(sample: Sample, wanted: Mapping[str, list[str]]) -> bool:
+    return all(_values(sample, name) & set(values) for name, values in wanted.items())
+
+
+def _values(sample: Sample, name: str) -> set[str]:
+    return {sample.sample_id, sample.prompt_id} if name == "ids" else {getattr(sample, name)}
 
 
 def of_shard(samples: Sequence[Sample], shard: int, shards: int) -> tuple[Sample, ...]:
