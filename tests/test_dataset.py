@@ -10,7 +10,7 @@ import polars as pl
 import pytest
 from own_data import RESULTS, STAGES, write_own_benchmark
 from PIL import Image
-from written_datasets import inline, png, record, result, write_benchmark, write_json
+from written_datasets import inline, png, record, result, write_benchmark, write_json, write_two_stages
 from written_images import image_row, prompt_row, write_geneval, write_manifest
 
 from tasks.datasets.contents import read_picture, read_texts
@@ -19,7 +19,7 @@ from tasks.datasets.folders import NO_PICTURE
 from tasks.errors import InputError
 from tasks.kinds.loading import load_dataset
 from tasks.parameters import PairwiseParameters, RubricParameters
-from tasks.records import PictureSource, Place, Sample
+from tasks.records import Place, Sample
 from tasks.synthetic.samples import draw_samples
 
 
@@ -33,11 +33,7 @@ def ids(dataset: Dataset) -> list[str]:
 
 @pytest.fixture
 def bench(tmp_path: Path) -> Path:
-    """Four samples of two stages, with the results in another order."""
-    write_benchmark(tmp_path / "bench", [record(n) for n in range(4)])
-    records = [result(n, vanilla_diagram_base64_jpg=inline(n)) for n in (3, 1, 0, 2)]
-    write_json(tmp_path / "bench" / "results" / "diagram.json", records)
-    return tmp_path / "bench"
+    return write_two_stages(tmp_path / "bench")
 
 
 @pytest.fixture
@@ -88,55 +84,6 @@ def test_the_drawn_samples_load_with_their_labels_and_forfeits(tmp_path: Path, f
     forfeits = {sample.injected for sample in dataset.samples if sample.pictures["model"].problem}
     assert (dataset.candidates, len(dataset.samples), forfeits) == ((flow,), 24, {"null", "missing"})
     assert all(all(read_texts(sample).values()) for sample in dataset.samples)
-
-
-@pytest.mark.parametrize(
-    ("filters", "expected"),
-    [
-        ({}, [0, 1, 2, 3]),
-        ({"limit": 3}, [0, 1, 2]),
-        ({"limit": 9}, [0, 1, 2, 3]),
-        ({"ids": ["test_3", "test_1"]}, [1, 3]),
-        ({"category": ["vision"]}, [1, 3]),
-        ({"category": ["vision", "agent"], "difficulty": ["hard"]}, [2, 3]),
-        ({"category": ["vision"], "limit": 1}, [1]),
-        ({"candidate": ["diagram"]}, [0, 1, 2, 3]),
-    ],
-)
-def test_filters_leave_what_all_of_them_match(bench: Path, filters: dict[str, object], expected: list[int]):
-    assert ids(load(bench, **filters)) == [f"test_{n}" for n in expected]
-
-
-def test_the_limit_gives_every_candidate_the_same_samples(bench: Path):
-    dataset = load(bench, stage=["vanilla", "critic0"], limit=2)
-    assert [(sample.candidate, sample.sample_id) for sample in dataset.samples] == [
-        ("diagram/vanilla", "test_0"),
-        ("diagram/vanilla", "test_1"),
-        ("diagram/critic0", "test_0"),
-        ("diagram/critic0", "test_1"),
-    ]
-    assert load(bench, stage=["vanilla", "critic0"], candidate=["diagram/critic0"]).candidates == ("diagram/critic0",)
-
-
-@pytest.mark.parametrize(
-    ("filters", "words"),
-    [
-        (
-            {"ids": ["test_1", "test_9"]},
-            "ids: 'test_9' is not among what this flow judges of the dataset: test_0, test_1, test_2, test_3",
-        ),
-        (
-            {"category": ["visoin"]},
-            "category: 'visoin' is not among what this flow judges of the dataset: agent, vision",
-        ),
-        ({"candidate": ["gpt"]}, "candidate: 'gpt' is not among what this flow judges of the dataset: diagram"),
-        ({"ids": ["x"], "difficulty": ["y"]}, "the filter has 2 problems"),
-        ({"ids": ["test_0"], "category": ["vision"]}, "no sample is left"),
-    ],
-)
-def test_a_filter_that_matches_nothing_says_what_there_is(bench: Path, filters: dict[str, object], words: str):
-    with pytest.raises(ValueError, match=words):
-        load(bench, **filters)
 
 
 def test_the_key_is_the_same_for_other_candidates_and_another_order(bench: Path):
@@ -206,47 +153,6 @@ def test_a_person_is_told_of_missing_pictures_empty_texts_and_unequal_candidates
 def test_a_dataset_that_is_not_there_is_refused(tmp_path: Path):
     with pytest.raises(ValueError, match="gone is neither a folder nor a manifest file"):
         load(tmp_path / "gone")
-
-
-def test_texts_are_read_from_a_samples_own_record(bench: Path):
-    assert read_texts(load(bench).samples[2]) == {"context": "method 2", "caption": "caption 2"}
-
-
-def test_texts_of_a_file_rewritten_since_are_refused(bench: Path):
-    sample = load(bench).samples[2]
-    path = bench / "diagram" / "test.json"
-    path.write_text(path.read_text().replace("test_2", "test_7"))
-    with pytest.raises(ValueError, match="sample 'test_2' is no longer where it was"):
-        read_texts(sample)
-
-
-@pytest.mark.parametrize(
-    ("value", "expected"),
-    [
-        (inline(5), png(5)),
-        (f"data:image/png;base64,{inline(5)}", png(5)),
-        ("\n".join(inline(5)[n : n + 20] for n in range(0, len(inline(5)), 20)), png(5)),
-        ("no base64 at all!", "'picture' in r.json is no picture"),
-        (inline(5)[:-3], "'picture' in r.json is no picture"),
-        ("data:image/svg+xml,<svg/>", "a data: URL must be in base64"),
-        (7, "found a value of type int"),
-    ],
-)
-def test_an_inline_picture_is_decoded_or_refused(tmp_path: Path, value: object, expected: bytes | str):
-    path = write_json(tmp_path / "r.json", {"picture": value})
-    source = PictureSource(place=Place(path=str(path), length=path.stat().st_size), field="picture")
-    if isinstance(expected, bytes):
-        assert read_picture(source) == expected
-    else:
-        with pytest.raises(ValueError, match=expected):
-            read_picture(source)
-
-
-def test_a_picture_that_is_not_there_is_refused_with_the_reason(tmp_path: Path):
-    with pytest.raises(ValueError, match="no picture: key 'x' is null"):
-        read_picture(PictureSource(problem="no picture: key 'x' is null"))
-    with pytest.raises(ValueError, match=r"gone.png cannot be read: No such file"):
-        read_picture(PictureSource(place=Place(path=str(tmp_path / "gone.png"))))
 
 
 def test_memory_stays_flat_however_large_the_result_file(tmp_path: Path):

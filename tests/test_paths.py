@@ -109,9 +109,17 @@ def test_a_file_of_that_very_name_is_no_pattern(tmp_path: Path) -> None:
     assert resolved(pairwise(results=str(named)), NOW) == pairwise(results=str(tmp_path / "run1.json"))
 
 
-def test_a_nul_in_a_path_is_the_users_mistake() -> None:
-    with pytest.raises(InputError, match=r"dataset: .* holds a NUL character"):
-        resolved(pairwise(dataset="a\0*"), NOW)
+@pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("a\0*", "holds a NUL character"),
+        ("{date:\0}", "holds a NUL character"),
+        ("~no-such-user/out", "home directory"),
+    ],
+)
+def test_a_path_that_cannot_be_one_is_the_users_mistake(path: str, words: str) -> None:
+    with pytest.raises(InputError, match=f"dataset: .*{words}"):
+        resolved(pairwise(dataset=path), NOW)
 
 
 def test_a_fault_of_the_program_is_not_shown_as_a_path_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:

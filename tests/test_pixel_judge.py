@@ -174,6 +174,7 @@ TWO_ROLES = [text("Human or Model:"), shown(FIGURE), text("Model:"), shown(BLACK
 TWICE_HUMAN = [text("Human:"), shown(FIGURE), text("Human:"), shown(BLACK)]
 BY_ADDRESS = [text("Human:"), {"type": "image_url", "image_url": {"url": "http://127.0.0.1:9/a.png"}}]
 BAD_BASE64 = [text("Human:"), {"type": "image_url", "image_url": {"url": "data:image/png;base64,!!"}}]
+NOT_ASCII = [text("Human:"), {"type": "image_url", "image_url": {"url": "data:image/png;base64,éé"}}]
 
 
 @pytest.mark.parametrize(
@@ -186,6 +187,7 @@ BAD_BASE64 = [text("Human:"), {"type": "image_url", "image_url": {"url": "data:i
         ([text("Human: none")], "a Human and a Model picture; found none"),
         (BY_ADDRESS, "nothing is fetched; found 'http://127.0.0.1:9/a.png'"),
         (BAD_BASE64, "not valid Base64"),
+        (NOT_ASCII, "not valid Base64"),
         (pair(FIGURE, b"GIF89a"), "damaged"),
         (pair(b"<svg>", FIGURE), "SVG"),
         (pair(png(FIGURE)[:3000], FIGURE), "damaged"),

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tasks.datasets.rows import Row, find_rows, read_row
-from tasks.errors import Problems
+from tasks.errors import InputError, Problems
 from tasks.records import Place
 
 RECORDS = [{"id": "a", "text": 'one, "two"\nthree'}, {"id": "b", "text": "ü ‌"}, {"id": "c", "text": ""}]
@@ -94,6 +94,7 @@ def test_an_array_of_one_line_and_lines_of_objects_are_told_apart_by_content(tmp
         ),
         ("r.json", b'[{"id": "a"}, {"id": "b"', ["a"], "r.json: after record 1: the file ends"),
         ("r.jsonl", b'{"id": "a"}\nnull\n{"id": "c"', ["a"], "r.jsonl, line 3: is not a JSON object"),
+        ("r.jsonl", b'{"id": 1' + b"0" * 5000 + b'}\n{"id": "c"}', ["c"], "r.jsonl, line 1: is not a JSON object"),
         ("r.csv", b'id,text\na,b,c\n\nd,"e"\n', ["d"], "r.csv, row 1: has 3 cells, the header names 2"),
         (
             "r.csv",
@@ -157,3 +158,17 @@ def test_a_row_beyond_the_end_of_a_parquet_file_is_refused(tmp_path: Path):
     path = write(tmp_path / "r.parquet")
     with pytest.raises(ValueError, match="row 10 is no longer there"):
         read_row(Place(path=str(path), row=9), ["id"])
+
+
+def test_a_date_that_cannot_be_read_is_a_problem_of_the_file(tmp_path: Path):
+    far = pl.Series([2**62]).cast(pl.Datetime("us"))
+    pl.DataFrame({"id": ["a"], "made": far}).write_parquet(tmp_path / "r.parquet")
+    assert "r.parquet: holds a value that cannot be read: year 148108" in complaint(tmp_path / "r.parquet")[1]
+
+
+def test_a_row_of_a_csv_file_that_has_lost_a_cell_is_refused(tmp_path: Path):
+    path = write(tmp_path / "r.csv")
+    place = found(path)[1].place
+    path.write_bytes(path.read_bytes().replace(b"b,", b"bb"))
+    with pytest.raises(InputError, match=r"r.csv cannot be read as it was .* row 2 has 1 cells, the header names 2"):
+        read_row(place, ["id"])

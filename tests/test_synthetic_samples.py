@@ -188,7 +188,7 @@ def test_a_dataset_without_labels_has_none(tmp_path: Path) -> None:
     assert read_labels(tmp_path, "diagram") == {}
 
 
-@pytest.mark.parametrize("text", ["[]", '{"test_0": 1}', "{", '{"test_0": "a cat"}'])
+@pytest.mark.parametrize("text", ["[]", '{"test_0": 1}', "{", '{"test_0": "a cat"}', "[" * 100_000, "1" * 5000])
 def test_a_file_of_that_name_that_is_not_ours_is_left_alone(tmp_path: Path, text: str) -> None:
     (tmp_path / "labels.json").write_text(text)
     assert read_labels(tmp_path, "diagram") == {}

@@ -54,3 +54,11 @@ def write_benchmark(root: Path, records: Sequence[object], flow: str = "diagram"
     for number in range(10):
         (images / f"{number}.png").write_bytes(png(number))
     return root
+
+
+def write_two_stages(root: Path) -> Path:
+    """A folder of four samples, and results of two stages in another order."""
+    write_benchmark(root, [record(n) for n in range(4)])
+    records = [result(n, vanilla_diagram_base64_jpg=inline(n)) for n in (3, 1, 0, 2)]
+    write_json(root / "results" / "diagram.json", records)
+    return root

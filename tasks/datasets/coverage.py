@@ -145,7 +145,7 @@ def _usual(numbers: Mapping[str, int]) -> int:
 def _unknown_tags(asked: Mapping[str, Asked]) -> Iterator[str]:
     prompts = holdings()
     known = {tag for flow in T2I for tag in prompts.get(flow, ())}
-    strange = Counter(prompt.tag for prompt in asked.values() if prompt.tag not in known)
-    if strange:
-        found = listed(f"{tag} ({number} prompt{'s' * (number > 1)})" for tag, number in strange.items())
+    unknown = Counter(prompt.tag for prompt in asked.values() if prompt.tag not in known)
+    if unknown:
+        found = listed(f"{tag} ({number} prompt{'s' * (number > 1)})" for tag, number in unknown.items())
         yield f"tags not judged by any flow: {found}"

@@ -3,13 +3,16 @@
 Owns what each filter compares, and what is said of a filter that the dataset has no such value for.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 
 from tasks.datasets.entries import Entry
 from tasks.errors import InputError, Problems
-from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
+from tasks.parameters import Parameters
 from tasks.records import Sample
 from tasks.text import listed
+
+FILTERS = ("ids", "candidate", "category", "difficulty", "tag")
+"""Parameters that are filters, each a list of values of which a sample must have one; empty: every sample passes."""
 
 
 def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
@@ -20,30 +23,33 @@ def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
 
     Raises InputError, which lists every filter value the dataset does not have, or says that nothing is left.
     """
-    filters: list[tuple[str, list[str], Callable[[Sample], set[str]]]] = [
-        ("ids", parameters.ids, lambda sample: {sample.sample_id, sample.prompt_id}),
-        ("candidate", parameters.candidate, lambda sample: {sample.candidate}),
-    ]
-    if isinstance(parameters, PairwiseParameters):
-        filters.append(("category", parameters.category, lambda sample: {sample.category}))
-        filters.append(("difficulty", parameters.difficulty, lambda sample: {sample.difficulty}))
-    if isinstance(parameters, RubricParameters):
-        filters.append(("tag", parameters.tag, lambda sample: {sample.tag}))
-    problems = Problems()
-    left = list(entries)
-    for name, wanted, values_of in filters:
-        there = dict.fromkeys(value for entry in entries for value in sorted(values_of(entry.sample)))
-        known = listed(filter(None, there))
-        for value in wanted:
-            if value not in there:
-                problems.add(name, f"{value!r} is not among what this flow judges of the dataset: {known}")
-        left = [entry for entry in left if not wanted or values_of(entry.sample) & set(wanted)]
-    problems.stop("the filter")
+    wanted: dict[str, list[str]] = {name: given for name in FILTERS if (given := getattr(parameters, name, []))}
+    _check_values(entries, wanted)
+    left = [entry for entry in entries if _passes(entry.sample, wanted)]
     if not left:
         raise InputError("no sample is left: each filter matches some, but none matches all of them")
     counted = [entry.sample.prompt_id or entry.sample.sample_id for entry in left]
     kept = set(list(dict.fromkeys(counted))[: parameters.limit or None])
     return [entry for entry, one in zip(left, counted, strict=True) if one in kept]
+
+
+def _check_values(entries: Sequence[Entry], wanted: Mapping[str, list[str]]) -> None:
+    problems = Problems()
+    for name, values in wanted.items():
+        there = dict.fromkeys(value for entry in entries for value in sorted(_values(entry.sample, name)))
+        known = listed(filter(None, there))
+        for value in values:
+            if value not in there:
+                problems.add(name, f"{value!r} is not among what this flow judges of the dataset: {known}")
+    problems.stop("the filter")
+
+
+def _passes(sample: Sample, wanted: Mapping[str, list[str]]) -> bool:
+    return all(_values(sample, name) & set(values) for name, values in wanted.items())
+
+
+def _values(sample: Sample, name: str) -> set[str]:
+    return {sample.sample_id, sample.prompt_id} if name == "ids" else {getattr(sample, name)}
 
 
 def of_shard(samples: Sequence[Sample], shard: int, shards: int) -> tuple[Sample, ...]:

@@ -23,7 +23,7 @@ OPTIONAL = ("candidate", "include", "exclude")
 
 
 class _ImageRow(NamedTuple):
-    """A row without problems of its own."""
+    """A row that is right by itself; it may still contradict others."""
 
     candidate: str
     sample_id: str

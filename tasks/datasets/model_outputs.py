@@ -74,9 +74,9 @@ def read_picture_folder(folder: Path, ids: Collection[str], problems: Problems, 
     for name, path in _named_pictures(root.root):
         named[plain_name(name)].append((name, path))
     pictures = {one: _one_picture(one, named.get(plain_name(one), []), root, problems) for one in ids}
-    if strange := sorted(named.keys() - {plain_name(one) for one in ids}):
-        warnings.append(f"{folder.name} holds pictures of no sample: {listed(strange)}")
-    if len(strange) == len(named):
+    if unknown := sorted(named.keys() - {plain_name(one) for one in ids}):
+        warnings.append(f"{folder.name} holds pictures of no sample: {listed(unknown)}")
+    if len(unknown) == len(named):
         problems.add(
             str(folder), f"holds no <id>.png (or .jpg …) and no <id>/final_output.png for any of {listed(ids, 3)}"
         )

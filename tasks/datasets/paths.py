@@ -56,6 +56,8 @@ def absolute(parameters: Parameters) -> Parameters:
 
 
 def _dated(path: str, now: datetime) -> str:
+    if "\0" in path:
+        raise InputError(f"{path!r} holds a NUL character, which no path can")
     try:
         pieces = list(Formatter().parse(path))
     except ValueError:  # of the library, whatever is wrong with the braces
@@ -66,9 +68,7 @@ def _dated(path: str, now: datetime) -> str:
 
 
 def _newest(pattern: str) -> str:
-    if "\0" in pattern:
-        raise InputError(f"{pattern!r} holds a NUL character, which no path can")
-    path = str(Path(pattern).expanduser()) if pattern else ""
+    path = _below_home(pattern) if pattern else ""
     if not has_magic(path) or Path(path).exists():
         return pattern
     # Unlike Path.glob, this one leaves out hidden files: what editors and copying tools keep beside the results.
@@ -76,6 +76,13 @@ def _newest(pattern: str) -> str:
     if not matches:
         raise InputError(f"no file or folder matches {pattern!r}, looked for in {Path.cwd()}")
     return str(max(matches, key=lambda match: (match.stat().st_mtime_ns, match.name)))
+
+
+def _below_home(path: str) -> str:
+    try:
+        return str(Path(path).expanduser())
+    except RuntimeError as error:  # there is no such user
+        raise InputError(f"{path!r}: {error}") from error
 
 
 def _without_pattern(path: str) -> str:

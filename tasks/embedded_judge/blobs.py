@@ -16,7 +16,7 @@ from tasks.embedded_judge.image_view import MOST_BLOBS, UNEVEN, Blob, Survey
 from tasks.embedded_judge.naming import NAMES, difference, name_numbers, same_shape
 
 SIDE = 256
-"""Longest side, in pixels, at which blobs are sought."""
+"""Longest side, in pixels, at which blobs are looked for."""
 LEAST_DIFFERENCE, SPREADS = 10, 2.0
 """A pixel differs from the ground from so many levels of 255, and from so many times what the border itself varies."""
 LEAST_AREA = 0.0007
@@ -110,7 +110,7 @@ def _windows(labels: Labels) -> list[Window]:
 
 
 def _split(sheet: _Sheet, group: int, window: Window) -> list[_Area]:
-    """A group as one area, or as its plain parts where several are large enough to be areas of their own.
+    """A group as one area, or as its plain parts where several are large enough to be separate areas.
 
     A line round the ground's own color is an area with all that is in it.
     """

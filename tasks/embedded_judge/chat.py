@@ -49,7 +49,7 @@ class ChatMessage(BaseModel):
 
 
 class ReplySchema(BaseModel):
-    """The reply asked for. Its name is the question; its properties tell what is to be said, in order."""
+    """The reply asked for. Its name is the question; its properties are what is to be said, in order."""
 
     name: str
     body: dict[str, Any] = Field(alias="schema")

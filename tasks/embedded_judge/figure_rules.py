@@ -30,7 +30,7 @@ class Veto(NamedTuple):
     limit: float
     fails_below: bool
     gap: float
-    """Two figures closer than this are not told apart: then both cross the limit or neither does."""
+    """Two figures closer than this count as equal: then both cross the limit or neither does."""
 
     def failures(self, human: Measures, model: Measures) -> tuple[bool, bool]:
         """Whether the Human figure fails, and whether the Model figure does."""

@@ -1,8 +1,8 @@
 """The text-to-image rules of the embedded judge: from blobs to the finding for one aspect of a rubric.
 
-Owns the limits and the words. An outline tells objects apart where the prompt names drawn shapes; of all other objects
-pixels tell how many areas there are, how large, of which color and where, but not which is which. How blobs are found
-stands in `blobs`, what all aspects together come to in `image_scores`.
+Owns the limits and the words. Where the prompt names drawn shapes, an outline shows which object is which; of all other
+objects pixels show how many areas there are, how large, of which color and where, but not which is which. How blobs are
+found stands in `blobs`, the overall score of all aspects in `image_scores`.
 """
 
 from collections import Counter

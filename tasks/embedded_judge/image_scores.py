@@ -17,7 +17,7 @@ from tasks.synthetic.shapes import SHAPES
 Rule = Callable[[View], Finding]
 
 ABOVE_LOWEST = 1.0
-"""The overall score is at most so much above the lowest aspect that pixels could tell: what fails one aspect fails."""
+"""The overall score is at most so much above the lowest measured aspect: what fails one aspect fails."""
 
 _OF_COLORS: dict[str, Rule] = {
     "detectability": rules.contrast,
@@ -58,7 +58,7 @@ def score(aspects: Sequence[str], prompt: str, survey: Survey) -> tuple[AspectSc
 
 
 def look(names: Sequence[str], prompt: str, survey: Survey) -> Seen:
-    """What can be told of the objects with these names, and of the relation that the prompt asks for.
+    """What can be said of the objects with these names, and of the relation that the prompt asks for.
 
     Drawn shapes are recognised by their outlines; one other object is taken for all that differs from the ground. What
     pixels cannot tell is not mentioned: several other objects, shapes where some touch, and anything in a picture that
@@ -94,7 +94,7 @@ def _stated(aspect: str, finding: Finding) -> AspectScore:
 
 
 def _overall(findings: list[Finding]) -> Finding:
-    """The plain mean of the aspects that apply, held down by the lowest that was measured."""
+    """The plain mean of the aspects that apply, limited by the lowest that was measured."""
     measured = "pixels were measured, nothing was recognised"
     scores = [one.score for one in findings if one.score is not None]
     if not scores:

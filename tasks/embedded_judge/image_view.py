@@ -16,7 +16,7 @@ UNEVEN = 20
 """A ground that varies by more levels of 255 is none."""
 
 MIDDLING = 5.0
-"""Score of what pixels cannot tell."""
+"""Score of an aspect that pixels cannot show."""
 CANNOT_TELL = "pixels cannot tell"
 
 
@@ -83,7 +83,7 @@ class Finding(NamedTuple):
     """0-10; None: the aspect does not apply."""
     words: str
     measured: bool = True
-    """Whether pixels could tell."""
+    """Whether pixels could show it."""
 
 
 class View(NamedTuple):
@@ -104,7 +104,7 @@ class View(NamedTuple):
 
     @property
     def named(self) -> bool:
-        """Whether outlines can tell which object is which."""
+        """Whether outlines show which object is which."""
         return bool(self.asked) and all(one.name in SHAPES for one in self.asked)
 
     def largest(self) -> tuple[Blob, ...]:

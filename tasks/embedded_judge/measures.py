@@ -27,17 +27,17 @@ from tasks.pictures.decoding import decode, on_white
 SIDE = 1000
 """Longest side, in pixels, at which lettering and contrast are measured."""
 MOSAIC_SIDE = 1024
-"""Side of the square in the middle in which a mosaic is sought."""
+"""Side, in pixels, of the square in the middle in which a mosaic is looked for."""
 LARGEST_SQUARE, FEWEST_SQUARES = 12.0, 60
 """Squares of a mosaic are at most so many pixels large, or there are at least so many along the longest side."""
 DARK_LETTERS = 0.18
 """On paper of a higher luminance black letters have more contrast than white ones, so letters are dark."""
 LEAST_COLOR = 0.002
-"""A picture with a smaller share of colored pixels has no color to speak of."""
+"""A picture with a smaller share of colored pixels counts as one without color."""
 EMPTY_LINE = 0.004
 """A row or column with a smaller share of ink is empty; so many specks survive in the margins of a JPEG."""
 LAYOUT_GRID = (32, 20)
-"""Columns and rows of the maps that tell where things are."""
+"""Columns and rows of the maps of where things are."""
 
 Colors: TypeAlias = NDArray[np.int16]
 Map: TypeAlias = NDArray[np.float32]

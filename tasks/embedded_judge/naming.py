@@ -36,7 +36,7 @@ _EXAMPLES = {
     "white": "ffffff f4f4f4",
     "gray": "606060 808080 a0a0a0 c0c0c0 d8d8d8",
 }
-"""Colors that bear each name beyond doubt; any other is called like the one among them that it differs from least."""
+"""Colors that certainly have each name; any other color has the name of the one that it differs from least."""
 _STEP = 8
 """Color names are looked up in a table with a step of so much of each of red, green and blue."""
 

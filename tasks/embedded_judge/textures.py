@@ -23,7 +23,7 @@ FEWEST_WORDS = 3
 """From fewer words no usual height is taken."""
 
 SMALLEST_SQUARE = 3.5
-"""Side in pixels from which the squares of a mosaic can be told from the pixels themselves."""
+"""Side in pixels from which the squares of a mosaic differ measurably from single pixels."""
 COARSE_GRIDS = 4.0
 """Grids are looked for up to this many times the largest square."""
 FOURIER_LENGTH = 4096

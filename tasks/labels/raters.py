@@ -80,9 +80,9 @@ def find_rater(store: Path, named: str) -> Rater:
 
 
 def answers(store: Path, rater: Rater) -> dict[Key, Answer]:
-    """One answer a sample and question. Of several annotators it is that of the votes' merge rule, or the mean score.
+    """One answer a sample and question. Verdicts of several annotators are merged as votes are, scores averaged.
 
-    Overall, people without a majority come to a Tie, which is what an evaluation would say.
+    Overall, people without a majority count as a Tie, which is what an evaluation would say.
 
     Where people say something of a figure's dimensions and nothing of it overall, the tier rule says it for them, as it
     does for a judge.

@@ -1,7 +1,7 @@
-"""Decoding: from a stranger's bytes to pixels, or to the sentence that says why not.
+"""Decoding: from the bytes of a file, which may be damaged or hostile, to pixels, or to the reason why not.
 
 Owns the formats that may be shown to a judge and the defence against harmful files. What is then changed about a
-picture stands in `pictures`.
+picture stands in `prepare`.
 """
 
 import re
@@ -33,7 +33,7 @@ FORMATS: dict[str, tuple[re.Pattern[bytes], Callable[[BytesIO], ImageFile]]] = {
     "WEBP": (re.compile(rb"RIFF....WEBP", re.DOTALL), WebPImageFile),
     "GIF": (re.compile(rb"GIF8[79]a"), GifImageFile),
 }
-STRANGERS = {
+OTHER_FORMATS = {
     "SVG or XML": re.compile(rb"\s*<(svg|\?xml)", re.IGNORECASE),
     "HTML": re.compile(rb"\s*<(!doctype html|html)", re.IGNORECASE),
     "a Git LFS pointer in place of the file": re.compile(rb"version https://git-lfs"),
@@ -69,7 +69,9 @@ def _format(data: bytes) -> str:
             return name
     if not data:
         raise BadPicture("not a picture: the file is empty")
-    found = next((name for name, signature in STRANGERS.items() if signature.match(data)), f"first bytes {data[:12]!r}")
+    found = next(
+        (name for name, signature in OTHER_FORMATS.items() if signature.match(data)), f"first bytes {data[:12]!r}"
+    )
     raise BadPicture(f"not a picture that can be judged: found {found}; allowed are PNG, JPEG, WebP and GIF")
 
 
@@ -77,7 +79,7 @@ def decode(data: bytes, least: int = 0) -> Decoded:
     """The first frame, from every byte of it: a header alone is no proof that a file is whole.
 
     Args:
-        least: with this, an upright JPEG in colour or grey is decoded at a fraction of its size that has at least so
+        least: with this, an upright JPEG in color or grey is decoded at a fraction of its size that has at least so
             many pixels on its longest side: as sure a check, at less cost.
 
     Raises:
@@ -100,7 +102,7 @@ def decode(data: bytes, least: int = 0) -> Decoded:
         raise BadPicture(f"more than {MAX_MEGAPIXELS} megapixels, which is the most allowed") from error
     except Exception as error:  # On hostile bytes the decoders raise nearly anything.
         raise BadPicture(f"{name} file is damaged or cut short: {error}") from error
-    _widen_transparent_colour(image, bits)
+    _widen_transparent_color(image, bits)
     return Decoded(image, size, name, bits, frames)
 
 
@@ -110,17 +112,17 @@ def _check_size(image: Image.Image) -> None:
         raise BadPicture(f"{width * height / 1e6:g} megapixels ({width}x{height}), allowed are {MAX_MEGAPIXELS}")
 
 
-def _widen_transparent_colour(image: Image.Image, bits: int) -> None:
-    """Bring a PNG's transparent colour to the 8 bits of the pixels: Pillow leaves it in the bits of the file."""
-    colour: Any = image.info.get("transparency")
-    if colour is not None and image.mode == "L" and bits in (2, 4):
-        image.info["transparency"] = colour * 255 // (2**bits - 1)
-    elif colour is not None and image.mode == "RGB" and bits == 16:
-        image.info["transparency"] = tuple(sample >> 8 for sample in colour)
+def _widen_transparent_color(image: Image.Image, bits: int) -> None:
+    """Bring a PNG's transparent color to the 8 bits of the pixels: Pillow leaves it in the bits of the file."""
+    color: Any = image.info.get("transparency")
+    if color is not None and image.mode == "L" and bits in (2, 4):
+        image.info["transparency"] = color * 255 // (2**bits - 1)
+    elif color is not None and image.mode == "RGB" and bits == 16:
+        image.info["transparency"] = tuple(sample >> 8 for sample in color)
 
 
 def on_white(image: Image.Image) -> tuple[Image.Image, bool]:
-    """The picture on white paper, and whether the paper shows: plain conversion shows the colour that was hidden."""
+    """The picture on white paper, and whether the paper shows: plain conversion shows the color that was hidden."""
     layer = image if image.mode == "RGBA" else image.convert("RGBA")
     if layer.getchannel("A").getextrema() == (255, 255):
         return layer.convert("RGB"), False

@@ -1,7 +1,7 @@
 """Pictures: what may be shown to a judge, what is changed for it, and the thumbnail that stays.
 
-Owns the limits and the repairs. Leaves to others where a picture's bytes come from, how they are decoded, which
-side of a pair it is, and the threads: all here is plain CPU work on bytes and safe in any thread.
+Owns the limits and the repairs. How bytes are decoded is in `decoding`, whether both sides of a pair are comparable in
+`comparability`. All here is plain CPU work on bytes and safe in any thread.
 """
 
 import base64

@@ -1,4 +1,4 @@
-"""A published prompt document made a prompt set: each prompt word for word, under front matter of its own.
+"""A published prompt document made a prompt set: each prompt word for word, under the front matter that it declares.
 
 Owns the folder that an import writes, and what it may overwrite. The document is taken apart by `published_document`,
 and `published_prompt` finds what a text declares; whether a set can be used is decided by `rubric`, as for any other.

@@ -72,7 +72,7 @@ def _sentence(detail: ErrorDetails, front_matter: type[Record]) -> str:
 
 
 def _found_by_rule(detail: ErrorDetails) -> InputError:
-    """What a rule of the front matter found. pydantic takes any ValueError for that: one of ours alone is."""
+    """What a rule of the front matter found. Any other ValueError in a rule, which pydantic collects too, is raised."""
     error: Exception = detail.get("ctx", {})["error"]
     if not isinstance(error, InputError):
         raise error

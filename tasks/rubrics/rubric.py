@@ -90,13 +90,13 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
         raise InputError(f"there are no prompts for flow {flow!r}; flows with prompts: {listed(_holdings(PROMPTS))}")
     own = _overlay(flow, prompt_set)
     sources = {dimension: read_prompt_file(own.get(dimension, file)) for dimension, file in default.items()}
-    strangers = [
+    unknown = [
         f"{file}: {name!r} is no dimension of {flow}; allowed: {listed(default)}"
         for name, file in own.items()
         if name not in default
     ]
     kind = PairwisePrompt if flow in PAIRWISE else RubricPrompt
-    problems = strangers + [
+    problems = unknown + [
         problem for source in sources.values() for problem in file_problems(source, FRONT_MATTER[kind])
     ]
     if kind is PairwisePrompt:
@@ -114,7 +114,7 @@ def prompt_sets() -> list[str]:
 
 
 def holdings(prompt_set: str = DEFAULT_SET) -> dict[str, list[str]]:
-    """Flow -> dimensions that a set has prompts of its own for; InputError when there is no such set or folder."""
+    """Flow -> dimensions that the set itself has prompts for; InputError when there is no such set or folder."""
     return _holdings(_folder(prompt_set))
 
 

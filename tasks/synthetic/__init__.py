@@ -1,1 +1,1 @@
-"""How the drawn samples come to look: the words, the canvas, the figures and what is put wrong in them."""
+"""The drawn samples: datasets with known defects, their words and figures, and what draws them."""

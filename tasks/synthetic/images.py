@@ -65,7 +65,7 @@ def check_prompts(prompts_per_tag: int, images_per_prompt: int = IMAGES_PER_PROM
 def read_image_labels(root: Path) -> dict[str, str]:
     """`<candidate>/<prompt>/<image>` -> kind, from `labels.json` in the dataset; empty where there is none.
 
-    Other datasets may hold a file of that name for reasons of their own: kinds that are not ours are left out.
+    Other datasets may hold a file of that name with another meaning: kinds that are not ours are left out.
     """
     return read_kinds(root / IMAGE_LABELS, SCENE_DEFECTS | {CLEAN_SCENE})
 

@@ -86,7 +86,7 @@ class Plot:
         return replace(self, note=". ".join(sentence(name) for name in names[:3]) + ".")
 
     def misstated(self) -> "Plot":
-        """The same plot with the legend's names moved on by one: every series bears another's name."""
+        """The same plot with the legend's names moved on by one: every series has the name of another."""
         names = [one.name for one in self.series]
         moved = zip([*names[1:], names[0]], self.series, strict=True)
         return replace(self, series=tuple(Series(name, one.points) for name, one in moved))

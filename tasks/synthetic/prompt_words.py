@@ -1,7 +1,7 @@
-"""The few words of a text-to-image prompt that mean something to the drawn samples and the embedded judge.
+"""The wording of text-to-image prompts, as far as the drawn samples and the embedded judge understand it.
 
-Owns the wording of prompts as GenEval has it, both ways: what is asked for becomes a sentence, and a sentence what is
-asked for. Of other prompts it understands as much as is worded alike, and nothing it does not know is guessed.
+Owns the wording that GenEval uses, in both directions: what is asked for becomes a sentence, and a sentence becomes
+what is asked for. Of other prompts it understands what is worded in the same way, and it guesses nothing.
 """
 
 import re

@@ -111,7 +111,7 @@ def drawn_samples(root: Path, flow: str) -> Path:
 def read_labels(dataset_root: Path, flow: str) -> dict[str, str]:
     """Sample id -> kind, from `<flow>/labels.json` or else `labels.json` in the dataset; empty where there is neither.
 
-    Other datasets may hold a file of that name for reasons of their own: kinds that are not ours are left out.
+    Other datasets may hold a file of that name with another meaning: kinds that are not ours are left out.
     """
     paths = (dataset_root / flow / LABELS, dataset_root / LABELS)
     path = next((path for path in paths if path.is_file()), None)
