@@ -6,7 +6,8 @@ import pytest
 from written_datasets import inline, png, write_json, write_two_stages
 
 from tasks.datasets.contents import read_picture, read_texts
-from tasks.datasets.dataset import Dataset, load_dataset
+from tasks.datasets.dataset import Dataset
+from tasks.kinds.loading import load_dataset
 from tasks.parameters import PairwiseParameters
 from tasks.records import PictureSource, Place
 

@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from factories import NOON, end, judgment, outcome, start, write_run
 
-from tasks.ledger.evaluations import evaluation_folders, finished_before, read_evaluation
+from tasks.ledger.evaluations import Evaluation, evaluation_folders, finished_before, read_evaluation
 from tasks.ledger.reading import END, RUN, read_end, read_outcomes, read_start, run_folders
 from tasks.records import Outcome
 

@@ -5,7 +5,8 @@ from pathlib import Path
 import pytest
 from written_datasets import write_two_stages
 
-from tasks.datasets.dataset import Dataset, load_dataset
+from tasks.datasets.dataset import Dataset
+from tasks.kinds.loading import load_dataset
 from tasks.parameters import PairwiseParameters
 
 

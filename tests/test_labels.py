@@ -13,7 +13,7 @@ from tasks.errors import InputError
 from tasks.history.loading import sync
 from tasks.labels.importing import import_labels
 from tasks.labels.label_rows import read_label_rows
-from tasks.ledger.label_sets import ABOUT, LABELS, LabelRow, LabelSet, folder, labels_words
+from tasks.ledger.label_sets import ABOUT, LABELS, LabelRow, LabelSet, folder, labels_words, read_label_set
 
 Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tasks.kinds.kind import Kind
 from tasks.records import MIXED, Judgment, Outcome
 from tasks.synthetic.defects import CLEAN, FORFEIT
 from tasks.synthetic.scene_defects import CLEAN_SCENE

@@ -77,8 +77,13 @@ class Original(NamedTuple):
 class ScoreTally(Protocol):
     """Scores while the outcomes of real samples are taken in, one after the other."""
 
-    def add(self, outcome: Outcome, /) -> None: ...
-    def rows(self) -> Sequence[Scored]: ...
+    def add(self, outcome: Outcome, /) -> None:
+        """Take in the outcome of a real sample."""
+        ...
+
+    def rows(self) -> Sequence[Scored]:
+        """The scores of all that were taken in."""
+        ...
 
 
 class Lack(NamedTuple):

@@ -8,9 +8,8 @@ from collections.abc import Sequence
 from itertools import islice
 
 from tasks.controls.status import red_words
-from tasks.judging.tallies import Failure
+from tasks.judging.tallies import SHOWN, Failure
 from tasks.pages.run_summary import Summary
-from tasks.pages.run_tallies import SHOWN
 from tasks.parameters import EMBEDDED
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.image_chart import image_chart

@@ -11,7 +11,7 @@ from itertools import groupby
 from statistics import fmean
 from typing import NamedTuple
 
-from tasks.records import HistoryRecord, Outcome, RunStart
+from tasks.records import HistoryRecord, Outcome
 from tasks.statistics.intervals import interval
 
 HIGHEST = 10.0
@@ -67,11 +67,6 @@ class _Mark(NamedTuple):
     prompt_id: str
     values: dict[tuple[str, str], float | None]
     """(measure, aspect) -> value; None where an aspect does not apply."""
-
-
-def threshold(start: RunStart) -> float:
-    """Score from which an image of this run counts as good."""
-    return float(str(start.parameters["threshold"]))
 
 
 class GradeTally:
