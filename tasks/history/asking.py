@@ -1,7 +1,7 @@
 """The history asked: a table or view by its name, or any SQL that only reads.
 
-Owns how an answer is brought into Python and JSON. How the history is made and opened is `store`'s; how an answer is
-shown is the command's.
+Owns how an answer is brought into Python and JSON. How the history is opened is for `database`, how it is made for
+`layout` and `loading`; how an answer is shown is the command's.
 """
 
 import json

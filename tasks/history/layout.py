@@ -62,19 +62,23 @@ def lay_out(db: Connection) -> None:
 
 
 def is_laid_out(db: Connection) -> bool:
-    """Whether the open `history` has tables; it may be brand new.
+    """Whether the open `history` has tables; it may be brand new. Ask outside of a transaction: a no would end it.
 
     Raises:
         InputError: they are those of another version.
     """
-    marks = (
-        "SELECT macro_definition FROM duckdb_functions() WHERE database_name = 'history' AND function_name = 'layout'"
-    )
-    tables = "SELECT * FROM duckdb_tables() WHERE database_name = 'history'"
-    found = db.execute(marks).fetchone()
-    if found != (f"'{_MARK}'",) and db.execute(tables).fetchone():
+    found = _mark(db)
+    if found != _MARK and db.execute("SELECT * FROM duckdb_tables() WHERE database_name = 'history'").fetchone():
         raise InputError(f"The history was made by another version of Image Jury; {REBUILD}")
     return found is not None
+
+
+def _mark(db: Connection) -> str | None:
+    try:
+        found = db.execute("SELECT history.main.layout()").fetchone()
+    except duckdb.CatalogException:
+        return None
+    return found[0] if found else None
 
 
 def _column_comments(db: Connection) -> Iterator[str]:

@@ -148,8 +148,9 @@ def _load(history: Path, place: Path, wait_seconds: float) -> None:
 
 
 def _hand_over(db: Connection, place: Path) -> None:
+    laid_out = is_laid_out(db)
     db.begin()
-    if not is_laid_out(db):
+    if not laid_out:
         lay_out(db)
     if _is_labels(place):
         db.execute("INSERT INTO history.labels FROM labels WHERE name NOT IN (SELECT name FROM history.labels)")
