@@ -67,7 +67,7 @@ class Results:
             self._originals[_Place(outcome.candidate, outcome.sample_id)] = original
 
     @cached_property
-    def scores(self) -> list[Scored]:
+    def scores(self) -> Sequence[Scored]:
         """Scores of every candidate, dimension or tag, and group of samples."""
         return self._scores.rows()
 

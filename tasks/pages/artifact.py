@@ -68,7 +68,7 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
         *_section("Controls", status_lines(summary.controls)),
         *_section("Failures and warnings", trouble),
         *_section("Calls", _call_lines(summary)),
-        *(part for each in summary.outcomes.notable for part in _sample(summary, each)),
+        *(part for each in summary.notable for part in _sample(summary, each)),
     ]
     return "\n\n".join(parts) + "\n"
 
