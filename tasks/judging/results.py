@@ -46,7 +46,6 @@ class Results:
         self._rates = RateTally()
         self._controls: list[Outcome] = []
         self._originals: dict[_Place, Original] = {}
-        self._has_controls = bool(start.parameters.get("controls"))
         self._pictures = 0
         self.outcomes = OutcomeTally(self._kind, self._kind.good_from(start))
         self.by_candidate: defaultdict[str, list[Measured]] = defaultdict(list)
@@ -62,9 +61,7 @@ class Results:
         self.outcomes.add(outcome)
         self.by_candidate[outcome.candidate].append(self._kind.measured(Compared.of(outcome)))
         self._pictures += int.from_bytes(_pictures_digest(outcome))
-        if self._has_controls:
-            original = Original(outcome.overall, outcome.score)
-            self._originals[_Place(outcome.candidate, outcome.sample_id)] = original
+        self._originals[_Place(outcome.candidate, outcome.sample_id)] = Original(outcome.overall, outcome.score)
 
     @cached_property
     def scores(self) -> Sequence[Scored]:
