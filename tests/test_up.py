@@ -90,7 +90,7 @@ def test_a_person_fills_in_the_form_watches_the_run_and_opens_its_report(
     [summary] = [each for each in up.api("/artifacts/filter", {}) if each["key"] == "counting-summary"]
     page.goto(f"{up.ui}/artifacts/artifact/{summary['id']}")
     page.get_by_role("heading", name="Scores").wait_for()
-    page.wait_for_timeout(1000)
+    wait_for(lambda: page.evaluate("[...document.images].every(one => one.complete)"), 30)
     shot(page, "artifact")
     assert page.get_by_text("count_accuracy").count() >= 2
     loaded = page.eval_on_selector_all("img", "all => all.filter(one => one.naturalWidth > 0).map(one => one.alt)")

@@ -1,7 +1,7 @@
 """Python's garbage collector while a run judges."""
 
 import gc
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 
 THRESHOLDS = 50_000, 20, 50
@@ -10,7 +10,7 @@ there are before the next older one is searched, too."""
 
 
 @contextmanager
-def settle_garbage_collector() -> Iterator[None]:
+def settle_garbage_collector() -> Generator[None]:
     """Let the garbage collector search rarely, and only what was made since; as it was before on leaving.
 
     Python frees most objects as soon as nothing refers to them. The collector only finds those that refer to each

@@ -70,8 +70,9 @@ class Sending:
         """Send what is left, the end included, within `PATIENCE_SECONDS`; returns what there is to warn of."""
         if not self._remote:
             return ()
+        patience = asyncio.timeout(PATIENCE_SECONDS)
         try:
-            async with asyncio.timeout(PATIENCE_SECONDS) as patience:
+            async with patience:
                 await self._send(self._remote)
         except OSError as error:
             why = f"it took longer than {PATIENCE_SECONDS:g} s" if patience.expired() else error
