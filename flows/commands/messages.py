@@ -1,4 +1,4 @@
-"""How commands say something: a sentence after `jury:` beside the answer, numbers of things, and all fit for a terminal."""
+"""How commands say something: a sentence after `jury:` beside the answer, numbers of things, all fit for a terminal."""
 
 import sys
 
