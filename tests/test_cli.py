@@ -234,14 +234,14 @@ def test_strangers_do_not_command_the_terminal(jury: Any, monkeypatch: pytest.Mo
         assert " [2Jgone" in err and not re.search("[\x1b\u202e]", err)
 
 
-@pytest.mark.parametrize(("words", "goes_on"), [(["sync"], False), (["demo"], True)], ids=["sync", "demo"])
-def test_an_interrupt_is_told_and_where_work_goes_on(
-    words: list[str], goes_on: bool, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(
+    ("name", "part", "goes_on"), [("sync", "sync", False), ("demo", "run_flow", True)], ids=["sync", "demo"]
+)
+def test_an_interrupt_is_told_and_where_the_work_goes_on(
+    name: str, part: str, goes_on: bool, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(f"flows.commands.{words[0]}.mirror", raising(KeyboardInterrupt()))
-    monkeypatch.setattr("flows.commands.demo.FLOWS", ())
-    monkeypatch.setattr("flows.commands.demo.max", lambda _: 0, raising=False)
-    code, _, err = jury(*words, "--store", store)
+    monkeypatch.setattr(f"flows.commands.{name}.{part}", raising(KeyboardInterrupt()))
+    code, _, err = jury(name, "--store", store)
     assert code == 130 and err.startswith("jury: stopped") and ("the same command goes on" in err) == goes_on
 
 

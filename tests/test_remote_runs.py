@@ -57,4 +57,4 @@ def test_a_bucket_that_is_away_costs_a_warning_and_the_next_sync_sends_the_run(
         server.refuses = lambda _: False
     assert "`jury sync` sends the rest" in capsys.readouterr().err
     assert main(["sync", "--store", url]) == 0
-    assert "1 runs sent" in capsys.readouterr().out
+    assert "1 run sent" in capsys.readouterr().out

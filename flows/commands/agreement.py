@@ -3,6 +3,7 @@
 import click
 
 from flows.commands.behind import tell_if_behind
+from flows.commands.messages import printable
 from flows.commands.options import json_option, store_option
 from flows.commands.sections import Command
 from tasks.history.evaluations import shared_replies
@@ -54,7 +55,7 @@ def _print_agreement(found: Agreement) -> None:
     console.print()
     console.print(grid_table(agreement_grid(found), []))
     for line in [*words, *_notes(found)]:
-        console.print(line, soft_wrap=True)
+        console.print(printable(line), soft_wrap=True)
     for each in found.questions:
         if each.question in (OVERALL, OVERALL_SCORE) and each.n:
             console.print(f"\n{_name(each)}, A in rows and B in columns (--json has the other questions):\n")

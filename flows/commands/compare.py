@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from flows.commands.behind import tell_if_behind
+from flows.commands.messages import printable
 from flows.commands.options import FLOWS, json_option, store_option
 from flows.commands.sections import Command
 from tasks.comparing.compare import Comparison, compare
@@ -90,8 +91,8 @@ def _meant(store: Path, runs: Sequence[str], names: tuple[str, str], last: int |
 def _print(found: Comparison) -> None:
     out = console()
     for name, side in (("before", found.before), ("after ", found.after)):
-        out.print(f"{name}  {side_words(side)}", soft_wrap=True)
+        out.print(printable(f"{name}  {side_words(side)}"), soft_wrap=True)
     out.print(f"\n{headline(found.rows[0].difference, found.before.flow)}\n", soft_wrap=True)
     out.print(grid_table(difference_grid(found.rows, found.before.flow), []))
     for line in [*notes(found), *changed_lines(found)]:
-        out.print(line, soft_wrap=True)
+        out.print(printable(line), soft_wrap=True)

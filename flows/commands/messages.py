@@ -1,4 +1,4 @@
-"""What commands say on standard error beside their answer: one sentence after `jury:`, fit for a terminal."""
+"""How commands say something: a sentence after `jury:` beside the answer, numbers of things, all fit for a terminal."""
 
 import sys
 
@@ -8,6 +8,11 @@ def warn(sentence: str) -> None:
     print(f"jury: {printable(sentence)}", file=sys.stderr)
 
 
+def number_of(count: int, thing: str) -> str:
+    """How many there are of a thing: `1 run`, `2,000 runs`."""
+    return f"{count:,} {thing}" + ("" if count == 1 else "s")
+
+
 def printable(text: str) -> str:
-    """The text without control characters and invisible ones; lines stay lines."""
-    return "".join(char if char.isprintable() or char == "\n" else " " for char in text)
+    """The text without control characters and invisible ones; lines stay lines, and tabs stay."""
+    return "".join(char if char.isprintable() or char in "\n\t" else " " for char in text)

@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from flows.commands.messages import printable
 from flows.commands.options import files
 from flows.commands.sections import Command, Group
 from tasks.errors import InputError
@@ -31,7 +32,7 @@ def list_prompts() -> int:
     width = max(map(len, prompt_sets()))
     for name in prompt_sets():
         for flow, dimensions in holdings(name).items():
-            print(f"{name:<{width}}  {flow:<8}  {', '.join(dimensions)}")
+            print(printable(f"{name:<{width}}  {flow:<8}  {', '.join(dimensions)}"))
     return 0
 
 
@@ -45,8 +46,8 @@ def show_prompt(prompt: str, prompt_set: str) -> int:
     flow, _, dimension = prompt.partition("/")
     found = load_rubric(flow, prompt_set).prompt(dimension)
     about = f"tier {found.tier}" if isinstance(found, PairwisePrompt) else f"aspects {', '.join(found.aspects)}"
-    print(f"{found.file}\n{about}, SHA-256 of the body {found.sha256}\n")
-    print(f"[system]\n{found.body}\n\n[user, for a drawn sample]\n{user_message(rendered(found))}")
+    print(printable(f"{found.file}\n{about}, SHA-256 of the body {found.sha256}\n"))
+    print(printable(f"[system]\n{found.body}\n\n[user, for a drawn sample]\n{user_message(rendered(found))}"))
     return 0
 
 
@@ -69,7 +70,7 @@ def check_prompts(prompt_set: str) -> int:
         problems.append(f"prompt set {prompt_set!r} holds no file <flow>/<dimension>.md")
     if problems:
         raise InputError("\n".join(problems))
-    print("\n".join([*lines, f"{len(lines)} prompts can be used"]))
+    print(printable("\n".join([*lines, f"{len(lines)} prompts can be used"])))
     return 0
 
 
@@ -78,7 +79,7 @@ def check_prompts(prompt_set: str) -> int:
 @click.option("--set", "name", required=True, metavar="NAME", help="Name or folder of the set that is made.")
 def import_prompt_set(file: str, name: str) -> int:
     """Make the set, and print what became of it."""
-    print(imported_words(import_prompts(Path(file), name)))
+    print(printable(imported_words(import_prompts(Path(file), name))))
     return 0
 
 

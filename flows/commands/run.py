@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from flows.commands.connection import answered, prepare_prefect
-from flows.commands.messages import warn
+from flows.commands.messages import printable, warn
 from flows.commands.options import FLOWS, model_options, parse_options
 from flows.commands.sections import Command, Group, Option
 from tasks.controls.status import status_lines
@@ -110,7 +110,7 @@ def _print_summary(summary: Summary) -> None:
     console.print(tables.grid_table(grid(summary), notes(summary)))
     controls = status_lines(summary.controls)
     for line in [*repeat_lines(summary), *defect_lines(summary), *controls, *failure_lines(summary)]:
-        console.print(line, markup=False, soft_wrap=True)
+        console.print(printable(line), soft_wrap=True)
     asked = summary.judgments
     if asked.reused:
         console.print(

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from flows.commands.connection import answered, use_running
+from flows.commands.messages import number_of, printable
 from flows.commands.options import store_option
 from flows.commands.sections import Command
 from flows.runtime.server import Server
@@ -34,7 +35,7 @@ def command(store: str) -> int:
             print(f"  {line}")
     print(f"store      {folder.absolute()}")
     for run in run_folders(folder)[: -LAST - 1 : -1]:
-        print(f"  {_told(run)}")
+        print(f"  {printable(_told(run))}")
     return _show_history(folder)
 
 
@@ -46,8 +47,7 @@ def _server_words(server: Server | None, api: str | None) -> str:
 
 def _told(run: Path) -> str:
     start, end = read_start(run), read_end(run)
-    samples = "1 sample" if start.samples == 1 else f"{start.samples:,} samples"
-    what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {samples}"
+    what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
     return f"{start.run_id}  {what}: " + (f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else "unfinished")
 
 
@@ -61,7 +61,7 @@ def _show_history(store: Path) -> int:
         print(f"history    {error}")
         return 3
     if behind:
-        print(f"history    {len(behind)} finished runs behind the ledgers: `jury sync` loads them")
+        print(f"history    behind the ledgers by {number_of(len(behind), 'finished run')}: `jury sync` loads them")
         return 3
     print("history    in step with the ledgers")
     return 0

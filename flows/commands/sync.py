@@ -3,7 +3,7 @@
 import click
 
 from flows.commands.labels import share_labels
-from flows.commands.messages import warn
+from flows.commands.messages import number_of, warn
 from flows.commands.options import store_option
 from flows.commands.sections import Command
 from tasks.errors import InputError
@@ -23,7 +23,7 @@ def command(rebuild: bool, store: str) -> int:
     if is_remote(store):
         remote = Remote(store, folder)
         sent, fetched = remote.send_all(), remote.fetch()
-        print(f"{len(sent)} runs sent, {len(fetched)} fetched")
+        print(f"{number_of(len(sent), 'run')} sent, {len(fetched):,} fetched")
         share_labels(remote.bucket, folder)
     if not run_folders(folder) and not label_folders(folder):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
@@ -32,5 +32,6 @@ def command(rebuild: bool, store: str) -> int:
         warn(sentence)
     if done.labels:
         print(f"labels loaded: {', '.join(done.labels)}")
-    print(f"{len(done.loaded)} runs loaded into {folder / HISTORY}" if done.loaded else "the history is in step")
+    loaded = f"{number_of(len(done.loaded), 'run')} loaded into {folder / HISTORY}"
+    print(loaded if done.loaded else "the history is in step with the ledgers")
     return 2 if done.damaged else 0

@@ -1,0 +1,58 @@
+"""`jury prompts`: what is listed, shown and checked."""
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+from flows.cli import main
+from tasks.rubrics.rubric import PROMPTS, holdings, load_rubric, prompt_sets
+
+
+def test_every_set_is_listed_with_what_it_holds(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prompts", "list"]) == 0
+    lines = [line.split(maxsplit=2) for line in capsys.readouterr().out.splitlines()]
+    assert lines == [[name, flow, ", ".join(held)] for name in prompt_sets() for flow, held in holdings(name).items()]
+
+
+@pytest.mark.parametrize("name", ["plot/faithfulness", "colors/color_attr"])
+def test_a_prompt_is_shown_with_the_message_that_goes_with_it(name: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prompts", "show", name]) == 0
+    out = capsys.readouterr().out
+    flow, _, dimension = name.partition("/")
+    prompt = load_rubric(flow).prompt(dimension)
+    assert f"SHA-256 of the body {prompt.sha256}\n" in out and f"[system]\n{prompt.body}\n" in out
+    message = out.partition("[user, for a drawn sample]\n")[2]
+    assert "(picture, " in message and "JSON" in message
+
+
+def test_all_prompts_can_be_used(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prompts", "check"]) == 0
+    assert capsys.readouterr().out.endswith("14 prompts can be used\n")
+
+
+def test_everything_wrong_with_a_set_is_told_and_nothing_of_it_commands_the_terminal(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for flow in ("diagram", "counting"):
+        shutil.copytree(PROMPTS / flow, tmp_path / flow)
+    (tmp_path / "diagram" / "aesthetics.md").write_text("no front matter", encoding="utf-8")
+    (tmp_path / "counting" / "counting.md").write_text('+++\n"\\u001b[2J" = 1\n+++\nx', encoding="utf-8")
+    assert main(["prompts", "check", "--prompt-set", str(tmp_path)]) == 2
+    err = capsys.readouterr().err
+    assert "diagram/aesthetics.md" in err and "counting/counting.md" in err and "\x1b" not in err
+
+
+@pytest.mark.parametrize(
+    ("words", "said"), [(["show", "x/y"], "no prompts for flow 'x'"), (["show"], "FLOW/DIMENSION")]
+)
+def test_a_prompt_that_is_not_there_is_told(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prompts", *words]) == 2
+    assert said in capsys.readouterr().err
+
+
+def test_a_file_and_a_name_make_a_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prompts", "import", str(tmp_path / "none.md")]) == 2
+    assert "Missing option '--set'" in capsys.readouterr().err
+    assert main(["prompts", "import", str(tmp_path / "none.md"), "--set", str(tmp_path / "set")]) == 2
+    assert "none.md" in capsys.readouterr().err and not (tmp_path / "set").exists()
