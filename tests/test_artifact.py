@@ -18,9 +18,10 @@ from PIL import Image
 from strangers import HOSTILE, tokens
 
 from flows.runtime.progress import Progress
-from tasks.pages.artifact import THUMBNAIL_BYTES, markdown, publish
+from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
 from tasks.pages.run_summary import Summary, summarize
 from tasks.records import Judgment, Outcome
+from tasks.report import publish
 
 DATA_URI = re.compile(r"!\[([^]]*)\]\(data:image/(png|jpeg);base64,([A-Za-z0-9+/=]+)\)")
 
@@ -193,7 +194,7 @@ def test_a_thumbnail_too_large_for_the_artifact_is_said_to_be_so(tmp_path: Path)
 
 def test_what_shows_a_run_is_loaded_only_when_it_is_shown() -> None:
     slow = {"altair", "vl_convert", "rich", "prefect", "duckdb", "openai"}
-    code = f"import sys, tasks.report, tasks.showing.progress; print(sorted({slow} & set(sys.modules)))"
+    code = f"import sys, tasks.pages.artifact, flows.runtime.progress; print(sorted({slow} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
 

@@ -57,7 +57,7 @@ def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> list[bytes]:
     process = _waiting.pop() if _waiting else _start()
-    order = json.dumps({"format": form, "charts": charts}).encode()
+    order = json.dumps({"format": form, "charts": charts}, ensure_ascii=False).encode("utf-8", "replace")
     with process:
         try:
             output, errors = process.communicate(order, PATIENCE_SECONDS)

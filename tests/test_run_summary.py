@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 
-from tasks.pages.run_summary import Catch, Summary, summarize
+from tasks.pages.run_summary import Summary, summarize
+from tasks.pages.run_tallies import DefectCount
 from tasks.pages.summary_texts import sentence
 from tasks.records import Judgment, Outcome
 
@@ -63,7 +64,7 @@ def test_one_sample_of_each_kind_is_chosen_and_none_twice(tmp_path: Path) -> Non
         outcome("forfeit", "----", None, status="forfeit"),
         outcome("incomplete", "-GGG", None, status="incomplete"),
     ]
-    chosen = {telling.why: telling.outcome.sample_id for telling in summary(tmp_path, *rows).telling}
+    chosen = {each.why: each.outcome.sample_id for each in summary(tmp_path, *rows).outcomes.notable}
     # The second win takes no place: it fits none that is still free.
     assert chosen == {
         "Won": "win",
@@ -83,7 +84,7 @@ def test_a_chosen_sample_comes_with_the_reasons_for_its_verdicts(tmp_path: Path)
         judgment("s2", "faithfulness", "Model", reasoning="another sample's"),
         outcome("s1", "MGXG", "Model"),
     )
-    assert found.telling[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
+    assert found.outcomes.notable[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
 
 
 def test_injected_defects_are_counted_by_kind_and_forfeits_are_no_matter_of_the_judge(tmp_path: Path) -> None:
@@ -95,9 +96,12 @@ def test_injected_defects_are_counted_by_kind_and_forfeits_are_no_matter_of_the_
         outcome("s5", "----", None, status="forfeit", injected="null", caught=None),
         outcome("s6"),
     ]
-    catches = summary(tmp_path, *rows).outcomes.catches()
-    assert catches == [Catch("black", known=3, caught=1, unjudged=1), Catch("copy", known=1, caught=1, unjudged=0)]
-    assert [catch.clean for catch in catches] == [False, True]
+    counts = summary(tmp_path, *rows).outcomes.defects()
+    assert counts == [
+        DefectCount("black", known=3, caught=1, unjudged=1),
+        DefectCount("copy", known=1, caught=1, unjudged=0),
+    ]
+    assert [count.clean for count in counts] == [False, True]
 
 
 def test_the_sentence_tells_score_coverage_and_what_is_not_ok(tmp_path: Path) -> None:
