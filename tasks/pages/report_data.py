@@ -101,8 +101,9 @@ class Evaluation:
 
     def trends(self) -> list[list[Point]]:
         """The scores over time of each candidate and dimension or tag, where there are two at least."""
-        rows = [{**row, "started_at": datetime.fromisoformat(row["started_at"])} for row in self.answers["trend"].rows]
-        return series_of(Point(*(row[name] for name in Point._fields)) for row in rows)[:MOST_TRENDS]
+        rows = ({name: row[name] for name in Point._fields} for row in self.answers["trend"].rows)
+        points = (Point(**row)._replace(started_at=datetime.fromisoformat(row["started_at"])) for row in rows)
+        return series_of(points)[:MOST_TRENDS]
 
     def published(self) -> list[ScoreRow]:
         """Scores by the published protocol alone, where orders or votes were repeated."""
