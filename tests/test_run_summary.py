@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 
-from tasks.pages.run_summary import Summary, summarize
+from tasks.pages.run_summary import Summary, SummaryTally, summarize
 from tasks.pages.run_tallies import DefectCount
 from tasks.pages.summary_texts import sentence
 from tasks.records import Judgment, Outcome
@@ -127,3 +127,20 @@ def test_an_unfinished_run_is_summed_up_as_far_as_it_got(tmp_path: Path) -> None
 def test_a_run_that_the_store_does_not_hold_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         summarize(tmp_path, RUN)
+
+
+def test_rows_that_are_read_once_come_to_all_of_it(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"parameters": {"orders": "both", "votes": 1}}
+    outcomes = [outcome(f"s{number}", "MHGX", published="Model", category="agent") for number in range(9)]
+    controls = [outcome(f"s{number}", "MMMM", control="blank") for number in range(2)]
+    judged = [judgment(f"s{number}", order=order) for number in range(9) for order in ("human_first", "model_first")]
+    written = summary(tmp_path, *outcomes, *controls, *judged, **changes)
+    tally = SummaryTally(start(**changes), controls)
+    for row in iter(outcomes):
+        tally.add_outcome(row)
+    for row in iter(judged):
+        tally.add_judgment(row)
+    found = tally.summary(tmp_path, written.end)
+    assert found._replace(outcomes=written.outcomes) == written
+    assert found.outcomes.statuses == written.outcomes.statuses
+    assert found.rows and found.rates and found.published and found.controls[1].failed == 2
