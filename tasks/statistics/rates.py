@@ -97,12 +97,6 @@ class RateTally:
         for dimension, measure, value in _decided(outcome):
             self._values[outcome.candidate, dimension, measure].append(value)
 
-    def passing(self, outcomes: Iterable[Outcome]) -> Iterator[Outcome]:
-        """Hand the outcomes on to whoever else needs them, taking in each."""
-        for outcome in outcomes:
-            self.decide(outcome)
-            yield outcome
-
     def hear(self, judgment: Judgment) -> None:
         """Take in a judgment, unless it is of a control; a later attempt of the same call takes its place."""
         if not judgment.control:
