@@ -142,7 +142,7 @@ def choose(store: Path, run: str = "", flow: str = "", last: int = 1) -> list[st
     found = [str(run_id) for (run_id,) in history.query(store, newest, values=(flow, last)).rows]
     if not found:
         what = f"finished {flow} evaluation" if flow else "finished evaluation"
-        raise InputError(f"{store} holds no {what}; `jury status` tells what there is")
+        raise InputError(f"{store} holds no {what}; `jury status` shows what there is")
     return found
 
 
