@@ -194,7 +194,7 @@ def test_a_thumbnail_too_large_for_the_artifact_is_said_to_be_so(tmp_path: Path)
 
 def test_what_shows_a_run_is_loaded_only_when_it_is_shown() -> None:
     slow = {"altair", "vl_convert", "rich", "prefect", "duckdb", "openai"}
-    code = f"import sys, tasks.report, tasks.showing.progress; print(sorted({slow} & set(sys.modules)))"
+    code = f"import sys, tasks.pages.artifact, flows.runtime.progress; print(sorted({slow} & set(sys.modules)))"
     result = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert result.stdout == "[]\n"
 

@@ -15,10 +15,10 @@ from factories import end, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge
 from served import environment
 
-from flows import pipeline
 from flows.cli import COMMANDS, main
 from flows.commands import query, sync
 from flows.commands.faults import LOG
+from flows.runtime import states
 from tasks.history.loading import sync as load
 from tasks.ledger.bucket import RemoteUnavailable
 
@@ -266,7 +266,7 @@ def test_a_flow_that_raises_is_a_fault_and_one_that_stops_is_not(
     judge = ("--judge.model", "m", "--judge.base-url", loopback.base_url)
     code, _, err = jury("run", "diagram", "--dataset", tmp_path / "nowhere", *judge)
     assert code == 2 and "a fault of" not in err and not (tmp_path / "store" / LOG).exists()
-    monkeypatch.setattr(pipeline, "unfinished_before", raising(KeyError("a slip")))
+    monkeypatch.setattr(states, "unfinished_before", raising(KeyError("a slip")))
     code, _, err = jury("run", "diagram", "--dataset", tmp_path / "nowhere", *judge)
     assert code == 1
     assert err.endswith(f"KeyError: 'a slip' (its traceback is in {tmp_path / 'store' / LOG})\n")

@@ -2,6 +2,7 @@
 
 import io
 import os
+import re
 import subprocess
 import sys
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import pytest
 from PIL import Image
 
-from tasks.presentation import drawing as plotter
+from tasks.presentation import drawing
 
 BARS: dict[str, Any] = {
     "data": {"values": [{"name": "a", "n": 3}, {"name": "b", "n": 1}]},
@@ -20,7 +21,7 @@ BARS: dict[str, Any] = {
 
 
 def test_a_chart_is_drawn_with_twice_the_pixels_and_a_palette() -> None:
-    image = Image.open(io.BytesIO(plotter.png(BARS)))
+    image = Image.open(io.BytesIO(drawing.png(BARS)))
     assert (image.format, image.mode) == ("PNG", "P")
     assert image.width > 400
     red = sum(n for n, color in image.convert("RGB").getcolors(1 << 20) or [] if color == (255, 0, 0))
@@ -28,18 +29,38 @@ def test_a_chart_is_drawn_with_twice_the_pixels_and_a_palette() -> None:
 
 
 def test_a_process_started_ahead_draws_the_next_chart_and_no_other() -> None:
-    plotter.warm_up()
-    first = plotter.png(BARS)
-    assert plotter.png(BARS) == first
+    drawing.warm_up()
+    first = drawing.png(BARS)
+    assert drawing.png(BARS) == first
 
 
 def test_a_chart_that_cannot_be_drawn_says_why() -> None:
     with pytest.raises(RuntimeError, match=r"^the chart could not be drawn: .*TypeError.*$"):
-        plotter.png({"data": {"values": []}, "mark": "nonsense"})
+        drawing.png({"data": {"values": []}, "mark": "nonsense"})
+
+
+def test_all_drawings_of_a_page_come_from_one_process_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    started: list[object] = []
+    start = drawing._start  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(drawing, "_start", lambda: started.append(1) or start())
+    drawn = drawing.svgs([{**BARS, "description": f"chart {number}"} for number in range(3)])
+    assert [re.search('aria-label="(.*?)"', svg)[1] for svg in drawn] == ["chart 0", "chart 1", "chart 2"]  # type: ignore
+    assert len(started) == 1
+    assert drawing.svgs([]) == [] and len(started) == 1
+
+
+def test_one_of_several_charts_that_cannot_be_drawn_says_why() -> None:
+    with pytest.raises(RuntimeError, match=r"^the chart could not be drawn: .*TypeError.*$"):
+        drawing.svgs([BARS, {"data": {"values": []}, "mark": "nonsense"}])
+
+
+def test_a_chart_loads_nothing() -> None:
+    with pytest.raises(RuntimeError, match="could not be drawn"):
+        drawing.svgs([{**BARS, "data": {"url": "http://127.0.0.1:9/data.json"}}])
 
 
 def test_a_process_that_is_never_needed_ends_with_its_parent() -> None:
-    ahead = "from tasks.showing import plotter; plotter.warm_up(); print(plotter._waiting[0].pid)"
+    ahead = "from tasks.presentation import drawing; drawing.warm_up(); print(drawing._waiting[0].pid)"
     done = subprocess.run([sys.executable, "-c", ahead], capture_output=True, text=True, timeout=60, check=True)
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)

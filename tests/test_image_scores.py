@@ -145,7 +145,7 @@ def test_text_to_image_runs_are_in_the_trend_and_not_in_the_leaderboard_of_figur
     assert query(tmp_path, "leaderboard").rows == []
 
 
-def test_a_summary_of_images_has_grades_and_telling_images(tmp_path: Path) -> None:
+def test_a_summary_of_images_has_scores_and_notable_images(tmp_path: Path) -> None:
     run = t2i_run("counting", 0)
     found = [
         image("0/0", 9, satisfied=False),
@@ -156,7 +156,7 @@ def test_a_summary_of_images_has_grades_and_telling_images(tmp_path: Path) -> No
     keep(tmp_path, run, found)
     summary = summarize(tmp_path, run.run_id)
     assert summary.rows == [] and row(summary.grades).scored == 3
-    assert {telling.why: telling.outcome.sample_id for telling in summary.telling} == {
+    assert {each.why: each.outcome.sample_id for each in summary.outcomes.notable} == {
         "Good, but not what was asked": "0/0",
         "Overall and aspects pull apart": "1/0",
         "Good": "2/0",

@@ -1,12 +1,10 @@
-"""The table and the chart of text-to-image scores: what is in them, and whether it fits."""
+"""The table of text-to-image scores: what is in it, and whether it fits."""
 
 import io
 
 from factories import image, scored
-from PIL import Image, ImageColor
 from rich.console import Console
 
-from tasks.presentation.image_chart import ASPECT, TAG, grade_chart
 from tasks.presentation.image_tables import gradeboard, ranked
 from tasks.presentation.tables import grid_table
 from tasks.records import Outcome
@@ -53,14 +51,3 @@ def test_the_longest_names_fit_a_terminal_of_80_columns() -> None:
     text = stream.getvalue()
     assert "contrast_effectiveness" in text and "10/10" in text and "…" not in text
     assert max(map(len, text.splitlines())) <= 80
-
-
-def test_bars_are_as_long_as_their_scores() -> None:
-    def blue(score: float, colour: str) -> int:
-        drawn = Image.open(io.BytesIO(grade_chart(grade_rows(images("a", score), 7), []))).convert("RGB")
-        wanted = ImageColor.getrgb(colour)
-        counts = drawn.getcolors(drawn.width * drawn.height) or []
-        return sum(n for n, found in counts if max(abs(a - b) for a, b in zip(found, wanted, strict=True)) <= 3)
-
-    assert 2.5 < blue(9, TAG) / blue(3, TAG) < 3.5
-    assert blue(9, ASPECT) == blue(3, ASPECT) > 0

@@ -115,6 +115,16 @@ def test_an_image_is_shown_with_prompt_aspects_and_check(store: Path, tmp_path: 
     assert bad["questions"][0]["reasons"][0]["seen"] == "3 × clock (red)"
 
 
+def test_every_number_of_a_chart_is_in_a_table_too(report: Path) -> None:
+    cells = [html.unescape(found) for found in re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", report.read_text())]
+    for name, numbers in (
+        ("faithfulness", ["54.5", "[36.4, 72.7]", "2", "1", "8", "0", "0", "", "11/12"]),
+        ("vision", ["57.1", "none below 8", "1", "0", "6", "7/7"]),
+    ):
+        line = cells.index(name) + 1
+        assert cells[line : line + len(numbers)] == numbers
+
+
 def test_controls_are_paid_for_and_their_failures_are_not_the_samples(tmp_path: Path) -> None:
     control = judgment("s1", control="blank", verdict=None, status="refused", price=0.0042)
     run_id = keep(tmp_path / "store", LATER, [judgment("s1", price=0.0), control, outcome("s1")])

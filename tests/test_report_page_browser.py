@@ -171,6 +171,32 @@ def test_it_is_light_or_dark_as_the_reader_likes(browser: Any, report: Path, sch
     opened.context.close()
 
 
+@pytest.mark.parametrize("width", [1280, 500])
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_charts_have_the_colours_and_the_width_of_the_page(browser: Any, report: Path, scheme: str, width: int) -> None:
+    opened = Opened(browser, report, scheme)
+    opened.page.set_viewport_size({"width": width, "height": 900})
+    colours = opened.page.eval_on_selector_all(
+        "svg.chart text[fill=currentColor]", "all => [...new Set(all.map(one => getComputedStyle(one).fill))]"
+    )
+    assert colours == [opened.page.evaluate("getComputedStyle(document.body).color")]
+    box = (
+        "all => all.map(one => { const box = one.getBoundingClientRect(); return [box.left, box.right, box.height]; })"
+    )
+    charts = opened.page.eval_on_selector_all("svg.chart", box)
+    assert len(charts) >= 3
+    assert [chart for chart in charts if chart[0] < 0 or chart[1] > width or chart[2] < 50] == []
+    assert opened.page.evaluate("document.documentElement.scrollWidth") == width
+    assert opened.trouble == []
+    opened.context.close()
+
+
+def test_a_chart_is_one_picture_to_a_screen_reader_and_says_its_numbers(opened: Opened) -> None:
+    said = opened.page.eval_on_selector_all("svg.chart[role=img]", "all => all.map(one => one.ariaLabel)")
+    assert "alpha, faithfulness: Model 2, both good 8, Human 1, not scored 1; 54.5 [" in said[0]
+    assert any("alpha: overall: 2026-11-19 12:00 50.0 [" in words for words in said)
+
+
 def test_samples_of_several_runs_are_told_apart(browser: Any, store: Path) -> None:
     opened = Opened(browser, written(store, store.parent / "two.html", "--flow", "diagram", "--last", "2"))
     assert len(opened.shown()) == 24

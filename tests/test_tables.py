@@ -157,3 +157,19 @@ def test_a_failure_names_the_candidate_where_there_are_several(tmp_path: Path) -
 
 def test_a_run_without_defects_or_failures_has_no_such_lines(tmp_path: Path) -> None:
     assert lines_of(tmp_path, [judgment("s1"), outcome("s1")]) == ([], [])
+
+
+def test_groups_are_lines_of_their_candidate_the_best_candidate_first() -> None:
+    rows = [
+        *(outcome(f"s{n}", "HHHH", "Human", category="agent", candidate="worse") for n in range(2)),
+        *(outcome(f"s{n}", category=f"c{n}", candidate="better") for n in range(2)),
+    ]
+    found = leaderboard(score_rows(rows), "category")
+    assert found.header == ["", "score", "95% interval", "Model", "Human", "scored"]
+    assert [line[:2] + line[3:] for line in found.lines] == [
+        ["better"],
+        ["c0", "100.0", "1", "0", "1/1"],
+        ["c1", "100.0", "1", "0", "1/1"],
+        ["worse"],
+        ["agent", "0.0", "0", "2", "2/2"],
+    ]

@@ -5,7 +5,6 @@
 
 import asyncio
 import os
-from datetime import timedelta
 
 import click
 
@@ -17,7 +16,6 @@ from tasks.errors import InputError
 
 HEARTBEAT_SECONDS = 30
 """How often a run tells that it lives."""
-ZOMBIES = "Image Jury: runs whose process vanished"
 
 
 @click.command(cls=Command)
@@ -41,35 +39,8 @@ def command(notify: str) -> int:
 
 async def make_automations(notify: str) -> None:
     """Make the automations of a server: who is told of drops (empty: as before), and what becomes of silent runs."""
-    from flows.runtime.automations import notify_of_regressions
+    from flows.runtime.automations import notify_of_regressions, watch_for_zombies
 
     if notify:
         await notify_of_regressions(notify)
-    await _watch_for_zombies()
-
-
-async def _watch_for_zombies() -> None:
-    """An automation, once a server, that marks runs as crashed whose process has fallen silent."""
-    from prefect.automations import Automation
-    from prefect.client.schemas.objects import StateType
-    from prefect.events.actions import ChangeFlowRunState
-    from prefect.events.schemas.automations import EventTrigger, Posture
-    from prefect.events.schemas.events import ResourceSpecification
-
-    try:
-        await Automation.aread(name=ZOMBIES)
-    except ValueError:
-        ended = {f"prefect.flow-run.{state}" for state in ("Completed", "Failed", "Cancelled", "Crashed", "Skipped")}
-        silent = EventTrigger(
-            after={"prefect.flow-run.heartbeat"},
-            expect={"prefect.flow-run.heartbeat", *ended},
-            match=ResourceSpecification({"prefect.resource.id": ["prefect.flow-run.*"]}),
-            for_each={"prefect.resource.id"},
-            posture=Posture.Proactive,
-            threshold=1,
-            within=timedelta(seconds=3 * HEARTBEAT_SECONDS),
-        )
-        crashed = ChangeFlowRunState(
-            state=StateType.CRASHED, name="Crashed", message="The process of this run has fallen silent.", force=False
-        )
-        await Automation(name=ZOMBIES, trigger=silent, actions=[crashed]).acreate()
+    await watch_for_zombies(3 * HEARTBEAT_SECONDS)

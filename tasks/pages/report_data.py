@@ -101,8 +101,9 @@ class Evaluation:
 
     def trends(self) -> list[list[Point]]:
         """The scores over time of each candidate and dimension or tag, where there are two at least."""
-        rows = [{**row, "started_at": datetime.fromisoformat(row["started_at"])} for row in self.answers["trend"].rows]
-        return series_of(Point(*(row[name] for name in Point._fields)) for row in rows)[:MOST_TRENDS]
+        rows = ({name: row[name] for name in Point._fields} for row in self.answers["trend"].rows)
+        points = (Point(**row)._replace(started_at=datetime.fromisoformat(row["started_at"])) for row in rows)
+        return series_of(points)[:MOST_TRENDS]
 
     def published(self) -> list[ScoreRow]:
         """Scores by the published protocol alone, where orders or votes were repeated."""
@@ -141,7 +142,7 @@ def choose(store: Path, run: str = "", flow: str = "", last: int = 1) -> list[st
     found = [str(run_id) for (run_id,) in history.query(store, newest, values=(flow, last)).rows]
     if not found:
         what = f"finished {flow} evaluation" if flow else "finished evaluation"
-        raise InputError(f"{store} holds no {what}; `jury status` tells what there is")
+        raise InputError(f"{store} holds no {what}; `jury status` shows what there is")
     return found
 
 

@@ -71,7 +71,7 @@ def chart(summary: Summary) -> Chart:
     return verdict_chart(summary.rows, score_notes(summary.start.flow, summary.rows))
 
 
-_FALSE = {False: "false preferences on clean pairs", True: "false alarms on clean images"}
+_FALSE_FINDINGS = {False: "false preferences on clean pairs", True: "false alarms on clean images"}
 
 
 def defect_lines(summary: Summary) -> list[str]:
@@ -88,7 +88,7 @@ def defect_lines(summary: Summary) -> list[str]:
     if clean:
         judged = sum(count.known - count.unjudged for count in clean)
         false = judged - sum(count.caught for count in clean)
-        lines.append(f"{_FALSE[bool(summary.grades)]}: {false} of {judged}")
+        lines.append(f"{_FALSE_FINDINGS[bool(summary.grades)]}: {false} of {judged}")
     return lines
 
 

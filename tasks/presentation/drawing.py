@@ -21,7 +21,8 @@ SCALE = 2.0
 COLOURS = 64
 MARGIN = 12
 """Pixels of white around a PNG."""
-PATIENCE_SECONDS = 60.0
+PATIENCE_SECONDS, PATIENCE_PER_CHART = 60.0, 5.0
+"""Longest wait for the process, and what each chart adds to it; a chart takes some hundredths of a second."""
 
 _waiting: list[subprocess.Popen[bytes]] = []
 
@@ -57,13 +58,14 @@ def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> list[bytes]:
     process = _waiting.pop() if _waiting else _start()
-    order = json.dumps({"format": form, "charts": charts}).encode()
+    order = json.dumps({"format": form, "charts": charts}, ensure_ascii=False).encode("utf-8", "replace")
+    patience = PATIENCE_SECONDS + PATIENCE_PER_CHART * len(charts)
     with process:
         try:
-            output, errors = process.communicate(order, PATIENCE_SECONDS)
+            output, errors = process.communicate(order, patience)
         except subprocess.TimeoutExpired:
             process.kill()
-            raise RuntimeError(f"the chart was not drawn within {PATIENCE_SECONDS:g} seconds") from None
+            raise RuntimeError(f"the chart was not drawn within {patience:g} seconds") from None
     if process.returncode:
         reason = errors.decode(errors="replace").strip() or f"exit code {process.returncode}"
         raise RuntimeError(f"the chart could not be drawn: {reason}")

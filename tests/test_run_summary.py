@@ -6,7 +6,10 @@ from typing import Any
 import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 
-from tasks.pages.run_summary import Catch, Summary, summarize
+from tasks.controls.status import control_rates
+from tasks.judging.results import Results
+from tasks.judging.tallies import DefectCount
+from tasks.pages.run_summary import Summary, summarize
 from tasks.pages.summary_texts import sentence
 from tasks.records import Judgment, Outcome
 
@@ -63,7 +66,7 @@ def test_one_sample_of_each_kind_is_chosen_and_none_twice(tmp_path: Path) -> Non
         outcome("forfeit", "----", None, status="forfeit"),
         outcome("incomplete", "-GGG", None, status="incomplete"),
     ]
-    chosen = {telling.why: telling.outcome.sample_id for telling in summary(tmp_path, *rows).telling}
+    chosen = {each.why: each.outcome.sample_id for each in summary(tmp_path, *rows).outcomes.notable}
     # The second win takes no place: it fits none that is still free.
     assert chosen == {
         "Won": "win",
@@ -83,7 +86,7 @@ def test_a_chosen_sample_comes_with_the_reasons_for_its_verdicts(tmp_path: Path)
         judgment("s2", "faithfulness", "Model", reasoning="another sample's"),
         outcome("s1", "MGXG", "Model"),
     )
-    assert found.telling[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
+    assert found.outcomes.notable[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
 
 
 def test_injected_defects_are_counted_by_kind_and_forfeits_are_no_matter_of_the_judge(tmp_path: Path) -> None:
@@ -95,9 +98,12 @@ def test_injected_defects_are_counted_by_kind_and_forfeits_are_no_matter_of_the_
         outcome("s5", "----", None, status="forfeit", injected="null", caught=None),
         outcome("s6"),
     ]
-    catches = summary(tmp_path, *rows).outcomes.catches()
-    assert catches == [Catch("black", known=3, caught=1, unjudged=1), Catch("copy", known=1, caught=1, unjudged=0)]
-    assert [catch.clean for catch in catches] == [False, True]
+    counts = summary(tmp_path, *rows).outcomes.defects()
+    assert counts == [
+        DefectCount("black", known=3, caught=1, unjudged=1),
+        DefectCount("copy", known=1, caught=1, unjudged=0),
+    ]
+    assert [count.clean for count in counts] == [False, True]
 
 
 def test_the_sentence_tells_score_coverage_and_what_is_not_ok(tmp_path: Path) -> None:
@@ -123,3 +129,19 @@ def test_an_unfinished_run_is_summed_up_as_far_as_it_got(tmp_path: Path) -> None
 def test_a_run_that_the_store_does_not_hold_is_not_found(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError):
         summarize(tmp_path, RUN)
+
+
+def test_rows_that_are_read_once_come_to_all_of_it(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"parameters": {"orders": "both", "votes": 1}}
+    outcomes = [outcome(f"s{number}", "MHGX", published="Model", category="agent") for number in range(9)]
+    controls = [outcome(f"s{number}", "MMMM", control="blank") for number in range(2)]
+    judged = [judgment(f"s{number}", order=order) for number in range(9) for order in ("human_first", "model_first")]
+    written = summary(tmp_path, *outcomes, *controls, *judged, **changes)
+    results = Results(start(**changes), [tmp_path / "ledger" / RUN])
+    for row in (*outcomes, *controls):
+        results.add(row)
+    found = summarize(tmp_path, RUN)
+    assert found == written
+    assert [*results.scores] == [*written.rows, *written.published] and results.rates == written.rates
+    assert control_rates(results.controls) == written.controls and results.outcomes == written.outcomes
+    assert found.rows and found.rates and found.published and found.controls[1].failed == 2

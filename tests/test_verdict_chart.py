@@ -1,12 +1,15 @@
-"""The chart as pixels: what is drawn of a run."""
+"""The chart of a pairwise run, as pixels and in words: what is drawn of a run."""
 
 import io
 
 import pytest
 from factories import outcome
 from PIL import Image, ImageColor
+from written_history import figures
 
-from tasks.presentation.verdict_chart import PARTS, verdict_chart
+from tasks.presentation.drawing import png
+from tasks.presentation.verdict_chart import MOST_GROUPS, PARTS, verdict_chart
+from tasks.presentation.wording import score_notes
 from tasks.records import Outcome
 from tasks.statistics.scores import score_rows
 
@@ -15,7 +18,8 @@ COLOURS = {part.name: part.colour for part in PARTS}
 
 def drawn(*outcomes: Outcome, flow: str = "diagram") -> Image.Image:
     """The chart of these outcomes."""
-    picture = verdict_chart(score_rows(outcomes), flow)
+    rows = score_rows(outcomes)
+    picture = png(verdict_chart(rows, score_notes(flow, rows)))
     image = Image.open(io.BytesIO(picture))
     assert image.format == "PNG"
     return image.convert("RGB")
@@ -58,7 +62,7 @@ def test_the_picture_grows_with_the_candidates_up_to_a_bound() -> None:
 
 
 def test_the_ground_is_white_and_the_picture_small() -> None:
-    picture = verdict_chart(score_rows([outcome("s", "MHGB")]), "plot")
+    picture = png(verdict_chart(score_rows([outcome("s", "MHGB")])))
     assert Image.open(io.BytesIO(picture)).convert("RGB").getpixel((0, 0)) == (255, 255, 255)
     assert len(picture) < 60_000
 
@@ -68,3 +72,40 @@ def test_a_name_is_drawn_whatever_is_in_it() -> None:
     one, all_of_them = drawn(outcome("s")), drawn(*(outcome("s", candidate=name) for name in names))
     assert all_of_them.width == one.width
     assert all_of_them.height > 3 * (one.height - 200)
+
+
+def test_who_cannot_see_the_chart_is_told_its_numbers() -> None:
+    rows = score_rows([outcome("s1", "MHGB", candidate="a\nb"), outcome("s2", "M---", None)])
+    words = verdict_chart(rows)["description"]
+    assert "a b, readability: both good 1; 50.0 (no interval below 8)." in words
+    assert "alpha, faithfulness: Model 1; 100.0 (no interval below 8)." in words
+    assert "alpha, overall: not scored 1; nothing scored." in words
+
+
+def test_the_outcomes_of_each_group_have_a_bar_and_of_too_many_groups_the_first() -> None:
+    rows = score_rows(outcome(f"s{number}", category=f"c{number}", difficulty="hard") for number in range(40))
+    chart = verdict_chart(rows, grouping="category")
+    assert "alpha, c0: Model 1" in chart["description"] and "faithfulness" not in chart["description"]
+    assert {record["line"] for record in chart["data"]["values"]} == set(range(MOST_GROUPS))
+
+
+@pytest.mark.parametrize(
+    ("score", "interval"), [("M" * 4, {"score", "ci_low", "ci_high"}), ("-" * 4, set[str]())], ids=["scored", "not"]
+)
+def test_the_score_stands_on_a_scale_beside_the_bar_where_there_is_one(score: str, interval: set[str]) -> None:
+    rows = score_rows(outcome(f"s{number}", score, "Model" if interval else None) for number in range(8))
+    beside = [record for record in verdict_chart(rows)["data"]["values"] if "score_words" in record]
+    assert len(beside) == 5
+    assert all({"score", "ci_low", "ci_high"} & record.keys() == interval for record in beside)
+
+
+def test_a_bar_has_a_segment_for_each_kind_of_verdict_and_fills_its_width() -> None:
+    chart = verdict_chart(score_rows(row for row in figures(later=True) if isinstance(row, Outcome)))
+    segments = [record for record in chart["data"]["values"] if record["line"] == 0 and "part" in record]
+    assert [(each["part"], int(each["number"])) for each in segments] == [
+        ("Model", 2),
+        ("both good", 8),
+        ("Human", 1),
+        ("not scored", 1),
+    ]
+    assert sum(each["end"] - each["start"] for each in segments) == pytest.approx(1)

@@ -9,10 +9,9 @@ import pytest
 from factories import end, image, outcome, start, write_run
 from PIL import Image, ImageColor
 
-from tasks.comparing.trend import BREAK, Point, trend_chart, trend_points
+from tasks.comparing.trend import BREAK, LINE, Point, breaks, series_of, trend_chart, trend_png, trend_points
 from tasks.history.asking import query
 from tasks.history.loading import sync
-from tasks.presentation.chart_style import INK
 from tasks.records import RunStart
 
 NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # as the history gives it
@@ -78,7 +77,8 @@ def test_what_a_run_without_a_score_broke_stays_broken(tmp_path: Path) -> None:
     night(tmp_path, 14, {"prompt aesthetics": "b"}, said="----")
     last = night(tmp_path, 15, {"prompt aesthetics": "c"})
     sync(tmp_path)
-    assert [(point.started_at.day, point.break_reason) for point in trend_points(tmp_path, last)] == [
+    [found] = series_of(trend_points(tmp_path, last))
+    assert [(point.started_at.day, point.break_reason) for point in found] == [
         (10, None),
         (12, "temperature"),
         (15, "prompt aesthetics, temperature"),
@@ -99,6 +99,7 @@ def series(*scores: float, broken: int = 0, candidate: str = "alpha", reason: st
             candidate,
             "overall",
             NIGHT + timedelta(days=day),
+            f"run{day}",
             score,
             score - 5,
             score + 5,
@@ -109,7 +110,7 @@ def series(*scores: float, broken: int = 0, candidate: str = "alpha", reason: st
 
 
 def drawn(points: list[Point]) -> Image.Image:
-    return Image.open(io.BytesIO(trend_chart(points))).convert("RGB")
+    return Image.open(io.BytesIO(trend_png(points))).convert("RGB")
 
 
 def near(picture: Image.Image, colour: str) -> list[tuple[int, int]]:
@@ -127,7 +128,7 @@ def near(picture: Image.Image, colour: str) -> list[tuple[int, int]]:
 
 def test_a_whole_series_is_one_line_and_a_broken_one_has_a_gap_with_a_mark(tmp_path: Path) -> None:
     def columns(picture: Image.Image) -> int:
-        return len({x for x, _ in near(picture, INK)})
+        return len({x for x, _ in near(picture, LINE)})
 
     whole, broken = drawn(series(*[50.0] * 8)), drawn(series(*[50.0] * 8, broken=5))
     assert not near(whole, BREAK) and near(broken, BREAK)
@@ -145,4 +146,22 @@ def test_each_candidate_has_a_panel_and_hostile_names_are_only_names() -> None:
 
 
 def test_a_series_of_one_run_is_no_trend() -> None:
-    assert trend_chart(series(50.0)) == b"" == trend_chart([])
+    assert trend_png(series(50.0)) == b"" == trend_png([])
+
+
+def test_a_trend_breaks_between_two_evaluations_that_do_not_compare_and_says_why() -> None:
+    points = series(50.0, 50.0, 50.0, 50.0, 50.0, broken=3)
+    points[3] = points[3]._replace(score=None, break_reason="temperature")
+    [found] = series_of(points)
+    rows = trend_chart([found])["data"]["values"]
+    assert [row["segment"] for row in rows] == [0, 0, 1, 2]
+    assert breaks(found) == ["prompt aesthetics", "temperature"]
+    assert [row["break"] for row in rows if "break" in row] == ["2026-09-03T15:00:00Z", "2026-09-05T03:00:00Z"]
+    assert series_of(points[:1]) == []
+
+
+def test_who_cannot_see_the_trend_is_told_its_numbers() -> None:
+    assert trend_chart([series(50.0, 60.0, broken=2)])["description"] == (
+        "Score over time (UTC), with its 95% interval. alpha: overall: 2026-09-02 03:00 50.0 [45.0, 55.0]; "
+        "broken by another prompt aesthetics, 2026-09-03 03:00 60.0 [55.0, 65.0]."
+    )

@@ -1,0 +1,52 @@
+"""A judge's reasoning: how it is taken apart, and how much of it a report keeps."""
+
+import pytest
+
+from tasks.pages.reasoning import reasons_by_question, split
+from tasks.pages.sample_cards import Context, cards
+
+
+@pytest.mark.parametrize(
+    ("text", "parts"),
+    [
+        ("Faithfulness of Human: a; Faithfulness of Model: b; Conclusion: c.", ["a", "b", "c."]),
+        ("**Readability of Human:** a\n **Readability of Model:** b\n **Conclusion:** c", ["a", "b", "c"]),
+        ("Beauty of Human: a; Beauty of the Model: b; Conclusion: c; Conclusion: d", ["a", "b", "c; Conclusion: d"]),
+        ("Age of Human: a;\nAge of Model: b (c);\nConclusion: Age of Human: d", ["a", "b (c)", "Age of Human: d"]),
+        ("Both look fine to me.", None),
+        ("First: Faithfulness of Human: a; Faithfulness of Model: b; Conclusion: c", None),
+        ("Faithfulness of Model: b; Faithfulness of Human: a; Conclusion: c", None),
+        ("", None),
+    ],
+)  # fmt: skip
+def test_reasoning_is_split_where_it_keeps_to_its_structure_and_else_whole(text: str, parts: list[str] | None) -> None:
+    found = split(text)
+    assert found == (list(zip(["Human", "Model", "Conclusion"], parts, strict=True)) if parts else [("", text)])
+
+
+@pytest.mark.parametrize("text", [" " * 50_000, "a" * 50_000, "* " * 25_000, "Model of " * 6_000, "of Human:" * 6_000])
+@pytest.mark.timeout(5)
+def test_no_text_takes_long_to_split(text: str) -> None:
+    assert split(text) == [("", text)]
+
+
+def test_the_judges_words_share_a_budget_and_what_is_cut_says_so() -> None:
+    row = {"candidate": "a", "sample_id": "s", "order": "human_first", "verdict": "Model", "status": "ok", "seen": None}
+    long = f"Ink of Human: {'é' * 50_000}; Ink of Model: fine; Conclusion: Model."
+    words = [row | {"dimension": f"d{n}", "vote": 1, "reasoning": long, "error": ""} for n in range(100)]
+    sample = {
+        "candidate": "a", "sample_id": "s", "category": "", "difficulty": "", "tag": "", "prompt": "", "caption": "",
+        "status": "complete", "overall": "Tie", "score": 50.0, "tier": "", "path": "", "aspects": None, "human": None,
+        "model": None, "image": None, "p_model": None, "pivotal": None, "published": None, "satisfied": None,
+        "aspect_mean": None, "injected": "", "caught": None, "problem": "", "notes": [],
+        "dimensions": [
+            {"dimension": f"d{n}", "verdict": "Model", "score": 100.0, "order_flip": None, "reversal": None}
+            for n in range(100)
+        ],
+    }  # fmt: skip
+    [card] = cards([sample], Context(0, reasons_by_question(words, 1_000_000), {}, 0.0))
+    assert sum(len(text.encode()) for each in card.questions for _, text in each.reasons[0].parts) < 1_010_000
+    for each in card.questions:
+        human, model, conclusion = (text for _, text in each.reasons[0].parts)
+        assert human.endswith("(cut; the history holds all 50,000 characters)")
+        assert (model, conclusion) == ("fine", "Model.")
