@@ -66,7 +66,7 @@ def test_one_sample_of_each_kind_is_chosen_and_none_twice(tmp_path: Path) -> Non
         outcome("forfeit", "----", None, status="forfeit"),
         outcome("incomplete", "-GGG", None, status="incomplete"),
     ]
-    chosen = {each.why: each.outcome.sample_id for each in summary(tmp_path, *rows).outcomes.notable}
+    chosen = {each.why: each.outcome.sample_id for each in summary(tmp_path, *rows).notable}
     # The second win takes no place: it fits none that is still free.
     assert chosen == {
         "Won": "win",
@@ -86,7 +86,7 @@ def test_a_chosen_sample_comes_with_the_reasons_for_its_verdicts(tmp_path: Path)
         judgment("s2", "faithfulness", "Model", reasoning="another sample's"),
         outcome("s1", "MGXG", "Model"),
     )
-    assert found.outcomes.notable[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
+    assert found.notable[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
 
 
 def test_injected_defects_are_counted_by_kind_and_forfeits_are_no_matter_of_the_judge(tmp_path: Path) -> None:
