@@ -1,0 +1,111 @@
+"""What outcomes come to: the same whether added while a run is judged or read from its ledger, and read only once."""
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from factories import RUN, end, image, outcome, picture, start, write_run
+from written_datasets import record, result, write_benchmark, write_json
+
+from tasks.errors import InputError
+from tasks.judging.results import Results, keep_results, results_of
+from tasks.ledger.reading import OUTCOMES, folder, read_start
+from tasks.records import Outcome
+
+ROWS = [
+    outcome("s1", "MMMM", "Model", category="agent", injected="black", caught=True),
+    outcome("s2", "HGHG", "Human", category="vision"),
+    outcome("s3", "----", None, status="incomplete"),
+    outcome("s1", "MMMM", "Model", control="instruction"),
+    outcome("s2", "GGGG", "Tie", control="same picture"),
+]
+
+
+def all_of(results: Results) -> tuple[object, ...]:
+    """Everything that can be asked of results."""
+    parts = (results.scores, results.rates, results.controls, results.outcomes, dict(results.by_candidate))
+    return (*parts, results.pictures_key)
+
+
+def added(rows: list[Outcome], runs: list[Path]) -> Results:
+    results = Results(start(), runs)
+    for row in rows:
+        results.add(row)
+    return results
+
+
+@pytest.fixture
+def run(tmp_path: Path) -> Path:
+    return write_run(tmp_path, start(), [*ROWS], end())
+
+
+def test_outcomes_that_are_added_come_to_what_the_ledger_says(run: Path) -> None:
+    assert all_of(added(ROWS, [run])) == all_of(results_of(start(), [run]))
+
+
+def test_a_ledger_is_read_again_only_when_it_has_grown(run: Path) -> None:
+    first = results_of(start(), [run])
+    assert results_of(start(), [run]) is first
+    with (run / OUTCOMES).open("ab") as file:
+        file.write(outcome("s4").model_dump_json().encode() + b"\n")
+    again = results_of(start(), [run])
+    assert again.outcomes.statuses["complete"] == first.outcomes.statuses["complete"] + 1
+
+
+def test_kept_results_stand_for_the_ledger(run: Path) -> None:
+    results = added(ROWS, [run])
+    keep_results(results, [run])
+    assert results_of(start(), [run]) is results
+
+
+def test_results_of_many_evaluations_are_not_all_kept(tmp_path: Path) -> None:
+    runs = [write_run(tmp_path, start(f"{RUN[:-1]}{number}"), [outcome()], end()) for number in range(6)]
+    first, *_ = [results_of(read_start(each), [each]) for each in runs]
+    assert results_of(read_start(runs[0]), [runs[0]]) is not first
+
+
+def test_a_damaged_ledger_is_the_error_of_whoever_asks(run: Path) -> None:
+    (run / OUTCOMES).write_text("{\n")
+    with pytest.raises(InputError, match=r"outcomes\.jsonl, line 1"):
+        results_of(start(), [run])
+
+
+def test_the_pictures_are_the_candidates_and_in_any_order() -> None:
+    rows = [image("0/0"), image("0/1"), image("1/0", score=None)]
+
+    def key(*outcomes: Outcome) -> str:
+        results = Results(start(flow="counting", parameters={"threshold": 7.0}), [])
+        for each in outcomes:
+            results.add(each)
+        return results.pictures_key
+
+    assert key(*rows) == key(*reversed(rows)) != key(*rows[:2])
+    assert key(rows[0]) != key(image("0/0", pictures={"image": picture("another")}))
+
+
+WATCH = """
+import sys
+opened = []
+def watch(event, arguments):
+    if event == "open" and str(arguments[0]).endswith("outcomes.jsonl") and "r" in str(arguments[1]):
+        opened.append(str(arguments[0]))
+sys.addaudithook(watch)
+from flows.cli import main
+code = main(sys.argv[1:])
+print(f"opened {len(opened)} exit {code}")
+"""
+
+
+def test_the_end_of_a_run_reads_its_outcomes_once(tmp_path: Path) -> None:
+    """With controls and both orders, which have the most to compute; what is printed at the end reads nothing more."""
+    write_benchmark(tmp_path / "data", [record(number) for number in range(4)])
+    results = write_json(tmp_path / "data" / "results.json", [result(number) for number in range(4)])
+    given = ["--dataset", tmp_path / "data", "--results", results, "--store", tmp_path / "store"]
+    command = [sys.executable, "-c", WATCH, "run", "diagram", *given, "--orders", "both", "--controls", "0.5"]
+    environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
+    ended = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment, timeout=200)
+    assert "opened 1 exit 0" in ended.stdout, ended.stdout + ended.stderr
+    [run] = (tmp_path / "store" / "ledger").iterdir()
+    assert (folder(tmp_path / "store", run.name) / OUTCOMES).stat().st_size
