@@ -1,7 +1,7 @@
 """One large evaluation over many workers: the same deployment, run once for each shard of the samples.
 
 Owns starting the shards, running those again whose worker vanished, and waiting for them. What belongs to a shard is
-for `load`, how shards become one evaluation for `store` and `summary`; which worker runs a shard is Prefect's affair.
+for the datasets, how shards become one evaluation for the ledger; which worker runs a shard is Prefect's affair.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """What came back from a call: a reply with its text, or the reason why there is none.
 
-Owns the reading of a chat completion. How it was asked for stands in `vlm`, what its text says in `reply`.
+Owns the reading of a chat completion. How it was asked for stands in `client`, what its text says in `kinds`.
 """
 
 from typing import Any, Literal, NamedTuple

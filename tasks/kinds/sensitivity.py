@@ -1,4 +1,4 @@
-"""What an outcome hangs on: its chances, given votes that differ, and the verdicts that it would turn with.
+"""What an outcome depends on: its probabilities, given votes that differ, and the verdicts that would change it.
 
 Both go through the tier rule of `aggregate` case by case, so that they are exact. How often they turn out how, over a
 whole run, is for `rates`.

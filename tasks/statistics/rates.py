@@ -1,7 +1,7 @@
-"""How far the judge agrees with itself, and what its outcomes hang on: rates of a run with their intervals.
+"""How far the judge agrees with itself, and what its outcomes depend on: rates of a run with their intervals.
 
 Computed once, from the rows of a ledger; the history keeps them and the report shows them. Scores are for `scores` and
-`grades`.
+`image_scores`.
 """
 
 from collections import defaultdict
@@ -148,7 +148,7 @@ def _decided(outcome: Outcome) -> _Found:
 
 
 def _says_what_decided(outcome: Outcome) -> bool:
-    """Whether this is a decided pair, in a row that tells what it hangs on.
+    """Whether this is a decided pair, in a row that says what it depends on.
 
     Rows of schema 1 and 2 have none of these fields; those of schema 3 have one at least. Where no verdict is missing
     the chances are known, and where one is, another would have left the outcome open: that dimension is pivotal. A

@@ -1,7 +1,7 @@
 """What a judge's answers to one question tell when it was asked more than once, in another order or again.
 
 Owns the measures of a single question and of a single sample. What they come to over a run is for `rates`, what the
-votes come to for `aggregate` and `grading`.
+votes come to for `kinds`.
 """
 
 from collections.abc import Mapping, Sequence
