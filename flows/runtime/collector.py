@@ -15,8 +15,8 @@ def settle_garbage_collector() -> Generator[None]:
 
     Python frees most objects as soon as nothing refers to them. The collector only finds those that refer to each
     other in a circle, by walking through everything that is alive. What is imported when a run begins stays alive for
-    good, and calls to the judge leave few reference cycles behind, so that frequent searches would find nothing, at the cost
-    of the processor's time that the calls need.
+    good, and calls to the judge leave few reference cycles behind: frequent searches would find nothing, and take
+    from the calls the processor's time.
     """
     before = gc.get_threshold()
     gc.freeze()
