@@ -65,7 +65,7 @@ def announce(since: Since) -> list[str]:
     return [drop.words for drop in found]
 
 
-async def publish(summary: Summary, warnings: Sequence[str], past: Past | None) -> None:
+async def publish(summary: Summary, warnings: Sequence[str] = (), past: Past | None = None) -> None:
     """Create the artifact `<flow>-summary`, and where anything failed `<flow>-failures`, a table of it."""
     flow = summary.start.flow
     text = await asyncio.to_thread(markdown, summary, warnings, past)
