@@ -9,8 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from tasks.datasets.cells import Cells
 from tasks.datasets.dataset import Dataset
+from tasks.datasets.rows import Columns
 from tasks.kinds.geneval_export import Export
+from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import Parameters
 from tasks.records import (
     AspectScore,
@@ -24,6 +27,7 @@ from tasks.records import (
     Seen,
 )
 from tasks.rubrics.rubric import Prompt, Rubric
+from tasks.statistics.concordance import Statistic
 from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.scores import ScoreRow
 
@@ -32,6 +36,10 @@ REPLY_SCHEMA = "1"
 
 Scored = ScoreRow | GradeRow
 """A mean with its interval and coverage: of figures 0-100, of generated images 0-10."""
+
+
+Answered = str | float
+"""An answer to one question about a sample: a verdict, or a score."""
 
 
 class ReplyForm(NamedTuple):
@@ -162,6 +170,24 @@ class Compared(NamedTuple):
         )
 
 
+class Category(NamedTuple):
+    """What an answer counts as, where answers are counted; in the order of the scale."""
+
+    place: int
+    name: str
+
+
+class Concordance(NamedTuple):
+    """How far two raters agree, over the samples that both answered."""
+
+    agreement: Statistic
+    """Share of answers that are equal, or as good as equal."""
+    kappa: Statistic
+    """Cohen's."""
+    tau: Statistic
+    """Kendall's tau-b."""
+
+
 class Kind(ABC):
     """One kind of judging. Instances hold nothing: they may be shared by all threads and runs."""
 
@@ -171,6 +197,8 @@ class Kind(ABC):
     """Of its scores, where they are shown."""
     highest: ClassVar[float]
     """Upper end of the scale of its scores."""
+    agreement_notes: ClassVar[tuple[str, ...]]
+    """What the statistics of `concordance` mean, as lines below a table."""
 
     # What goes in
 
@@ -237,6 +265,38 @@ class Kind(ABC):
     def open_export(self, parameters: Parameters, candidates: Sequence[str]) -> Export | None:
         """The file that a run was asked to write besides; None where it was not, or the kind has none."""
         return None
+
+    # What people say
+
+    @abstractmethod
+    def label_columns(self) -> Columns:
+        """The columns of a file of labels, none met yet."""
+
+    @abstractmethod
+    def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
+        """The label in a row; what is wrong with it goes to the problems of `cells`."""
+
+    @abstractmethod
+    def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> Answered | None:
+        """One answer from those of several people, at least one; None where they come to none."""
+
+    def overall_of(self, answers: Mapping[str, Answered], rubric: Rubric) -> Answered | None:
+        """The overall answer that follows from those to the other questions; None where none does."""
+        return None
+
+    @abstractmethod
+    def category(self, answer: Answered) -> Category:
+        """What an answer counts as."""
+
+    @abstractmethod
+    def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
+        """How far two raters agree.
+
+        Args:
+            first: answers of one rater to one question.
+            second: those of the other, sample by sample.
+            drawn: what each sample belongs to when resampling.
+        """
 
 
 def last_attempts(judgments: Iterable[Judgment]) -> dict[tuple[str, Order, int], Judgment]:

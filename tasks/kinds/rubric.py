@@ -7,12 +7,17 @@ the check of what was asked for in `requirements_check`, the export in `geneval_
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 
+from tasks.datasets.cells import Cells
 from tasks.datasets.dataset import Dataset, read_images
+from tasks.datasets.rows import Columns
 from tasks.errors import InputError
-from tasks.kinds import score_reply
+from tasks.kinds import image_labels, score_reply
 from tasks.kinds.geneval_export import Export, open_export
 from tasks.kinds.kind import (
+    Answered,
+    Category,
     Compared,
+    Concordance,
     Decided,
     Kind,
     Lack,
@@ -26,6 +31,7 @@ from tasks.kinds.kind import (
 )
 from tasks.kinds.requirements_check import objects_text, relation_text
 from tasks.kinds.rubric_votes import grade
+from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import Parameters, RubricParameters
 from tasks.records import (
     CONTROL_MEASURES,
@@ -56,6 +62,7 @@ class RubricKind(Kind):
     unit = "prompts"
     decimals = 2
     highest = HIGHEST
+    agreement_notes = image_labels.NOTES
 
     def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
         """A folder is read as GenEval's, a file as a manifest."""
@@ -151,6 +158,26 @@ class RubricKind(Kind):
     def open_export(self, parameters: Parameters, candidates: Sequence[str]) -> Export | None:
         """GenEval's own result file."""
         return open_export(_rubric_parameters(parameters), candidates)
+
+    def label_columns(self) -> Columns:
+        """`id` (or `image` or `filename`) and `score`, and where known `aspect`, `tag`, `candidate`, `annotator`."""
+        return Columns(image_labels.REQUIRED, image_labels.OPTIONAL)
+
+    def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
+        """One score by one person."""
+        return image_labels.read_label(cells, rubric)
+
+    def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> float | None:
+        """Scores are averaged."""
+        return image_labels.merged(answers)
+
+    def category(self, answer: Answered) -> Category:
+        """The score in whole points."""
+        return image_labels.category(answer)
+
+    def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
+        """Near scores agree."""
+        return image_labels.concordance(first, second, drawn)
 
 
 def _rubric(prompt: Prompt) -> RubricPrompt:
