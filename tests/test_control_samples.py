@@ -10,6 +10,7 @@ from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
 from tasks.controls.samples import FEWEST, altered, with_controls
+from tasks.kinds import kind_of
 from tasks.pictures.decoding import BadPicture
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, PictureSource, Place, Sample
 
@@ -33,7 +34,8 @@ def image(prompt: int, number: int = 0) -> Sample:
 
 
 def controls(samples: list[Sample], share: float) -> list[Sample]:
-    return [sample for sample in with_controls(samples, share) if sample.control]
+    kind = kind_of(samples[0].tag or "diagram")
+    return [sample for sample in with_controls(samples, share, kind) if sample.control]
 
 
 def drawn(mode: str = "RGB", size: tuple[int, int] = (400, 300), name: str = "PNG") -> bytes:
@@ -69,7 +71,7 @@ def test_each_rate_gets_a_third_of_the_controls() -> None:
 
 def test_the_real_samples_stay_as_they_were_and_a_control_follows_its_own() -> None:
     samples = [pair(n, candidate) for candidate in "ab" for n in range(30)]
-    found = with_controls(samples, 0.2)
+    found = with_controls(samples, 0.2, kind_of("diagram"))
     assert [sample for sample in found if not sample.control] == samples
     for before, control in pairwise(found):
         if control.control:

@@ -22,6 +22,7 @@ from tasks.records import (
     Order,
     Outcome,
     OutcomeStatus,
+    PictureSource,
     RunStart,
     Sample,
     Seen,
@@ -248,6 +249,22 @@ class Kind(ABC):
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         """Why a person may want to look at a sample, the best reason first."""
 
+    # Controls
+
+    def control_of(self, turn: str) -> str:
+        """The control that a sample gets in a turn: that of the turn, unless the kind cannot show it."""
+        return turn
+
+    @abstractmethod
+    def shown_in(self, control: str, base: Sample, giver: Sample) -> Mapping[str, PictureSource]:
+        """What a control shows in the place of the sample's own pictures: role -> picture.
+
+        Args:
+            control: which one, as `control_of` names it.
+            base: the sample that the control is made of.
+            giver: whose pictures are taken: another sample for `other`, else `base`.
+        """
+
     @abstractmethod
     def has_failed(self, control: Outcome, real: Original | None) -> bool | None:
         """Whether the judge failed on a control sample; None where it tells nothing.
@@ -257,6 +274,8 @@ class Kind(ABC):
         Args:
             real: what came of the sample that the control was made of; None: it has no outcome.
         """
+
+    # Other evaluations, other programs
 
     @abstractmethod
     def measured(self, outcome: Compared) -> Measured:

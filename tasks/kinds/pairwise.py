@@ -34,6 +34,7 @@ from tasks.parameters import PairwiseParameters, Parameters
 from tasks.records import (
     CONTROL_MEASURES,
     FALSE_PREFERENCE,
+    INSTRUCTION,
     MIXED,
     NEGLECT,
     OVERALL,
@@ -41,6 +42,7 @@ from tasks.records import (
     DimensionOutcome,
     Judgment,
     Outcome,
+    PictureSource,
     RunStart,
     Sample,
 )
@@ -119,6 +121,10 @@ class PairwiseKind(Kind):
             yield "Lost in tier 1"
         if verdicts >= WINNERS or MIXED in verdicts:
             yield "Verdicts pull apart"
+
+    def shown_in(self, control: str, base: Sample, giver: Sample) -> Mapping[str, PictureSource]:
+        """In the Model's place a Human picture, but painted text on its own; the Human picture stays."""
+        return {"model": base.pictures["model"] if control == INSTRUCTION else giver.pictures["human"]}
 
     def has_failed(self, control: Outcome, real: Original | None) -> bool | None:
         """False preference: a winner between two pictures that look the same, in either order. Neglect: a foreign or

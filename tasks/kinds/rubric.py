@@ -38,9 +38,12 @@ from tasks.records import (
     FALSE_PREFERENCE,
     INJECTION,
     NEGLECT,
+    REENCODED,
+    SAME,
     DimensionOutcome,
     Judgment,
     Outcome,
+    PictureSource,
     RunStart,
     Sample,
 )
@@ -134,6 +137,14 @@ class RubricKind(Kind):
         if outcome.aspect_mean is not None and abs(outcome.score - outcome.aspect_mean) >= CONTRADICTORY:
             yield "Overall and aspects pull apart"
         yield "Good" if good else "Not good"
+
+    def control_of(self, turn: str) -> str:
+        """One image has no other side to show it on: in that turn it is re-encoded."""
+        return REENCODED if turn == SAME else turn
+
+    def shown_in(self, control: str, base: Sample, giver: Sample) -> Mapping[str, PictureSource]:
+        """The image of the sample itself, or of another."""
+        return {"image": giver.pictures["image"]}
 
     def has_failed(self, control: Outcome, real: Original | None) -> bool | None:
         """False preference: another score for the same image. Neglect: a foreign or blank image that the judge does not
