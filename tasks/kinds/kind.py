@@ -27,7 +27,7 @@ from tasks.records import (
     Sample,
     Seen,
 )
-from tasks.rubrics.rubric import Prompt, Rubric
+from tasks.rubrics.rubric import Prompt, PromptModel, Rubric
 from tasks.statistics.concordance import Statistic
 from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.scores import ScoreRow
@@ -192,6 +192,8 @@ class Concordance(NamedTuple):
 class Kind(ABC):
     """One kind of judging. Instances hold nothing: they may be shared by all threads and runs."""
 
+    prompt_model: ClassVar[PromptModel]
+    """What its prompts are: the flows that ask with such prompts are of this kind."""
     unit: ClassVar[str]
     """What is counted and resampled, in the plural: `samples` or `prompts`."""
     decimals: ClassVar[int]

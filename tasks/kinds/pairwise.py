@@ -46,7 +46,8 @@ from tasks.records import (
     RunStart,
     Sample,
 )
-from tasks.rubrics.rubric import PairwisePrompt, Prompt, Rubric
+from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.statistics.rates import repeated
 from tasks.statistics.scores import PublishedScoreTally, ScoreRow
 from tasks.statistics.scores import ScoreTally as ScoreTallyOfFigures
@@ -56,6 +57,7 @@ from tasks.synthetic.samples import caught
 class PairwiseKind(Kind):
     """Two figures, four dimensions, one of four verdicts on each; the scores are 0-100, and Human is 50."""
 
+    prompt_model = PairwisePrompt
     unit = "samples"
     decimals = 1
     highest = 100.0

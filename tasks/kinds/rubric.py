@@ -47,7 +47,8 @@ from tasks.records import (
     RunStart,
     Sample,
 )
-from tasks.rubrics.rubric import Prompt, Rubric, RubricPrompt
+from tasks.rubrics.rubric import Prompt, Rubric
+from tasks.rubrics.rubric_prompt import RubricPrompt
 from tasks.statistics.image_scores import HIGHEST, GradeTally
 from tasks.synthetic.images import noticed
 
@@ -62,6 +63,7 @@ MARKED_DOWN = 2.0
 class RubricKind(Kind):
     """One image, the rubric of its tag: three aspects and an overall score, 0-10 each."""
 
+    prompt_model = RubricPrompt
     unit = "prompts"
     decimals = 2
     highest = HIGHEST
