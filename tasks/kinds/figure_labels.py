@@ -7,12 +7,12 @@ statistics in `statistics.concordance`.
 from collections.abc import Sequence
 
 from tasks.datasets.cells import Cells
-from tasks.kinds.kind import Answered, Category, Concordance
+from tasks.kinds.kind import Answered, Category
 from tasks.kinds.tier_rule import merge_votes
 from tasks.ledger.label_sets import LabelRow
 from tasks.records import MIXED, OVERALL, TIE, VERDICTS
 from tasks.rubrics.rubric import Rubric
-from tasks.statistics.concordance import kappa, paired, raw_agreement, tau_b
+from tasks.statistics.concordance import Concordance, kappa, paired, raw_agreement, tau_b
 from tasks.statistics.scores import verdict_score
 
 REQUIRED = ("id", "dimension", "verdict")

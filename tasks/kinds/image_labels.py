@@ -8,12 +8,12 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from tasks.datasets.cells import Cells
-from tasks.kinds.kind import Answered, Category, Concordance
+from tasks.kinds.kind import Answered, Category
 from tasks.ledger.label_sets import LabelRow
 from tasks.records import OVERALL_SCORE
 from tasks.rubrics.rubric import Rubric
 from tasks.rubrics.rubric_prompt import RubricPrompt
-from tasks.statistics.concordance import paired, quadratic_kappa, raw_agreement, tau_b
+from tasks.statistics.concordance import Concordance, paired, quadratic_kappa, raw_agreement, tau_b
 from tasks.statistics.image_scores import HIGHEST
 from tasks.text import listed
 

@@ -28,7 +28,7 @@ from tasks.records import (
     Seen,
 )
 from tasks.rubrics.rubric import Prompt, PromptModel, Rubric
-from tasks.statistics.concordance import Statistic
+from tasks.statistics.concordance import Concordance
 from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.scores import ScoreRow
 
@@ -178,17 +178,6 @@ class Category(NamedTuple):
     name: str
 
 
-class Concordance(NamedTuple):
-    """How far two raters agree, over the samples that both answered."""
-
-    agreement: Statistic
-    """Share of answers that are equal, or as good as equal."""
-    kappa: Statistic
-    """Cohen's."""
-    tau: Statistic
-    """Kendall's tau-b."""
-
-
 class Kind(ABC):
     """One kind of judging. Instances hold nothing: they may be shared by all threads and runs."""
 
@@ -200,6 +189,8 @@ class Kind(ABC):
     """Of its scores, where they are shown."""
     highest: ClassVar[float]
     """Upper end of the scale of its scores."""
+    instructions: ClassVar[Mapping[str, str]]
+    """What controls may alter, and what text they paint into it: role of a picture -> the text."""
     agreement_notes: ClassVar[tuple[str, ...]]
     """What the statistics of `concordance` mean, as lines below a table."""
 
