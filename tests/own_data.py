@@ -13,8 +13,11 @@ import pytest
 from PIL import Image
 from written_datasets import write_json
 
+from tasks.kinds.tier_rule import pairwise_prompts
 from tasks.parameters import PAIRWISE, T2I
-from tasks.rubrics.rubric import PairwisePrompt, RubricPrompt, load_rubric
+from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.rubric import load_rubric
+from tasks.rubrics.rubric_prompt import RubricPrompt
 from tasks.synthetic.defects import FORFEIT, spoilt
 from tasks.synthetic.diagrams import Diagram, random_diagram
 
@@ -76,7 +79,7 @@ def write_markdown_document(path: Path) -> Path:
     parts += ["## Overall Scoring: Two-Tier Decision Logic", "- The first tier decides\n- else the second"]
     for flow in PAIRWISE:
         parts.append(f"## {flow.capitalize()} Prompts")
-        for prompt in load_rubric(flow).pairwise():
+        for prompt in pairwise_prompts(load_rubric(flow)):
             parts.append(f"### {prompt.dimension.capitalize()}\n\n```\n{_comparison(prompt)}\n```")
     path.write_text("\n\n".join(parts) + "\n", encoding="utf-8")
     return path

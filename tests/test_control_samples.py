@@ -10,8 +10,11 @@ from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
 from tasks.controls.samples import FEWEST, altered, with_controls
+from tasks.kinds import kind_of
 from tasks.pictures.decoding import BadPicture
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, PictureSource, Place, Sample
+
+FIGURES = kind_of("diagram")
 
 
 def picture(name: str) -> PictureSource:
@@ -33,7 +36,8 @@ def image(prompt: int, number: int = 0) -> Sample:
 
 
 def controls(samples: list[Sample], share: float) -> list[Sample]:
-    return [sample for sample in with_controls(samples, share) if sample.control]
+    kind = kind_of(samples[0].tag or "diagram")
+    return [sample for sample in with_controls(samples, share, kind) if sample.control]
 
 
 def drawn(mode: str = "RGB", size: tuple[int, int] = (400, 300), name: str = "PNG") -> bytes:
@@ -45,7 +49,7 @@ def drawn(mode: str = "RGB", size: tuple[int, int] = (400, 300), name: str = "PN
 
 def shown(kind: str, data: bytes, tag: str = "") -> Image.Image:
     role = "image" if tag else "model"
-    found = Image.open(io.BytesIO(altered(pair(1, control=kind, tag=tag), role, data)))
+    found = Image.open(io.BytesIO(altered(pair(1, control=kind, tag=tag), role, data, kind_of(tag or "diagram"))))
     found.load()
     return found
 
@@ -69,7 +73,7 @@ def test_each_rate_gets_a_third_of_the_controls() -> None:
 
 def test_the_real_samples_stay_as_they_were_and_a_control_follows_its_own() -> None:
     samples = [pair(n, candidate) for candidate in "ab" for n in range(30)]
-    found = with_controls(samples, 0.2)
+    found = with_controls(samples, 0.2, FIGURES)
     assert [sample for sample in found if not sample.control] == samples
     for before, control in pairwise(found):
         if control.control:
@@ -136,17 +140,17 @@ def test_an_instruction_is_painted_in_a_corner_and_the_rest_stays(size: tuple[in
 
 def test_the_human_picture_and_the_kinds_that_only_move_pictures_are_left_byte_for_byte() -> None:
     data = drawn()
-    assert altered(pair(1, control=BLANK), "human", data) == data
+    assert altered(pair(1, control=BLANK), "human", data, FIGURES) == data
     for kind in (SAME, OTHER, ""):
-        assert altered(pair(1, control=kind), "model", data) == data
+        assert altered(pair(1, control=kind), "model", data, FIGURES) == data
 
 
 def test_a_picture_too_wide_for_the_other_format_is_told_of() -> None:
     with pytest.raises(BadPicture, match=r"^66000x2 cannot be written as JPEG: "):
-        altered(pair(1, control=REENCODED), "model", drawn("L", size=(66_000, 2)))
+        altered(pair(1, control=REENCODED), "model", drawn("L", size=(66_000, 2)), FIGURES)
 
 
 def test_a_tiny_picture_and_a_wrong_file_do_no_harm(tmp_path: Path) -> None:
     assert shown(INSTRUCTION, png(3)).size == (4, 4)
     with pytest.raises(ValueError, match="not a picture"):
-        altered(pair(1, control=BLANK), "model", b"text")
+        altered(pair(1, control=BLANK), "model", b"text", FIGURES)

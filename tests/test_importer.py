@@ -6,8 +6,10 @@ from pathlib import Path
 
 import pytest
 
+from tasks.kinds.tier_rule import pairwise_prompts
 from tasks.rubrics.importer import import_prompts, imported_words
-from tasks.rubrics.rubric import RubricPrompt, load_rubric
+from tasks.rubrics.rubric import load_rubric
+from tasks.rubrics.rubric_prompt import RubricPrompt
 
 COMPARED = """\
 Compare two diagrams by their Faithfulness.
@@ -69,7 +71,7 @@ def test_the_published_prompts_declare_what_the_default_prompts_do(
     told = [
         [
             (prompt.dimension, prompt.tier, prompt.verdicts, prompt.default, prompt.inputs)
-            for prompt in rubric.pairwise()
+            for prompt in pairwise_prompts(rubric)
         ]
         for rubric in (load_rubric(flow, str(imported.folder)), load_rubric(flow))
     ]
@@ -122,9 +124,11 @@ def test_a_plain_name_makes_a_set_that_is_known_by_it(tmp_path: Path, monkeypatc
 
 def test_labels_come_from_the_text_and_the_rest_from_the_default_prompt(tmp_path: Path):
     imported = import_prompts(write(tmp_path, ONE), str(tmp_path / "set"))
-    (prompt,) = (each for each in load_rubric("diagram", str(imported.folder)).pairwise() if each.body == COMPARED)
+    (prompt,) = (
+        each for each in pairwise_prompts(load_rubric("diagram", str(imported.folder))) if each.body == COMPARED
+    )
     assert list(prompt.inputs.values()) == ["Method", "Words", "Diagram (Human)", "Diagram (Model)"]
-    default = load_rubric("diagram").pairwise()[0]
+    default = pairwise_prompts(load_rubric("diagram"))[0]
     assert (prompt.tier, prompt.verdicts, list(prompt.inputs)) == (default.tier, default.verdicts, list(default.inputs))
 
 

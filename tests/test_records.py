@@ -9,7 +9,8 @@ import pytest
 from tasks.kinds import score_reply, verdict_reply
 from tasks.parameters import Judge, PairwiseParameters, Parameters, Probe, RubricParameters
 from tasks.records import Judgment, Outcome, Record, RunEnd, RunStart, Sample
-from tasks.rubrics.rubric import PairwisePrompt, load_rubric
+from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.rubrics.rubric import load_rubric
 
 
 def sha256(schema: Any) -> str:

@@ -259,7 +259,7 @@ def test_a_fault_of_the_program_is_not_shown_as_one_of_a_prompt_file(
         raise ValueError("a slip")
 
     write(tmp_path)
-    monkeypatch.setattr("tasks.rubrics.front_matter._once_each", slip)
+    monkeypatch.setattr("tasks.rubrics.pairwise_prompt.once_each", slip)
     with pytest.raises(ValueError, match=r"^a slip$") as caught:
         load_rubric("diagram", str(tmp_path))
     assert not isinstance(caught.value, InputError)

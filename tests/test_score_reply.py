@@ -7,7 +7,8 @@ import pytest
 
 from tasks.kinds.score_reply import format_words, read, schema
 from tasks.records import Seen
-from tasks.rubrics.rubric import RubricPrompt, load_rubric
+from tasks.rubrics.rubric import load_rubric
+from tasks.rubrics.rubric_prompt import RubricPrompt
 
 COUNTING = load_rubric("counting").prompt("counting")
 COLORS = load_rubric("colors").prompt("colors")

@@ -7,23 +7,14 @@ from flows.commands.messages import printable
 from flows.commands.options import json_option, store_option
 from flows.commands.sections import Command
 from tasks.history.evaluations import shared_replies
+from tasks.kinds import kind_of
 from tasks.labels.agreement import Agreed, Agreement, agreement
 from tasks.ledger.remote import local_cache
-from tasks.parameters import PAIRWISE
 from tasks.presentation import tables
 from tasks.presentation.tables import Grid, grid_table
 from tasks.records import OVERALL, OVERALL_SCORE
 from tasks.statistics.concordance import Statistic
 from tasks.text import number_words, one_line
-
-_OF_VERDICTS = (
-    "equal: the same answer; kappa: Cohen's; both keep Both are good and bad apart",
-    "tau-b: Kendall's, on the scale Model > neutral > Human; [ ]: 95% interval",
-)
-_OF_SCORES = (
-    "equal: at most 1 point apart; kappa: Cohen's, quadratic weights; tau-b: Kendall's",
-    "[ ]: 95% interval, over prompts",
-)
 
 
 @click.command(cls=Command)
@@ -48,13 +39,12 @@ def command(a: str, b: str, as_json: bool, store: str) -> int:
 
 def _print_agreement(found: Agreement) -> None:
     console = tables.console()
-    words = _OF_VERDICTS if found.a.flow in PAIRWISE else _OF_SCORES
     for side, rater in (("A", found.a), ("B", found.b)):
         whose = f"{side}: {one_line(rater.name)}, {rater.kind} of {rater.flow}: {one_line(rater.about)}"
         console.print(whose, soft_wrap=True)
     console.print()
     console.print(grid_table(agreement_grid(found), []))
-    for line in [*words, *_notes(found)]:
+    for line in [*kind_of(found.a.flow).agreement_notes, *_notes(found)]:
         console.print(printable(line), soft_wrap=True)
     for each in found.questions:
         if each.question in (OVERALL, OVERALL_SCORE) and each.n:

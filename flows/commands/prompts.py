@@ -9,7 +9,7 @@ from flows.commands.options import files
 from flows.commands.sections import Command, Group
 from tasks.errors import InputError
 from tasks.rubrics.importer import import_prompts, imported_words
-from tasks.rubrics.rubric import PairwisePrompt, Prompt, holdings, load_rubric, prompt_sets
+from tasks.rubrics.rubric import Prompt, holdings, load_rubric, prompt_sets
 
 _prompt_set = click.option(
     "--prompt-set",
@@ -45,8 +45,7 @@ def show_prompt(prompt: str, prompt_set: str) -> int:
 
     flow, _, dimension = prompt.partition("/")
     found = load_rubric(flow, prompt_set).prompt(dimension)
-    about = f"tier {found.tier}" if isinstance(found, PairwisePrompt) else f"aspects {', '.join(found.aspects)}"
-    print(printable(f"{found.file}\n{about}, SHA-256 of the body {found.sha256}\n"))
+    print(printable(f"{found.file}\n{found.about}, SHA-256 of the body {found.sha256}\n"))
     print(printable(f"[system]\n{found.body}\n\n[user, for a drawn sample]\n{user_message(rendered(found))}"))
     return 0
 

@@ -81,7 +81,8 @@ class Session:
         try:
             async with Progress(self._flow, len(dataset.samples)) as progress, asyncio.TaskGroup() as group:
                 group.create_task(name_run(start))
-                shown = with_controls(dataset.samples, self.parameters.controls, self.parameters.shards)
+                controls, shards = self.parameters.controls, self.parameters.shards
+                shown = with_controls(dataset.samples, controls, kind_of(self._flow), shards)
                 with current(run):
                     yield Chunks(run, shown, progress, self._sending)
             keep_results(run.results, [run.ledger.folder])

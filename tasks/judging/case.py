@@ -80,11 +80,11 @@ def load_case(sample: Sample, rubric: Rubric, parameters: Parameters, policy: Po
 
     A sample that lacks a picture, or has one that cannot be read, gets the reason for it and no calls.
     """
-    case = Case(sample, sample_texts(sample, kind_of(rubric.flow)), {})
-    store = Path(parameters.store)
-    problems = {role: problem for role in sample.pictures if (problem := _take(case, role, policy, store))}
+    kind, store = kind_of(rubric.flow), Path(parameters.store)
+    case = Case(sample, sample_texts(sample, kind), {})
+    problems = {role: problem for role in sample.pictures if (problem := _take(case, role, kind, policy, store))}
     if problems:
-        case.lack = kind_of(rubric.flow).lack(problems)
+        case.lack = kind.lack(problems)
     else:
         case.calls = plan(case, rubric, parameters)
     return case
@@ -95,13 +95,13 @@ def sample_texts(sample: Sample, kind: Kind) -> dict[str, str]:
     return {**read_texts(sample), **kind.texts_of(sample)}
 
 
-def _take(case: Case, role: str, policy: Policy, store: Path) -> str:
+def _take(case: Case, role: str, kind: Kind, policy: Policy, store: Path) -> str:
     """Read one picture into the case; returns why it cannot be, or nothing. Of controls no thumbnail is kept."""
     source, control = case.sample.pictures[role], case.sample.control
     if source.problem:
         return source.problem
     try:
-        data = altered(case.sample, role, read_picture(source))
+        data = altered(case.sample, role, read_picture(source), kind)
         case.pictures[role] = prepare(data, policy, None if control else store)
     except InputError as error:
         return str(error)

@@ -3,15 +3,13 @@
 from tasks.kinds.kind import Kind
 from tasks.kinds.pairwise import PairwiseKind
 from tasks.kinds.rubric import RubricKind
-from tasks.parameters import PAIRWISE, T2I
+from tasks.rubrics.rubric import PROMPT_MODELS
 
-KINDS: dict[str, Kind] = {
-    **dict.fromkeys(PAIRWISE, PairwiseKind()),
-    **dict.fromkeys(T2I, RubricKind()),
-}
-"""Flow -> its kind of judging."""
+KINDS: tuple[Kind, ...] = (PairwiseKind(), RubricKind())
+
+_OF_FLOWS = {flow: kind for kind in KINDS for flow, model in PROMPT_MODELS.items() if model is kind.prompt_model}
 
 
 def kind_of(flow: str) -> Kind:
     """The kind of judging of a flow."""
-    return KINDS[flow]
+    return _OF_FLOWS[flow]

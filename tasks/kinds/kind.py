@@ -9,8 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
+from tasks.datasets.cells import Cells
 from tasks.datasets.dataset import Dataset
+from tasks.datasets.rows import Columns
 from tasks.kinds.geneval_export import Export
+from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import Parameters
 from tasks.records import (
     AspectScore,
@@ -19,11 +22,13 @@ from tasks.records import (
     Order,
     Outcome,
     OutcomeStatus,
+    PictureSource,
     RunStart,
     Sample,
     Seen,
 )
-from tasks.rubrics.rubric import Prompt, Rubric
+from tasks.rubrics.rubric import Prompt, PromptModel, Rubric
+from tasks.statistics.concordance import Concordance
 from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.scores import ScoreRow
 
@@ -32,6 +37,10 @@ REPLY_SCHEMA = "1"
 
 Scored = ScoreRow | GradeRow
 """A mean with its interval and coverage: of figures 0-100, of generated images 0-10."""
+
+
+Answered = str | float
+"""An answer to one question about a sample: a verdict, or a score."""
 
 
 class ReplyForm(NamedTuple):
@@ -162,15 +171,28 @@ class Compared(NamedTuple):
         )
 
 
+class Category(NamedTuple):
+    """What an answer counts as, where answers are counted; in the order of the scale."""
+
+    place: int
+    name: str
+
+
 class Kind(ABC):
     """One kind of judging. Instances hold nothing: they may be shared by all threads and runs."""
 
+    prompt_model: ClassVar[PromptModel]
+    """What its prompts are: the flows that ask with such prompts are of this kind."""
     unit: ClassVar[str]
     """What is counted and resampled, in the plural: `samples` or `prompts`."""
     decimals: ClassVar[int]
     """Of its scores, where they are shown."""
     highest: ClassVar[float]
     """Upper end of the scale of its scores."""
+    instructions: ClassVar[Mapping[str, str]]
+    """What controls may alter, and what text they paint into it: role of a picture -> the text."""
+    agreement_notes: ClassVar[tuple[str, ...]]
+    """What the statistics of `concordance` mean, as lines below a table."""
 
     # What goes in
 
@@ -220,6 +242,22 @@ class Kind(ABC):
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         """Why a person may want to look at a sample, the best reason first."""
 
+    # Controls
+
+    def control_of(self, turn: str) -> str:
+        """The control that a sample gets in a turn: that of the turn, unless the kind cannot show it."""
+        return turn
+
+    @abstractmethod
+    def shown_in(self, control: str, base: Sample, giver: Sample) -> Mapping[str, PictureSource]:
+        """What a control shows in the place of the sample's own pictures: role -> picture.
+
+        Args:
+            control: which one, as `control_of` names it.
+            base: the sample that the control is made of.
+            giver: whose pictures are taken: another sample for `other`, else `base`.
+        """
+
     @abstractmethod
     def has_failed(self, control: Outcome, real: Original | None) -> bool | None:
         """Whether the judge failed on a control sample; None where it tells nothing.
@@ -230,6 +268,8 @@ class Kind(ABC):
             real: what came of the sample that the control was made of; None: it has no outcome.
         """
 
+    # Other evaluations, other programs
+
     @abstractmethod
     def measured(self, outcome: Compared) -> Measured:
         """What is paired of an outcome with the same of another evaluation."""
@@ -237,6 +277,38 @@ class Kind(ABC):
     def open_export(self, parameters: Parameters, candidates: Sequence[str]) -> Export | None:
         """The file that a run was asked to write besides; None where it was not, or the kind has none."""
         return None
+
+    # What people say
+
+    @abstractmethod
+    def label_columns(self) -> Columns:
+        """The columns of a file of labels, none met yet."""
+
+    @abstractmethod
+    def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
+        """The label in a row; what is wrong with it goes to the problems of `cells`."""
+
+    @abstractmethod
+    def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> Answered | None:
+        """One answer from those of several people, at least one; None where they come to none."""
+
+    def overall_of(self, answers: Mapping[str, Answered], rubric: Rubric) -> Answered | None:
+        """The overall answer that follows from those to the other questions; None where none does."""
+        return None
+
+    @abstractmethod
+    def category(self, answer: Answered) -> Category:
+        """What an answer counts as."""
+
+    @abstractmethod
+    def concordance(self, first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
+        """How far two raters agree.
+
+        Args:
+            first: answers of one rater to one question.
+            second: those of the other, sample by sample.
+            drawn: what each sample belongs to when resampling.
+        """
 
 
 def last_attempts(judgments: Iterable[Judgment]) -> dict[tuple[str, Order, int], Judgment]:

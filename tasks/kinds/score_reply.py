@@ -13,7 +13,7 @@ from pydantic import BaseModel, NonNegativeInt, StrictBool, ValidationError
 from tasks.endpoint.reply_text import excerpt, pairs, recovery, unwrapped
 from tasks.kinds.kind import Reading
 from tasks.records import OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
-from tasks.rubrics.rubric import RubricPrompt
+from tasks.rubrics.rubric_prompt import RubricPrompt
 
 HIGHEST = 10.0
 

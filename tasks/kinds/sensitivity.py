@@ -11,7 +11,7 @@ from itertools import product
 from math import prod
 
 from tasks.kinds.kind import Chances
-from tasks.kinds.tier_rule import Cast, overall
+from tasks.kinds.tier_rule import Cast, overall, pairwise_prompts
 from tasks.records import TIE, Order
 from tasks.rubrics.rubric import Rubric
 
@@ -57,6 +57,6 @@ def pivotal(verdicts: Mapping[str, str | None], rubric: Rubric) -> tuple[str, ..
         return ()
     return tuple(
         prompt.dimension
-        for prompt in rubric.pairwise()
+        for prompt in pairwise_prompts(rubric)
         if any(overall({**verdicts, prompt.dimension: other}, rubric).outcome != outcome for other in prompt.verdicts)
     )

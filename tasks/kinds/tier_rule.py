@@ -11,6 +11,7 @@ from typing import NamedTuple
 
 from tasks.kinds.kind import last_attempts
 from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order, OutcomeStatus
+from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import verdict_score
 
@@ -68,6 +69,11 @@ def merge_orders(by_order: Mapping[Order, str | None]) -> MergedOrders:
     return MergedOrders(MIXED if flip else found[0], flip, set(found) >= WINNERS)
 
 
+def pairwise_prompts(rubric: Rubric) -> tuple[PairwisePrompt, ...]:
+    """The prompts of a pairwise flow; none of another flow."""
+    return tuple(prompt for prompt in rubric.prompts if isinstance(prompt, PairwisePrompt))
+
+
 def tier(first: str, second: str) -> str:
     """The rule of one tier: the winner that both name or that one names beside a neutral; otherwise Tie."""
     winners = {first, second} & WINNERS
@@ -94,7 +100,7 @@ def overall(verdicts: Mapping[str, str | None], rubric: Rubric) -> Overall:
         the same, and is None otherwise; the tier is `either` where the missing values would decide which one it is.
     """
     given = {name: verdict for name, verdict in verdicts.items() if verdict is not None}
-    missing = [prompt for prompt in rubric.pairwise() if prompt.dimension not in given]
+    missing = [prompt for prompt in pairwise_prompts(rubric) if prompt.dimension not in given]
     names = [prompt.dimension for prompt in missing]
     possible = [
         _two_tiers({**given, **dict(zip(names, values, strict=True))}, rubric)
@@ -120,7 +126,7 @@ def _two_tiers(verdicts: Mapping[str, str], rubric: Rubric) -> Overall:
 
 
 def _one_tier(number: int, verdicts: Mapping[str, str], rubric: Rubric) -> tuple[str, str]:
-    one, other = (prompt.dimension for prompt in rubric.pairwise() if prompt.tier == number)
+    one, other = (prompt.dimension for prompt in pairwise_prompts(rubric) if prompt.tier == number)
     result = tier(verdicts[one], verdicts[other])
     return result, f"tier {number}: {one} {verdicts[one]}, {other} {verdicts[other]} -> {result}"
 

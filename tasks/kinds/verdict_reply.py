@@ -9,7 +9,7 @@ from typing import Any
 
 from tasks.endpoint.reply_text import excerpt, pairs, recovery, unwrapped
 from tasks.kinds.kind import Reading
-from tasks.rubrics.rubric import PairwisePrompt
+from tasks.rubrics.pairwise_prompt import PairwisePrompt
 
 REASONING, WINNER = "comparison_reasoning", "winner"
 

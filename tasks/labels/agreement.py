@@ -1,26 +1,22 @@
 """Two raters on the same samples: how far a judge agrees with another judge, with itself, or with people.
 
 Owns which answers are compared with each other, and the result for each question. Who the raters are is left to
-`raters`, the statistics to `statistics.concordance`.
+`raters`, which statistics their answers allow to `kinds`.
 """
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
 from tasks.errors import InputError
+from tasks.kinds import kind_of
+from tasks.kinds.kind import Kind
 from tasks.labels.raters import Answer, Key, Rater, answers, candidates, find_rater
-from tasks.parameters import PAIRWISE
-from tasks.records import MIXED, OVERALL, OVERALL_SCORE, TIE, VERDICTS, Record
+from tasks.records import OVERALL, OVERALL_SCORE, Record
 from tasks.rubrics.rubric import DIMENSION_SEQUENCE
-from tasks.statistics.concordance import Pairs, Statistic, kappa, paired, quadratic_kappa, raw_agreement, tau_b
-from tasks.statistics.scores import verdict_score
+from tasks.statistics.concordance import Statistic
 from tasks.text import listed
-
-NEAR = 1.0
-"""Scores that are no further apart count as agreement."""
-CATEGORIES = ("Model", *(verdict for verdict in VERDICTS if verdict.startswith("Both")), MIXED, TIE, "Human")
 
 
 class Agreed(Record):
@@ -100,7 +96,7 @@ def agreement(store: Path, a: str, b: str) -> Agreement:
         raise InputError(f"{first.name} is of {first.flow} and {second.name} of {second.flow}: they share no samples")
     ours, theirs = answers(store, first), answers(store, second)
     met = _meet(_with_candidate(ours, theirs, first), _with_candidate(theirs, ours, second))
-    questions = tuple(_agreed(*group, first.flow) for group in _grouped(met))
+    questions = tuple(_agreed(*group, kind_of(first.flow)) for group in _grouped(met))
     if not any(question.n for question in questions):
         raise InputError(_nothing_shared(first, ours, second, theirs, met))
     return Agreement(a=first, b=second, questions=questions)
@@ -139,12 +135,13 @@ def _grouped(met: Iterable[_Met]) -> list[tuple[tuple[str, str], list[_Met]]]:
     return [(group, groups[group]) for group in sorted(groups, key=place)]
 
 
-def _agreed(group: tuple[str, str], met: Sequence[_Met], flow: str) -> Agreed:
-    both = [each for each in met if each.a.given is not None and each.b.given is not None]
-    same = [each for each in both if each.same_picture]
-    statistics = _of_verdicts(same) if flow in PAIRWISE else _of_scores(same)
-    met_by = Counter((_category(each.a), _category(each.b)) for each in same)
-    categories = _in_order({category for pair in met_by for category in pair})
+def _agreed(group: tuple[str, str], met: Sequence[_Met], kind: Kind) -> Agreed:
+    both = [(each, a, b) for each in met if (a := each.a.given) is not None and (b := each.b.given) is not None]
+    same = [(each, a, b) for each, a, b in both if each.same_picture]
+    first, second = [a for _, a, _ in same], [b for *_, b in same]
+    statistics = kind.concordance(first, second, [each.drawn for each, *_ in same])
+    counts = Counter((kind.category(a), kind.category(b)) for a, b in zip(first, second, strict=True))
+    categories = sorted({category for pair in counts for category in pair})
     return Agreed(
         tag=group[0],
         question=group[1],
@@ -152,36 +149,12 @@ def _agreed(group: tuple[str, str], met: Sequence[_Met], flow: str) -> Agreed:
         only_a=sum(each.a.given is not None and each.b.given is None for each in met),
         only_b=sum(each.b.given is not None and each.a.given is None for each in met),
         other_picture=len(both) - len(same),
-        agreement=statistics[0],
-        kappa=statistics[1],
-        tau=statistics[2],
-        categories=categories,
-        confusion=tuple(tuple(met_by[row, column] for column in categories) for row in categories),
+        agreement=statistics.agreement,
+        kappa=statistics.kappa,
+        tau=statistics.tau,
+        categories=tuple(category.name for category in categories),
+        confusion=tuple(tuple(counts[row, column] for column in categories) for row in categories),
     )
-
-
-def _of_verdicts(met: Sequence[_Met]) -> tuple[Statistic, Statistic, Statistic]:
-    categories = _pairs(met, lambda answer: float(CATEGORIES.index(str(answer.given))))
-    scale = _pairs(met, lambda answer: verdict_score(str(answer.given)) or 0.0)
-    return raw_agreement(categories), kappa(categories), tau_b(scale)
-
-
-def _of_scores(met: Sequence[_Met]) -> tuple[Statistic, Statistic, Statistic]:
-    scores = _pairs(met, lambda answer: float(answer.given or 0))
-    return raw_agreement(scores, NEAR), quadratic_kappa(scores), tau_b(scores)
-
-
-def _pairs(met: Sequence[_Met], number: Callable[[Answer], float]) -> Pairs:
-    return paired([number(each.a) for each in met], [number(each.b) for each in met], [each.drawn for each in met])
-
-
-def _category(answer: Answer) -> str:
-    """The verdict, or the score in whole points, halves rounded up."""
-    return answer.given if isinstance(answer.given, str) else str(int((answer.given or 0) + 0.5))
-
-
-def _in_order(found: Iterable[str]) -> tuple[str, ...]:
-    return tuple(sorted(found, key=lambda name: CATEGORIES.index(name) if name in CATEGORIES else int(name)))
 
 
 def _nothing_shared(

@@ -1,20 +1,20 @@
 """Whose answers are compared: an evaluation, or the labels of people, as one answer a sample and question.
 
-Owns how a rater is found by name, and how the answers of several annotators become one. How far two raters agree is
-worked out by `agreement`.
+Owns how a rater is found by name, and which answers of several annotators become one. How they do is for `kinds`, how
+far two raters agree is worked out by `agreement`.
 """
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, cast
+from typing import Any, Literal, NamedTuple
 
 from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.evaluations import find
-from tasks.kinds.tier_rule import merge_votes, overall
+from tasks.kinds import kind_of
+from tasks.kinds.kind import Answered, Kind
 from tasks.ledger.label_sets import labels_words
-from tasks.parameters import PAIRWISE
-from tasks.records import MIXED, OVERALL, TIE, Record
+from tasks.records import OVERALL, Record
 from tasks.rubrics.rubric import load_rubric
 from tasks.text import listed
 
@@ -39,7 +39,7 @@ class Key(NamedTuple):
 class Answer(NamedTuple):
     """What a rater says to one question."""
 
-    given: str | float | None
+    given: Answered | None
     """A verdict, or a score of 0-10; None where it is missing."""
     tag: str = ""
     prompt_id: str = ""
@@ -80,41 +80,34 @@ def find_rater(store: Path, named: str) -> Rater:
 
 
 def answers(store: Path, rater: Rater) -> dict[Key, Answer]:
-    """One answer a sample and question. Verdicts of several annotators are merged as votes are, scores averaged.
-
-    Overall, people without a majority count as a Tie, which is what an evaluation would say.
+    """One answer a sample and question, those of several annotators merged as the kind of judging does it.
 
     Where people say something of a figure's dimensions and nothing of it overall, the tier rule says it for them, as it
     does for a judge.
     """
+    kind = kind_of(rater.flow)
     found: dict[Key, list[tuple[Any, ...]]] = {}
     for candidate, sample_id, question, *rest in history.query(store, _RATINGS, values=[rater.name]).rows:
         found.setdefault(Key(candidate, sample_id, question), []).append(tuple(rest))
-    merged = {key: _merged(key.question, rows) for key, rows in found.items()}
-    return {**_overalls(merged, rater.flow), **merged} if rater.flow in PAIRWISE else merged
+    merged = {key: _merged(kind, key.question, rows) for key, rows in found.items()}
+    return {**_overalls(kind, merged, rater.flow), **merged}
 
 
-def _merged(question: str, rows: list[tuple[Any, ...]]) -> Answer:
+def _merged(kind: Kind, question: str, rows: list[tuple[Any, ...]]) -> Answer:
     tag, prompt_id, picture, *_ = rows[0]
-    verdicts, scores = [row[3] for row in rows], [row[4] for row in rows]
-    given = sum(scores) / len(scores) if None not in scores else merge_votes(verdicts)
-    if question == OVERALL and given == MIXED:  # An outcome is never mixed: without a winner it is a tie.
-        given = TIE
-    return Answer(given, tag, prompt_id, picture)
+    given = [score if verdict is None else verdict for *_, verdict, score in rows]
+    return Answer(kind.merged_answer(question, given), tag, prompt_id, picture)
 
 
-def _overalls(merged: Mapping[Key, Answer], flow: str) -> dict[Key, Answer]:
-    """Overall of each figure, by the tier rule, from what was answered of its dimensions."""
+def _overalls(kind: Kind, merged: Mapping[Key, Answer], flow: str) -> dict[Key, Answer]:
+    """Overall of each sample of which it follows from what was answered to the other questions."""
     rubric = load_rubric(flow)
-    samples: dict[tuple[str, str], dict[str, str]] = {}
+    samples: dict[tuple[str, str], dict[str, Answered]] = {}
     for key, answer in merged.items():
         if answer.given is not None and key.question != OVERALL:
-            samples.setdefault(key[:2], {})[key.question] = cast(str, answer.given)
-    return {
-        Key(*sample, OVERALL): Answer(outcome)
-        for sample, verdicts in samples.items()
-        if (outcome := overall(verdicts, rubric).outcome)
-    }
+            samples.setdefault(key[:2], {})[key.question] = answer.given
+    derived = {sample: kind.overall_of(given, rubric) for sample, given in samples.items()}
+    return {Key(*sample, OVERALL): Answer(outcome) for sample, outcome in derived.items() if outcome is not None}
 
 
 def candidates(keys: Iterable[Key]) -> list[str]:

@@ -1,7 +1,7 @@
 """One prompt file taken apart and checked: TOML front matter between `+++` lines, then the body.
 
 Owns this form, and the sentence for each thing that is wrong in a file. Which keys there are and what they may hold is
-in `front_matter`; which files make a rubric is decided by `rubric`.
+in `pairwise_prompt` and `rubric_prompt`; which files make a rubric is decided by `rubric`.
 """
 
 import re
@@ -14,7 +14,7 @@ from pydantic_core import ErrorDetails
 
 from tasks.errors import InputError
 from tasks.records import Record
-from tasks.rubrics.front_matter import Aspect
+from tasks.rubrics.rubric_prompt import Aspect
 from tasks.text import listed
 
 _FILE = re.compile(r"\+\+\+[ \t]*\n(?P<front>.*?)^\+\+\+[ \t]*$(?P<body>.*)", re.DOTALL | re.MULTILINE)

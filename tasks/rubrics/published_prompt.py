@@ -7,18 +7,10 @@ not apply come from the default prompt of that question.
 
 import json
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any
 
-from tasks.errors import InputError
-from tasks.parameters import PAIRWISE
-from tasks.records import OVERALL_SCORE
-from tasks.rubrics.rubric import PairwisePrompt, Prompt, RubricPrompt
-from tasks.text import listed
-
-_LABEL = re.compile(r"^\d+\.[ \t]+\*\*(.+?)\*\*: \[", re.MULTILINE)
-_KEYS = re.compile(r"\bkeys\b[^`.\n]*(`[^.\n]*)")
-_KEY = re.compile(r"`([A-Za-z0-9_]+)`")
-_SCALE = re.compile(r"^Score: 0 \((.+)\) to 10 \((.+)\)\.?[ \t\r]*$", re.MULTILINE)
+from tasks.rubrics.rubric import PROMPT_MODELS, Prompt
 
 
 def question_named(names: Sequence[str], known: Iterable[str]) -> str:
@@ -29,13 +21,13 @@ def question_named(names: Sequence[str], known: Iterable[str]) -> str:
     """
     last = names[-1] if names else ""
     tag = "_".join(re.findall(r"[a-z0-9]+", last.lower()))
-    said = ([flow for flow in PAIRWISE if _says(name, flow)] for name in reversed(names))
+    by_flow = [flow for flow, model in PROMPT_MODELS.items() if model.named_by_flow]
+    said = ([flow for flow in by_flow if _says(name, flow)] for name in reversed(names))
     flows = next(filter(None, said), list[str]())
     matches = list[str]()
     for question in known:
         flow, _, dimension = question.partition("/")
-        pairwise = flow in PAIRWISE
-        if (flow in flows and _says(last, dimension)) if pairwise else (not flows and dimension == tag):
+        if (flow in flows and _says(last, dimension)) if flow in by_flow else (not flows and dimension == tag):
             matches.append(question)
     return matches[0] if len(matches) == 1 else ""
 
@@ -50,49 +42,17 @@ def front_matter(text: str, default: Prompt) -> str:
     Raises:
         InputError: what the text declares does not fit, with what was found and what is allowed.
     """
-    lines = _comparison(text, default) if isinstance(default, PairwisePrompt) else _scales(text, default)
-    return "\n".join(lines).strip() + "\n"
+    return "\n".join(_toml(default.of_published(text))).strip() + "\n"
 
 
-def _comparison(text: str, default: PairwisePrompt) -> Iterator[str]:
-    """Labels as the published prompts list their inputs: `1.  **Diagram Caption**: [content]`."""
-    labels: list[str] = _LABEL.findall(text)
-    inputs = dict(zip(default.inputs, labels, strict=False))
-    figures = all(role in inputs.get(role, "").lower() for role in ("human", "model"))
-    if len(labels) != len(default.inputs) or not figures:
-        raise InputError(
-            f"found the inputs {listed(labels)}; allowed: a numbered list with a line `1. **Label**: [...]` "
-            f"for each of {listed(default.inputs)}, in this order"
-        )
-    yield f"tier = {default.tier}"
-    yield f"verdicts = {_toml(default.verdicts)}"
-    if default.default:
-        yield f"default = {_toml(default.default)}"
-    yield from _table("inputs", inputs.items())
-
-
-def _scales(text: str, default: RubricPrompt) -> Iterator[str]:
-    """Aspects as the published rubrics name and anchor them: keys in backticks, then a `Score:` line each, in order."""
-    sentence = _KEYS.search(text)
-    keys = [key for key in _KEY.findall(sentence[1] if sentence else "") if key != OVERALL_SCORE]
-    scales: list[tuple[str, str]] = _SCALE.findall(text)
-    if not keys or len(keys) != len(scales):
-        raise InputError(
-            f"found the keys {listed(keys)} and lines `Score: 0 (...) to 10 (...)`: {len(scales)}; allowed: a "
-            "sentence that names the keys in backticks, and one such line for each, in this order"
-        )
-    yield from _table("inputs", default.inputs.items())
-    for key, (zero, ten) in zip(keys, scales, strict=True):
-        known = default.aspects.get(key)
-        exception = [("not_applicable", known.not_applicable)] if known and known.not_applicable else []
-        yield from _table(f"aspects.{key}", [("zero", zero), ("ten", ten), *exception])
-
-
-def _table(name: str, values: Iterable[tuple[str, str]]) -> Iterator[str]:
-    yield f"\n[{name}]"
-    yield from (f"{key} = {_toml(value)}" for key, value in values)
-
-
-def _toml(value: str | Sequence[str]) -> str:
-    # TOML writes texts and arrays of them as JSON does, but has no surrogate pairs: nothing may be escaped to one.
-    return json.dumps(value, ensure_ascii=False)
+def _toml(values: Mapping[str, Any], name: str = "") -> Iterator[str]:
+    """Lines of a table, then those of the tables in it; one that holds nothing else has no heading."""
+    own = {key: value for key, value in values.items() if not isinstance(value, dict)}
+    if name and own:
+        yield f"\n[{name}]"
+    for key, value in own.items():
+        # TOML writes texts and arrays as JSON does, but has no surrogate pairs: nothing may be escaped to one.
+        yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    for key, value in values.items():
+        if key not in own:
+            yield from _toml(value, f"{name}.{key}" if name else key)

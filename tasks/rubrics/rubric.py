@@ -1,19 +1,19 @@
 """What the judge is asked: prompt files, the sets they form, and the rubric of one run.
 
 Owns the overlay of a prompt set over the default prompts, and every check that can be made before the first call. One
-file is read by `prompt_file`, the keys of its front matter are those of `front_matter`; the request that is made of a
-prompt is laid out in `tasks.endpoint`, and what may be replied is in `tasks.kinds`.
+file is read by `prompt_file`, the keys of its front matter are those of `pairwise_prompt` or `rubric_prompt`; the
+request that is made of a prompt is laid out in `tasks.endpoint`, and what may be replied is in `tasks.kinds`.
 """
 
-from collections.abc import Mapping
 from hashlib import sha256
 from pathlib import Path
 
 from tasks.errors import InputError
-from tasks.parameters import PAIRWISE
+from tasks.parameters import PAIRWISE, T2I
 from tasks.records import Record, Sample
-from tasks.rubrics.front_matter import PairwiseFrontMatter, RubricFrontMatter
+from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.prompt_file import PromptFile, file_problems, read_prompt_file
+from tasks.rubrics.rubric_prompt import RubricPrompt
 from tasks.text import listed
 
 DEFAULT_SET = "default"
@@ -26,33 +26,13 @@ DIMENSION_SEQUENCE = (
 """Dimensions and tags in the sequence in which the protocols name them; others follow by name."""
 
 
-class _Asked(Record):
-    """What every prompt has: where it comes from, and what is sent."""
-
-    flow: str
-    dimension: str
-    """Dimension, or tag of a text-to-image prompt: the name of the file."""
-    body: str
-    """The system message, sent as it is."""
-    sha256: str
-    """SHA-256 of the body as sent (UTF-8), in hex."""
-    file: str
-
-
-class PairwisePrompt(_Asked, PairwiseFrontMatter):
-    """One pairwise question: the system prompt of a dimension, and what its request holds."""
-
-
-class RubricPrompt(_Asked, RubricFrontMatter):
-    """The rubric of one tag: the system prompt, what its request holds, and the aspects to be scored."""
-
-
 Prompt = PairwisePrompt | RubricPrompt
-Kind = type[PairwisePrompt] | type[RubricPrompt]
-FRONT_MATTER: dict[Kind, type[PairwiseFrontMatter] | type[RubricFrontMatter]] = {
-    PairwisePrompt: PairwiseFrontMatter,
-    RubricPrompt: RubricFrontMatter,
+PromptModel = type[PairwisePrompt] | type[RubricPrompt]
+PROMPT_MODELS: dict[str, PromptModel] = {
+    **dict.fromkeys(PAIRWISE, PairwisePrompt),
+    **dict.fromkeys(T2I, RubricPrompt),
 }
+"""Flow -> what its prompts are; by this its kind of judging is found."""
 
 
 class Rubric(Record):
@@ -73,10 +53,6 @@ class Rubric(Record):
         """The prompts that a sample is judged by: that of its tag, or all when it has none."""
         return (self.prompt(sample.tag),) if sample.tag else self.prompts
 
-    def pairwise(self) -> tuple[PairwisePrompt, ...]:
-        """The prompts of a pairwise flow; none of a text-to-image flow."""
-        return tuple(prompt for prompt in self.prompts if isinstance(prompt, PairwisePrompt))
-
 
 def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
     """The prompts of `flow`, with those that `prompt_set` replaces.
@@ -95,15 +71,14 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
         for name, file in own.items()
         if name not in default
     ]
-    kind = PairwisePrompt if flow in PAIRWISE else RubricPrompt
+    model = PROMPT_MODELS[flow]
     problems = unknown + [
-        problem for source in sources.values() for problem in file_problems(source, FRONT_MATTER[kind])
+        problem for source in sources.values() for problem in file_problems(source, model.front_matter)
     ]
-    if kind is PairwisePrompt:
-        problems += _tier_problems({dimension: source.front.get("tier") for dimension, source in sources.items()})
+    problems += model.problems_together({dimension: source.front for dimension, source in sources.items()})
     if problems:
         raise InputError("\n".join([f"the prompts of {flow} (prompt set {prompt_set!r}) cannot be used:", *problems]))
-    prompts = [_prompt(kind, flow, dimension, source) for dimension, source in sources.items()]
+    prompts = [_prompt(model, flow, dimension, source) for dimension, source in sources.items()]
     prompts.sort(key=lambda prompt: (*(prompt.dimension != name for name in DIMENSION_SEQUENCE), prompt.dimension))
     return Rubric(flow=flow, prompt_set=prompt_set, prompts=tuple(prompts))
 
@@ -147,19 +122,7 @@ def _prompt_files(folder: Path) -> dict[str, Path]:
     return {file.stem: file for file in sorted(folder.glob("*.md"))}
 
 
-def _tier_problems(tiers: Mapping[str, object]) -> list[str]:
-    """The tier rule decides between two dimensions; tiers that are no tiers at all are reported with their file."""
-    if any(tier not in (1, 2) for tier in tiers.values()):
-        return []
-    members = {number: [dimension for dimension, tier in tiers.items() if tier == number] for number in (1, 2)}
-    return [
-        f"key `tier`: found tier {number} in {', '.join(names) or 'no prompt'}; allowed: exactly two dimensions a tier"
-        for number, names in members.items()
-        if len(names) != 2
-    ]
-
-
-def _prompt(kind: Kind, flow: str, dimension: str, source: PromptFile) -> Prompt:
+def _prompt(model: PromptModel, flow: str, dimension: str, source: PromptFile) -> Prompt:
     digest = sha256(source.body.encode()).hexdigest()
     named = {"flow": flow, "dimension": dimension, "body": source.body, "sha256": digest, "file": str(source.file)}
-    return kind.model_validate({**source.front, **named})
+    return model.model_validate({**source.front, **named})

@@ -37,6 +37,15 @@ class Statistic(Record):
     """Why there is no value, or no interval; empty when there are both."""
 
 
+class Concordance(NamedTuple):
+    """How far two raters agree on one question."""
+
+    agreement: Statistic
+    """Share of answers that are equal, or as good as equal."""
+    kappa: Statistic
+    tau: Statistic
+
+
 class Pairs(NamedTuple):
     """The answers of two raters to the same questions."""
 

@@ -1,0 +1,93 @@
+"""Prompts that compare two figures: what their files declare, and what is taken from the text of a published one.
+
+Owns the keys and what is allowed in them. The tiers and verdicts that they name are combined in `tasks.kinds`.
+"""
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from pydantic import Field, ValidationInfo, field_validator
+
+from tasks.errors import InputError
+from tasks.records import VERDICTS, Verdict
+from tasks.rubrics.prompt import Asked, FrontMatter, Label, kept, once_each
+from tasks.text import listed
+
+_LABEL = re.compile(r"^\d+\.[ \t]+\*\*(.+?)\*\*: \[", re.MULTILINE)
+
+
+class PairwiseFrontMatter(FrontMatter):
+    """What a pairwise prompt file declares above its body; each description says what is allowed."""
+
+    named_by_flow = True
+    tier: Literal[1, 2] = Field(description="1 or 2, the tier of the decision rule")
+    verdicts: tuple[Verdict, ...] = Field(description=f"an array of at least one of {', '.join(VERDICTS)}")
+    default: str = Field("", description="one of the verdicts of this file, or no such key")
+    inputs: dict[Literal["context", "caption", "human", "model"], Label] = Field(
+        description="a table of context, caption, human and model, each with a label that is text and not empty"
+    )
+    """In the order of the request."""
+
+    @field_validator("verdicts")
+    @classmethod
+    def _some_and_unique(cls, verdicts: tuple[Verdict, ...]) -> tuple[Verdict, ...]:
+        if not verdicts or len(set(verdicts)) < len(verdicts):
+            raise InputError(f"at least one of {listed(VERDICTS)}, each once")
+        return verdicts
+
+    @field_validator("default")
+    @classmethod
+    def _among_verdicts(cls, default: str, info: ValidationInfo) -> str:
+        # Where the verdicts are at fault themselves, the default is held against all there are.
+        allowed = info.data.get("verdicts", VERDICTS)
+        if default and default not in allowed:
+            raise InputError(f"one of {listed(allowed)}, or no such key")
+        return default
+
+    @field_validator("inputs")
+    @classmethod
+    def _labelled(cls, inputs: dict[str, str], info: ValidationInfo) -> dict[str, str]:
+        rules = {"both human and model": {"human", "model"} <= inputs.keys(), **once_each(inputs)}
+        if info.context:
+            absent = [label for label in inputs.values() if label not in info.context["body"]]
+            rules[f"labels that the body names (it lacks {listed(absent)})"] = not absent
+        return kept(rules, inputs)
+
+    @property
+    def about(self) -> str:
+        """The tier."""
+        return f"tier {self.tier}"
+
+    @classmethod
+    def problems_together(cls, fronts: Mapping[str, Mapping[str, Any]]) -> list[str]:
+        """The tier rule decides between two dimensions; tiers that are no tiers at all are reported with their file."""
+        tiers = {dimension: front.get("tier") for dimension, front in fronts.items()}
+        if any(tier not in (1, 2) for tier in tiers.values()):
+            return []
+        members = {number: [dimension for dimension, tier in tiers.items() if tier == number] for number in (1, 2)}
+        return [
+            f"key `tier`: found tier {number} in {', '.join(names) or 'no prompt'}; "
+            "allowed: exactly two dimensions a tier"
+            for number, names in members.items()
+            if len(names) != 2
+        ]
+
+    def of_published(self, text: str) -> dict[str, Any]:
+        """Labels as the published prompts list their inputs: `1.  **Diagram Caption**: [content]`."""
+        labels: list[str] = _LABEL.findall(text)
+        inputs = dict(zip(self.inputs, labels, strict=False))
+        figures = all(role in inputs.get(role, "").lower() for role in ("human", "model"))
+        if len(labels) != len(self.inputs) or not figures:
+            raise InputError(
+                f"found the inputs {listed(labels)}; allowed: a numbered list with a line `1. **Label**: [...]` "
+                f"for each of {listed(self.inputs)}, in this order"
+            )
+        default = {"default": self.default} if self.default else {}
+        return {"tier": self.tier, "verdicts": self.verdicts, **default, "inputs": inputs}
+
+
+class PairwisePrompt(Asked, PairwiseFrontMatter):
+    """One pairwise question: the system prompt of a dimension, and what its request holds."""
+
+    front_matter = PairwiseFrontMatter

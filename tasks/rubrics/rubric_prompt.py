@@ -1,0 +1,90 @@
+"""Prompts that score a generated image: what their files declare, and what is taken from the text of a published one.
+
+Owns the keys and what is allowed in them. What the scores come to is for `tasks.kinds`.
+"""
+
+import re
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, StringConstraints, field_validator
+
+from tasks.errors import InputError
+from tasks.records import OVERALL_SCORE, SEEN, Record
+from tasks.rubrics.prompt import Asked, FrontMatter, Label, kept, once_each
+from tasks.text import listed
+
+_KEYS = re.compile(r"\bkeys\b[^`.\n]*(`[^.\n]*)")
+_KEY = re.compile(r"`([A-Za-z0-9_]+)`")
+_SCALE = re.compile(r"^Score: 0 \((.+)\) to 10 \((.+)\)\.?[ \t\r]*$", re.MULTILINE)
+
+AspectKey = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
+
+
+class Aspect(Record):
+    """One line of a rubric, scored from 0 to 10."""
+
+    zero: Label = Field(description="what a score of 0 means, a text that is not empty")
+    ten: Label = Field(description="what a score of 10 means, a text that is not empty")
+    not_applicable: str = Field("", description="when the aspect does not apply and its score is null, or no such key")
+
+
+class RubricFrontMatter(FrontMatter):
+    """What a text-to-image prompt file declares above its body; each description says what is allowed."""
+
+    named_by_flow = False
+    aspects: dict[AspectKey, Aspect] = Field(
+        description="a table with a key of small letters, digits and _ for each aspect, and in it zero, ten and, "
+        "where the aspect may not apply, not_applicable"
+    )
+    """In the order of the reply."""
+    inputs: dict[Literal["prompt", "image", "objects", "relation"], Label] = Field(
+        description="a table of prompt and image, and objects and relation for a check, each with a label that is text "
+        "and not empty"
+    )
+    """In the order of the request."""
+
+    @field_validator("aspects")
+    @classmethod
+    def _some_and_free(cls, aspects: dict[str, Aspect]) -> dict[str, Aspect]:
+        if not aspects or {OVERALL_SCORE, SEEN} & aspects.keys():
+            raise InputError(f"at least one aspect, none of them named {OVERALL_SCORE} or {SEEN}")
+        return aspects
+
+    @field_validator("inputs")
+    @classmethod
+    def _labelled(cls, inputs: dict[str, str]) -> dict[str, str]:
+        rules = {
+            "both prompt and image": {"prompt", "image"} <= inputs.keys(),
+            "relation only with objects": "relation" not in inputs or "objects" in inputs,
+            **once_each(inputs),
+        }
+        return kept(rules, inputs)
+
+    @property
+    def about(self) -> str:
+        """The aspects."""
+        return f"aspects {', '.join(self.aspects)}"
+
+    def of_published(self, text: str) -> dict[str, Any]:
+        """Aspects as the published rubrics name and anchor them: keys in backticks, then a `Score:` line each."""
+        sentence = _KEYS.search(text)
+        keys = [key for key in _KEY.findall(sentence[1] if sentence else "") if key != OVERALL_SCORE]
+        scales: list[tuple[str, str]] = _SCALE.findall(text)
+        if not keys or len(keys) != len(scales):
+            raise InputError(
+                f"found the keys {listed(keys)} and lines `Score: 0 (...) to 10 (...)`: {len(scales)}; allowed: a "
+                "sentence that names the keys in backticks, and one such line for each, in this order"
+            )
+        aspects = {key: self._aspect(key, *scale) for key, scale in zip(keys, scales, strict=True)}
+        return {"inputs": self.inputs, "aspects": aspects}
+
+    def _aspect(self, key: str, zero: str, ten: str) -> dict[str, str]:
+        known = self.aspects.get(key)
+        exception = {"not_applicable": known.not_applicable} if known and known.not_applicable else {}
+        return {"zero": zero, "ten": ten, **exception}
+
+
+class RubricPrompt(Asked, RubricFrontMatter):
+    """The rubric of one tag: the system prompt, what its request holds, and the aspects to be scored."""
+
+    front_matter = RubricFrontMatter
