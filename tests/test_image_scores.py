@@ -156,7 +156,7 @@ def test_a_summary_of_images_has_scores_and_notable_images(tmp_path: Path) -> No
     keep(tmp_path, run, found)
     summary = summarize(tmp_path, run.run_id)
     assert summary.rows == [] and row(summary.grades).scored == 3
-    assert {each.why: each.outcome.sample_id for each in summary.outcomes.notable} == {
+    assert {each.why: each.outcome.sample_id for each in summary.notable} == {
         "Good, but not what was asked": "0/0",
         "Overall and aspects pull apart": "1/0",
         "Good": "2/0",
