@@ -10,10 +10,10 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.history.asking import query
-from tasks.parameters import T2I
+from tasks.kinds import kind_of
 from tasks.presentation.chart_style import MOST_CANDIDATES, WIDTH, Chart, faceted
 from tasks.presentation.drawing import png
-from tasks.records import OVERALL, RunStart
+from tasks.records import RunStart
 from tasks.text import number_words, one_line
 
 MOST_RUNS = 60
@@ -47,7 +47,7 @@ class Point(NamedTuple):
 
 
 def trend_points(store: Path, start: RunStart) -> list[Point]:
-    """The last runs of the series that a run belongs to, oldest first: overall scores, or those of each tag.
+    """The last runs of the series that a run belongs to, oldest first, with the scores that are its headline.
 
     Raises:
         HistoryLocked: the history stayed in use.
@@ -55,11 +55,11 @@ def trend_points(store: Path, start: RunStart) -> list[Point]:
     """
     sql = f"""SELECT {", ".join(Point._fields)} FROM trend
         WHERE flow = $1 AND dataset = $2 AND model = $3 AND prompt_set = $4 AND list_contains($5, candidate)
-          AND (dimension = '{OVERALL}' OR list_contains($6, dimension))
+          AND list_contains($6, dimension)
         QUALIFY row_number() OVER (PARTITION BY candidate, dimension ORDER BY started_at DESC) <= {MOST_RUNS}
         ORDER BY candidate, dimension_position(dimension), started_at"""
-    tags = list(start.dimensions) if start.flow in T2I else []
-    series = (start.flow, start.dataset, start.model, start.prompt_set, list(start.candidates), tags)
+    dimensions = list(kind_of(start.flow).headline_dimensions(start))
+    series = (start.flow, start.dataset, start.model, start.prompt_set, list(start.candidates), dimensions)
     return [Point(*row) for row in query(store, sql, values=series).rows]
 
 

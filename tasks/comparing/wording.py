@@ -5,7 +5,7 @@ from fractions import Fraction
 from typing import TYPE_CHECKING
 
 from tasks.comparing.pairing import Change, Row
-from tasks.parameters import T2I
+from tasks.kinds import kind_of
 from tasks.presentation.tables import Grid
 from tasks.statistics.intervals import FEWEST
 from tasks.statistics.paired import POWER, Difference
@@ -25,7 +25,7 @@ def headline(found: Difference, flow: str) -> str:
     Args:
         flow: tells the scale (0-100 or 0-10) and what is counted (samples or prompts).
     """
-    decimals, units = _scale(flow)
+    decimals, units = kind_of(flow).decimals, kind_of(flow).unit
     if found.change is None:
         return f"nothing to compare: no {units} with a score on both sides"
     means = f"{number_words(found.before, decimals)} → {number_words(found.after, decimals)}"
@@ -43,10 +43,6 @@ def _shown(found: Difference, decimals: int) -> str:
         return f"a difference of {least} would have shown ({POWER:.0%} power)"
     times, tries = Fraction(str(POWER)).as_integer_ratio()
     return f"changes of {least} or more are found {times} times in {tries}"
-
-
-def _scale(flow: str) -> tuple[int, str]:
-    return (2, "prompts") if flow in T2I else (1, "samples")
 
 
 def signed(value: float | None, decimals: int) -> str:
@@ -82,7 +78,7 @@ def difference_grid(rows: Iterable[Row], flow: str, tested: bool = True) -> Grid
     Args:
         tested: with the p of each row; without, the dimensions are only shown.
     """
-    decimals, _ = _scale(flow)
+    decimals = kind_of(flow).decimals
     header = ["", "before", "after", "change", "95% interval", "n", "up/down", *["p"] * tested]
     return Grid(header, [_line(row, decimals, tested) for row in rows])
 
@@ -118,11 +114,11 @@ def side_words(side: "Side") -> str:
 
 def changed_lines(comparison: "Comparison") -> list[str]:
     """The samples (prompts) that changed most, a line each, or that none did; nothing where none is paired."""
-    decimals, units = _scale(comparison.before.flow)
-    lines = [f"  {_changed(each, decimals)}" for each in comparison.changed]
+    kind = kind_of(comparison.before.flow)
+    lines = [f"  {_changed(each, kind.decimals)}" for each in comparison.changed]
     if lines:
-        return [f"{units} that changed most:", *lines]
-    return [f"no {units.removesuffix('s')} changed"] if comparison.rows[0].difference.n else []
+        return [f"{kind.unit} that changed most:", *lines]
+    return [f"no {kind.unit.removesuffix('s')} changed"] if comparison.rows[0].difference.n else []
 
 
 def _changed(change: Change, decimals: int) -> str:

@@ -234,6 +234,10 @@ class Kind(ABC):
             InputError: the run's parameters lack what that takes.
         """
 
+    @abstractmethod
+    def headline_dimensions(self, start: RunStart) -> Sequence[str]:
+        """The dimensions or tags whose scores are the headline of a run."""
+
     def good_from(self, start: RunStart) -> float:
         """Score from which a sample of this run counts as good; 0 where the kind knows no such threshold."""
         return 0.0

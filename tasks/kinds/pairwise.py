@@ -116,6 +116,10 @@ class PairwiseKind(Kind):
         """Scores by dimension and group; where orders or votes were repeated, the published protocol's as well."""
         return _PairwiseScores(with_published=repeated(start))
 
+    def headline_dimensions(self, start: RunStart) -> Sequence[str]:
+        """What the rule makes of all dimensions."""
+        return (OVERALL,)
+
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         """Wins, clear losses, and dimensions that contradict each other."""
         verdicts = {each.verdict for each in outcome.dimensions}

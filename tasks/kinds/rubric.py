@@ -121,6 +121,10 @@ class RubricKind(Kind):
         """Scores by tag and aspect."""
         return GradeTally(self.good_from(start))
 
+    def headline_dimensions(self, start: RunStart) -> Sequence[str]:
+        """The tags of the flow: there is no score over them."""
+        return start.dimensions
+
     def good_from(self, start: RunStart) -> float:
         """The threshold that the run was given.
 

@@ -24,37 +24,29 @@ Scored = ScoreRow | GradeRow
 
 def score_words(row: Scored) -> str:
     """The mean score, to one decimal of 100 or two of 10; a dash where it is missing, `n/a` where it cannot be."""
-    return "n/a" if _inapplicable(row) else number_words(row.score, _decimals(row))
-
-
-def _decimals(row: Scored) -> int:
-    return 2 if isinstance(row, GradeRow) else 1
-
-
-def _inapplicable(row: Scored) -> bool:
-    return isinstance(row, GradeRow) and row.inapplicable
+    return "n/a" if row.inapplicable else number_words(row.score, row.decimals)
 
 
 def interval_words(row: Scored) -> str:
     """The 95% interval of the mean score, or why there is none; nothing for a score that cannot be."""
-    if _inapplicable(row):
+    if row.inapplicable:
         return ""
     if row.ci_low is None or row.ci_high is None:
         return f"none below {FEWEST}"
-    return f"[{row.ci_low:.{_decimals(row)}f}, {row.ci_high:.{_decimals(row)}f}]"
+    return f"[{row.ci_low:.{row.decimals}f}, {row.ci_high:.{row.decimals}f}]"
 
 
 def score_with_interval(row: Scored) -> str:
     """Score and interval together: `62.5 [51.0, 74.0]`, `62.5 (no interval below 8)`, `nothing scored` or `n/a`."""
     if row.score is None:
-        return "n/a" if _inapplicable(row) else "nothing scored"
+        return "n/a" if row.inapplicable else "nothing scored"
     words = interval_words(row) if row.ci_low is not None else f"(no interval below {FEWEST})"
     return f"{score_words(row)} {words}"
 
 
 def coverage_words(row: Scored) -> str:
     """Samples scored of samples judged: `22/24`; nothing for a score that cannot be."""
-    return "" if _inapplicable(row) else f"{row.scored}/{row.n}"
+    return "" if row.inapplicable else f"{row.scored}/{row.n}"
 
 
 def judge_words(model: str, endpoint: str) -> str:

@@ -7,9 +7,8 @@ a detector's, these are a judge's.
 
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import groupby
 from statistics import fmean
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 from tasks.records import HistoryRecord, Outcome
 from tasks.statistics.intervals import interval
@@ -19,6 +18,9 @@ HIGHEST = 10.0
 
 class GradeRow(HistoryRecord):
     """One candidate on one tag by one measure."""
+
+    decimals: ClassVar[int] = 2
+    """Of the score, where it is shown."""
 
     candidate: str
     dimension: str
@@ -81,10 +83,9 @@ class GradeTally:
         self._marks: defaultdict[tuple[str, str], list[_Mark]] = defaultdict(list)
 
     def add(self, outcome: Outcome) -> None:
-        """Take in the outcome of a real sample; that of a pair has no part in it."""
-        if outcome.tag:
-            mark = _Mark(outcome.prompt_id, dict(_values(outcome, self._good_from)))
-            self._marks[outcome.candidate, outcome.tag].append(mark)
+        """Take in the outcome of a real image."""
+        mark = _Mark(outcome.prompt_id, dict(_values(outcome, self._good_from)))
+        self._marks[outcome.candidate, outcome.tag].append(mark)
 
     def rows(self) -> list[GradeRow]:
         """Rows of every candidate and tag, in the order of first appearance."""
@@ -92,7 +93,7 @@ class GradeTally:
 
 
 def grade_rows(outcomes: Iterable[Outcome], good_from: float) -> list[GradeRow]:
-    """Rows of every candidate and tag, in the order of first appearance; none for pairwise outcomes."""
+    """Rows of every candidate and tag, in the order of first appearance."""
     tally = GradeTally(good_from)
     for outcome in outcomes:
         tally.add(outcome)
@@ -100,8 +101,11 @@ def grade_rows(outcomes: Iterable[Outcome], good_from: float) -> list[GradeRow]:
 
 
 def by_tag(rows: Iterable[GradeRow]) -> list[Grades]:
-    """The rows put together again, a candidate and tag each."""
-    return [_grades(list(found)) for _, found in groupby(rows, key=lambda row: (row.candidate, row.dimension))]
+    """The rows put together again, a candidate and tag each, in the order of first appearance."""
+    places: defaultdict[tuple[str, str], list[GradeRow]] = defaultdict(list)
+    for row in rows:
+        places[row.candidate, row.dimension].append(row)
+    return [_grades(found) for found in places.values()]
 
 
 def _grades(rows: list[GradeRow]) -> Grades:

@@ -89,8 +89,8 @@ class RateTally:
     """The rates of a run while its rows are read, outcomes and judgments in any turn."""
 
     _values: defaultdict[_Place, list[float]] = field(default_factory=lambda: defaultdict(list))
-    _prompts: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """(Candidate, image) -> its prompt."""
+    _units: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
+    """(Candidate, sample) -> what is resampled with it: images of one prompt are alike, so that is their prompt."""
     _said: defaultdict[tuple[str, str], dict[tuple[str, Order, int], Answer | None]] = field(
         default_factory=lambda: defaultdict(dict)
     )
@@ -98,8 +98,7 @@ class RateTally:
 
     def decide(self, outcome: Outcome) -> None:
         """Take in the outcome of a real sample."""
-        if outcome.tag:
-            self._prompts[outcome.candidate, outcome.sample_id] = outcome.prompt_id
+        self._units[outcome.candidate, outcome.sample_id] = outcome.prompt_id or outcome.sample_id
         for dimension, measure, value in _decided(outcome):
             self._values[outcome.candidate, dimension, measure].append(value)
 
@@ -120,8 +119,7 @@ class RateTally:
         """A row for every rate that anything is known of."""
         units: defaultdict[_Place, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
         for (candidate, sample_id), said in self._said.items():
-            # Images of one prompt are alike: the prompt is what is resampled.
-            unit = self._prompts.get((candidate, sample_id), sample_id)
+            unit = self._units.get((candidate, sample_id), sample_id)
             for dimension, measure, value in _heard(said):
                 units[candidate, dimension, measure][unit].append(value)
         heard = {place: [fmean(values) for values in found.values()] for place, found in units.items()}

@@ -5,7 +5,7 @@ Computed once, from the outcomes of a ledger; the history keeps them and the rep
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
-from typing import Literal, NamedTuple
+from typing import ClassVar, Literal, NamedTuple
 
 from tasks.records import MIXED, OVERALL, TIE, HistoryRecord, Outcome
 from tasks.statistics.intervals import interval
@@ -26,6 +26,11 @@ class ScoreRow(HistoryRecord):
 
     The seven counts add up to `scored`; a forfeit is counted in `forfeits` alone and scores 0.
     """
+
+    decimals: ClassVar[int] = 1
+    """Of the score, where it is shown."""
+    inapplicable: ClassVar[bool] = False
+    """No score of a figure is one that cannot be."""
 
     candidate: str
     """System whose figures or images were judged."""
