@@ -8,8 +8,9 @@ READY := .venv/.ready
 demo: $(READY)
 	$(BIN)/jury demo
 
+# A process a processor; tests of one module stay together, because they share what is costly to make.
 test: $(READY)
-	$(BIN)/pytest
+	$(BIN)/pytest --numprocesses=auto --dist=loadfile
 
 check: $(READY)
 	$(BIN)/ruff check .

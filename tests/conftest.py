@@ -1,9 +1,11 @@
 """Fixtures that tests of several modules share."""
 
 import json
-import signal
+import os
 import subprocess
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -23,10 +25,12 @@ from served import environment, free_port
 
 from flows.cli import main
 from flows.runtime.server import client_settings, own_server
+from tasks.files import write_whole
 from tasks.rubrics.rubric import Rubric, load_rubric
 
 BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
 """Module of tests -> the program that sees for them what takes minutes."""
+LONGEST_SECONDS = 500.0
 
 
 @pytest.fixture(scope="session")
@@ -65,32 +69,48 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 @pytest.fixture(scope="session", autouse=True)
 def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
-    """What a program has seen, once it has: those that mostly wait do so from the beginning, beside the other tests."""
+    """What a program has seen, once it has: those that mostly wait do so from the beginning, beside the other tests.
+
+    Of several processes that share the tests the first starts the programs; all find what they have seen in files.
+    """
+    worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
+    shared = tmp_path_factory.getbasetemp()
+    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
     collected = {item.path.stem for item in request.session.items}
     with ExitStack() as stack:
-        running = {
-            program: stack.enter_context(_started(program, tmp_path_factory.mktemp(program)))
-            for test, program in BESIDE.items()
-            if test in collected
-        }
-
-        def told(program: str) -> str:
-            out, err = running[program].communicate(timeout=500)
-            assert running[program].returncode == 0, err
-            return out
-
-        yield told
+        for test, program in BESIDE.items():
+            if worker == "gw0" and test in collected:
+                stack.enter_context(_started(program, shared))
+        yield lambda program: _seen(shared / f"{program}.json")
 
 
 @contextmanager
-def _started(program: str, folder: Path) -> Iterator[subprocess.Popen[str]]:
-    command = [sys.executable, Path(__file__).with_name(f"{program}.py"), folder]
-    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with subprocess.Popen(command, text=True, env=environment(), **pipes) as process:
-        try:
-            yield process
-        finally:
-            process.send_signal(signal.SIGINT)
+def _started(program: str, shared: Path) -> Iterator[None]:
+    """The program, and a thread that writes down what it has seen; its end is waited for, as others may want it."""
+    folder = shared / program
+    folder.mkdir()
+    command = [sys.executable, str(Path(__file__).with_name(f"{program}.py")), str(folder)]
+
+    def watch() -> None:
+        ended = subprocess.run(command, text=True, env=environment(), capture_output=True)
+        told = {"code": ended.returncode, "out": ended.stdout, "err": ended.stderr}
+        write_whole(shared / f"{program}.json", json.dumps(told).encode())
+
+    watching = threading.Thread(target=watch)
+    watching.start()
+    try:
+        yield
+    finally:
+        watching.join(LONGEST_SECONDS)
+
+
+def _seen(file: Path) -> str:
+    deadline = time.monotonic() + LONGEST_SECONDS
+    while not file.exists() and time.monotonic() < deadline:
+        time.sleep(0.2)
+    told = json.loads(file.read_bytes())
+    assert told["code"] == 0, told["err"]
+    return told["out"]
 
 
 @pytest.fixture
