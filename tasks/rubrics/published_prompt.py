@@ -1,7 +1,7 @@
 """What a published prompt declares: which question it asks, and the front matter that its text amounts to.
 
-Owns how the question is found in its headings or its key, and the TOML that is written. What is taken from the text, and
-what from the default prompt of that question, is for the model of the prompt.
+Owns how the question is found in its headings or its key, and the TOML that is written. What is taken from the
+text, and what from the default prompt of that question, is for the model of the prompt.
 """
 
 import json
