@@ -1,7 +1,7 @@
 """What a kind of judging is: all that a run needs to know of it, behind one type.
 
 Owns the type and what passes through it. The two kinds there are stand in `pairwise` and `rubric`; a third would be one
-more module like them, and an entry in `tasks.kinds.KINDS`.
+more module like them, and an entry in `tasks.kinds.KINDS`. The model of its prompts stands in `tasks.rubrics`.
 """
 
 from abc import ABC, abstractmethod

@@ -1,6 +1,7 @@
 """Prompts that compare two figures: what their files declare, and what is taken from the text of a published one.
 
-Owns the keys and what is allowed in them. The tiers and verdicts that they name are combined in `tasks.kinds`.
+Owns the keys and what is allowed in them. Of a published text the labels are taken, and nothing else. The tiers
+and verdicts that they name are combined in `tasks.kinds`.
 """
 
 import re

@@ -1,8 +1,7 @@
 """What a published prompt declares: which question it asks, and the front matter that its text amounts to.
 
-Owns what is taken from where. The question comes from its headings or its key. The labels of its inputs, or its aspects
-and the meaning of 0 and 10, come from its text. Which inputs there are, the tier, the verdicts, and when an aspect does
-not apply come from the default prompt of that question.
+Owns how the question is found in its headings or its key, and the TOML that is written. What is taken from the
+text, and what from the default prompt of that question, is for the model of the prompt.
 """
 
 import json

@@ -1,6 +1,7 @@
 """Prompts that score a generated image: what their files declare, and what is taken from the text of a published one.
 
-Owns the keys and what is allowed in them. What the scores come to is for `tasks.kinds`.
+Owns the keys and what is allowed in them. Of a published text the aspects are taken, and what 0 and 10
+mean. What the scores come to is for `tasks.kinds`.
 """
 
 import re
