@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from tasks.datasets.dataset import Dataset
+from tasks.kinds.display import Display, Scored
 from tasks.kinds.geneval_export import Export
 from tasks.parameters import Parameters
 from tasks.records import (
@@ -24,14 +25,9 @@ from tasks.records import (
     Seen,
 )
 from tasks.rubrics.rubric import Prompt, Rubric
-from tasks.statistics.image_scores import GradeRow
-from tasks.statistics.scores import ScoreRow
 
 REPLY_SCHEMA = "1"
 """Version of the reply schemas and their words; part of every call's key."""
-
-Scored = ScoreRow | GradeRow
-"""A mean with its interval and coverage: of figures 0-100, of generated images 0-10."""
 
 
 class ReplyForm(NamedTuple):
@@ -171,6 +167,8 @@ class Kind(ABC):
     """Of its scores, where they are shown."""
     highest: ClassVar[float]
     """Upper end of the scale of its scores."""
+    display: ClassVar[Display[Any]]
+    """How its scores and samples are shown."""
 
     # What goes in
 
@@ -216,8 +214,8 @@ class Kind(ABC):
     def headline_dimensions(self, start: RunStart) -> Sequence[str]:
         """The dimensions or tags whose scores are the headline of a run."""
 
-    def good_from(self, start: RunStart) -> float:
-        """Score from which a sample of this run counts as good; 0 where the kind knows no such threshold."""
+    def good_from(self, parameters: Mapping[str, Any]) -> float:
+        """Score from which a sample of a run with these parameters counts as good; 0 where there is no threshold."""
         return 0.0
 
     @abstractmethod

@@ -10,6 +10,7 @@ from pathlib import Path
 from tasks.datasets.dataset import Dataset, read_figures
 from tasks.datasets.folders import NO_PICTURE
 from tasks.kinds import verdict_reply
+from tasks.kinds.figure_display import FigureDisplay
 from tasks.kinds.kind import Compared, Decided, Kind, Lack, Measure, Measured, Original, Reading, ReplyForm, ScoreTally
 from tasks.kinds.sensitivity import chances, pivotal
 from tasks.kinds.tier_rule import Decision, decide, overall, undecided
@@ -40,6 +41,7 @@ class PairwiseKind(Kind):
     unit = "samples"
     decimals = 1
     highest = 100.0
+    display = FigureDisplay()
 
     def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
         """A folder is read as PaperBananaBench, a file as a manifest."""
