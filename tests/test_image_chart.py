@@ -5,8 +5,8 @@ import io
 from factories import image, scored
 from PIL import Image, ImageColor
 
+from tasks.kinds.image_chart import COLOUR, OPACITY_OF_ASPECTS, image_chart
 from tasks.presentation.drawing import png
-from tasks.presentation.image_chart import COLOUR, OPACITY_OF_ASPECTS, image_chart
 from tasks.records import Outcome
 from tasks.statistics.image_scores import grade_rows
 

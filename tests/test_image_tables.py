@@ -5,7 +5,7 @@ import io
 from factories import image, scored
 from rich.console import Console
 
-from tasks.presentation.image_tables import gradeboard, ranked
+from tasks.kinds.image_tables import gradeboard, ranked
 from tasks.presentation.tables import grid_table
 from tasks.records import Outcome
 from tasks.statistics.image_scores import grade_rows

@@ -8,9 +8,9 @@ from factories import outcome
 from strangers import HOSTILE
 
 from tasks.comparing.trend import Point, trend_chart
+from tasks.kinds.verdict_chart import verdict_chart
 from tasks.presentation.drawing import svgs
 from tasks.presentation.svg import inline_svg
-from tasks.presentation.verdict_chart import verdict_chart
 from tasks.statistics.scores import score_rows
 
 DRAWS = {"svg", "g", "path", "line", "text", "tspan", "title"}

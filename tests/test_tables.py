@@ -8,10 +8,10 @@ import pytest
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 from rich.console import Console
 
+from tasks.kinds.figure_tables import leaderboard, score_notes
 from tasks.pages.run_summary import summarize
 from tasks.pages.summary_texts import defect_lines, failure_lines
-from tasks.presentation.tables import console, grid_table, leaderboard
-from tasks.presentation.wording import score_notes
+from tasks.presentation.tables import console, grid_table
 from tasks.records import Judgment, Outcome
 from tasks.statistics.scores import ScoreRow, score_rows
 

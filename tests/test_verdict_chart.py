@@ -7,9 +7,9 @@ from factories import outcome
 from PIL import Image, ImageColor
 from written_history import figures
 
+from tasks.kinds.figure_tables import score_notes
+from tasks.kinds.verdict_chart import MOST_GROUPS, PARTS, verdict_chart
 from tasks.presentation.drawing import png
-from tasks.presentation.verdict_chart import MOST_GROUPS, PARTS, verdict_chart
-from tasks.presentation.wording import score_notes
 from tasks.records import Outcome
 from tasks.statistics.scores import score_rows
 

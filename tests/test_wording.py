@@ -3,7 +3,8 @@
 import pytest
 from factories import image, outcome, scored
 
-from tasks.presentation.wording import coverage_words, judge_words, score_notes, score_with_interval
+from tasks.kinds.figure_tables import score_notes
+from tasks.presentation.wording import coverage_words, judge_words, score_with_interval
 from tasks.records import OVERALL
 from tasks.statistics.image_scores import grade_rows
 from tasks.statistics.scores import ScoreRow, score_rows

@@ -16,7 +16,7 @@ from tasks.controls.status import status_lines
 from tasks.ledger.remote import local_cache
 from tasks.pages.rate_tables import repeat_lines
 from tasks.pages.run_summary import Summary, summarize
-from tasks.pages.summary_texts import defect_lines, failure_lines, grid, notes
+from tasks.pages.summary_texts import defect_lines, failure_lines
 from tasks.parameters import Parameters, at_store, parameters_of
 from tasks.presentation import tables
 
@@ -65,8 +65,7 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
         return NOT_ALL_OK
     summary = summarize(store, result["run_id"])
     if as_json:
-        scores = [*summary.rows, *summary.grades, *summary.published]
-        rows = [row.model_dump() for row in (*scores, *summary.rates, *summary.controls)]
+        rows = [row.model_dump() for row in (*summary.scores, *summary.rates, *summary.controls)]
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
         _print_summary(summary)
@@ -107,7 +106,8 @@ async def _final_state(flow: str, parameters: Parameters) -> "State":
 
 def _print_summary(summary: Summary) -> None:
     console = tables.console()
-    console.print(tables.grid_table(grid(summary), notes(summary)))
+    display, scores = summary.display, summary.scores
+    console.print(tables.grid_table(display.grid(scores), display.notes(scores, summary.terms)))
     controls = status_lines(summary.controls)
     for line in [*repeat_lines(summary), *defect_lines(summary), *controls, *failure_lines(summary)]:
         console.print(printable(line), soft_wrap=True)

@@ -16,7 +16,8 @@ from typing import NamedTuple
 from tasks.controls.status import ControlRow, control_row
 from tasks.judging.tallies import OutcomeTally
 from tasks.kinds import kind_of
-from tasks.kinds.kind import Compared, Measured, Original, Scored
+from tasks.kinds.display import Scored
+from tasks.kinds.kind import Compared, Measured, Original
 from tasks.ledger.reading import OUTCOMES, read_judgments, read_outcomes
 from tasks.records import Outcome, RunStart
 from tasks.statistics.rates import RateRow, RateTally, repeated
@@ -47,7 +48,7 @@ class Results:
         self._controls: list[Outcome] = []
         self._originals: dict[_Place, Original] = {}
         self._pictures = 0
-        self.outcomes = OutcomeTally(self._kind, self._kind.good_from(start))
+        self.outcomes = OutcomeTally(self._kind, self._kind.good_from(start.parameters))
         self.by_candidate: defaultdict[str, list[Measured]] = defaultdict(list)
         """Candidate -> its samples, as far as they are compared with those of other evaluations."""
 

@@ -12,6 +12,7 @@ from typing import Any, ClassVar, NamedTuple, Protocol
 from tasks.datasets.cells import Cells
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.rows import Columns
+from tasks.kinds.display import Display, Scored
 from tasks.kinds.geneval_export import Export
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import Parameters
@@ -29,14 +30,9 @@ from tasks.records import (
 )
 from tasks.rubrics.rubric import Prompt, PromptModel, Rubric
 from tasks.statistics.concordance import Concordance
-from tasks.statistics.image_scores import GradeRow
-from tasks.statistics.scores import ScoreRow
 
 REPLY_SCHEMA = "1"
 """Version of the reply schemas and their words; part of every call's key."""
-
-Scored = ScoreRow | GradeRow
-"""A mean with its interval and coverage: of figures 0-100, of generated images 0-10."""
 
 
 Answered = str | float
@@ -193,6 +189,8 @@ class Kind(ABC):
     """What controls may alter, and what text they paint into it: role of a picture -> the text."""
     agreement_notes: ClassVar[tuple[str, ...]]
     """What the statistics of `concordance` mean, as lines below a table."""
+    display: ClassVar[Display[Any]]
+    """How its scores and samples are shown."""
 
     # What goes in
 
@@ -238,8 +236,8 @@ class Kind(ABC):
     def headline_dimensions(self, start: RunStart) -> Sequence[str]:
         """The dimensions or tags whose scores are the headline of a run."""
 
-    def good_from(self, start: RunStart) -> float:
-        """Score from which a sample of this run counts as good; 0 where the kind knows no such threshold."""
+    def good_from(self, parameters: Mapping[str, Any]) -> float:
+        """Score from which a sample of a run with these parameters counts as good; 0 where there is no threshold."""
         return 0.0
 
     @abstractmethod

@@ -1,7 +1,7 @@
 """What remains of a run in the Prefect UI: one Markdown text, and a table of what failed.
 
 Owns what is in them and in which order; who publishes them is the report step. Numbers come from `run_summary`, tables
-and charts from `summary_texts`, sentences from `wording` and `tables`, the form from `markup`.
+and charts from the kind of judging, sentences from `summary_texts` and `wording`, the form from `markup`.
 """
 
 from collections.abc import Sequence
@@ -14,16 +14,17 @@ from tasks.comparing.regression import Since
 from tasks.comparing.wording import difference_grid
 from tasks.controls.status import status_lines
 from tasks.judging.tallies import NotableSample
+from tasks.kinds.display import Quoted
 from tasks.pages.rate_tables import rate_grid, rate_notes
 from tasks.pages.run_summary import Summary
-from tasks.pages.summary_texts import candidate_scores, chart, defect_lines, failure_lines, grid, notes
+from tasks.pages.summary_texts import defect_lines, failure_lines
 from tasks.presentation.drawing import png
 from tasks.presentation.markup import bullets, picture, plain, table
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import coverage_words, judge_words, score_with_interval
-from tasks.records import OVERALL, DimensionOutcome, Outcome, PictureNote
+from tasks.records import OVERALL, Outcome, PictureNote
 from tasks.statistics.rates import repeated
-from tasks.text import bounded, number_words, one_line
+from tasks.text import bounded, one_line
 
 MOST_LINES = 20
 """Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
@@ -74,7 +75,7 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
 
 
 def _heading(summary: Summary) -> list[str]:
-    start, found = summary.start, candidate_scores(summary)
+    start, found = summary.start, summary.display.in_words(summary.scores)
     about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.model, start.endpoint)}"
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
     scores = [f"{candidate[:NAME]}: {words}" for candidate, words in found[:MOST_LINES]]
@@ -87,9 +88,11 @@ def _heading(summary: Summary) -> list[str]:
 
 def _scores(summary: Summary) -> list[str]:
     shown = _best_of(summary)
-    if not (shown.rows or shown.grades):
+    if not shown.scores:
         return []
-    return ["## Scores", _grid(grid(shown)), bullets(notes(shown)), picture("Scores", "png", png(chart(shown)))]
+    notes = shown.display.notes(shown.scores, shown.terms)
+    chart = picture("Scores", "png", png(shown.display.chart(shown.scores, terms=shown.terms)))
+    return ["## Scores", _grid(shown.display.grid(shown.scores)), bullets(notes), chart]
 
 
 def _past(past: Past | None) -> list[str]:
@@ -125,11 +128,10 @@ def _grid(board: Grid) -> str:
 
 def _best_of(summary: Summary) -> Summary:
     """The same without the candidates that there is no room for."""
-    best = {candidate for candidate, _ in candidate_scores(summary)[:MOST_LINES]}
-    rows = [row for row in summary.rows if row.candidate in best]
-    grades = [row for row in summary.grades if row.candidate in best]
+    best = {candidate for candidate, _ in summary.display.in_words(summary.scores)[:MOST_LINES]}
+    scores = [row for row in summary.scores if row.candidate in best]
     rates = [row for row in summary.rates if row.candidate in best]
-    return summary._replace(rows=rows, grades=grades, rates=rates)
+    return summary._replace(scores=scores, rates=rates)
 
 
 def _rates(summary: Summary) -> list[str]:
@@ -145,7 +147,7 @@ def _groups(summary: Summary) -> list[str]:
     """Overall scores by category and by difficulty, where the dataset has any."""
     parts: list[str] = []
     for grouping in ("category", "difficulty"):
-        rows = [row for row in summary.rows if row.grouping == grouping and row.dimension == OVERALL]
+        rows = [row for row in summary.scores if row.grouping == grouping and row.dimension == OVERALL]
         lines = [
             [plain(row.group_name, NAME), plain(row.candidate, NAME), score_with_interval(row), coverage_words(row)]
             for row in rows[:MOST_LINES]
@@ -176,41 +178,27 @@ def _sample(summary: Summary, sample: NotableSample) -> list[str]:
     outcome = sample.outcome
     candidate = f" of {outcome.candidate}" if len(summary.start.candidates) > 1 else ""
     title = f"## {sample.why}: {plain(f'{outcome.sample_id}{candidate}', NAME)}"
-    parts = _image(summary, outcome) if outcome.tag else _pair(summary, sample)
-    return [title, *parts]
-
-
-def _image(summary: Summary, outcome: Outcome) -> list[str]:
-    aspects = [[plain(each.aspect), number_words(each.score), plain(each.explanation)] for each in outcome.aspects]
-    check = {True: " What was asked for is there.", False: " What was asked for is not there.", None: ""}
+    shown = summary.display.shown(outcome, sample.reasons)
+    lines = [list(map(plain, line)) for line in shown.table.lines]
     return [
-        f"Prompt ({outcome.tag}): {plain(outcome.prompt)}",
-        _thumbnail(summary.store, "Image", outcome.pictures.get("image")),
-        f"Outcome: {plain(outcome.path)}{check[outcome.satisfied]}",
-        *([table(["aspect", "score", "the judge's reasons"], aspects, numbers=False)] if aspects else []),
+        title,
+        *map(_quoted, shown.above),
+        _pictures(summary, outcome),
+        _quoted(shown.outcome),
+        *([table(shown.table.header, lines, numbers=False)] if lines else []),
+        *map(_quoted, shown.below),
     ]
 
 
-def _pair(summary: Summary, sample: NotableSample) -> list[str]:
-    outcome = sample.outcome
-    pictures = [_thumbnail(summary.store, side, outcome.pictures.get(side.lower())) for side in ("Human", "Model")]
-    verdicts = [
-        [plain(each.dimension), plain(_verdict(each)), plain(sample.reasons.get(each.dimension, ""))]
-        for each in outcome.dimensions
-    ]
-    return [
-        table(["Human", "Model"], [pictures], numbers=False),
-        f"Outcome: {outcome.overall or 'none'} ({plain(outcome.path)})",
-        table(["dimension", "verdict", "the judge's reasons"], verdicts, numbers=False),
-        f"Caption: {plain(outcome.caption)}",
-    ]
+def _quoted(words: Quoted) -> str:
+    return f"{words.before}{plain(words.text)}{words.after}"
 
 
-def _verdict(dimension: DimensionOutcome) -> str:
-    words = dimension.verdict or "missing"
-    if not dimension.order_flip:
-        return words
-    return f"{words} (Human first: {dimension.human_first}; Model first: {dimension.model_first})"
+def _pictures(summary: Summary, outcome: Outcome) -> str:
+    """The picture of a sample, or its pictures side by side."""
+    sides = summary.display.sides
+    shown = [_thumbnail(summary.store, side, outcome.pictures.get(side.lower())) for side in sides]
+    return table(sides, [shown], numbers=False) if len(shown) > 1 else shown[0]
 
 
 def _thumbnail(store: Path, side: str, note: PictureNote | None) -> str:

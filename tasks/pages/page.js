@@ -88,7 +88,7 @@ function fill(card) {
     make("ul", { className: "quiet" }, ...notes.map((words) => make("li", {}, words))),
   );
   if (card.aspects) card.node.append(table(["aspect", "score", "the judge's reasons"], card.aspects.map(aspectRow)));
-  if (card.questions) card.node.append(table([...(card.tag ? ["tag", "score"] : ["dimension", "verdict"]), "the judge's reasons"], card.questions.map(questionRow)));
+  if (card.questions) card.node.append(table([...card.columns, "the judge's reasons"], card.questions.map(questionRow)));
 }
 
 function outline(card) {

@@ -9,8 +9,6 @@ from tasks.comparing.trend import trend_chart
 from tasks.pages.report_data import Evaluation
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.drawing import svgs
-from tasks.presentation.image_chart import image_chart
-from tasks.presentation.verdict_chart import verdict_chart
 
 
 class Drawings(NamedTuple):
@@ -41,7 +39,5 @@ def draw(evaluations: Sequence[Evaluation]) -> list[Drawings]:
 
 
 def _score_charts(one: Evaluation) -> dict[str, Chart]:
-    if grades := one.grade_rows():
-        return {"all": image_chart(grades)}
-    rows = one.score_rows()
-    return {grouping: verdict_chart(rows, grouping=grouping) for grouping in ("all", *one.groupings()) if rows}
+    drawn = ("all", *one.groupings()) if one.scores else ()
+    return {grouping: one.display.chart(one.scores, grouping) for grouping in drawn}

@@ -6,6 +6,7 @@ Owns which evaluations and which questions; how the answers look is for `report_
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
@@ -15,17 +16,15 @@ from tasks.controls.status import ControlRate, control_rate
 from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.evaluations import find
+from tasks.kinds import kind_of
+from tasks.kinds.display import Display, Headline, Scored, Terms
 from tasks.pages.queries import Answer, ask
 from tasks.pages.reasoning import reasons_by_question
 from tasks.pages.sample_cards import Card, Context, cards
 from tasks.pages.size_limits import REASONS
-from tasks.parameters import EMBEDDED, T2I
-from tasks.presentation.image_tables import gradeboard
-from tasks.presentation.tables import Grid, leaderboard
-from tasks.presentation.wording import PIXELS, SCALE_0_10, Scored, judge_words, score_notes
-from tasks.statistics.image_scores import GradeRow
+from tasks.presentation.tables import Grid
+from tasks.presentation.wording import judge_words
 from tasks.statistics.rates import RateRow
-from tasks.statistics.scores import ScoreRow, ranking
 
 MOST = 20
 """Evaluations that one page may hold."""
@@ -57,9 +56,9 @@ class Evaluation:
         return cast(str, self.about["flow"])
 
     @property
-    def images(self) -> bool:
-        """Generated images were judged, not figures."""
-        return self.flow in T2I
+    def display(self) -> Display[Any]:
+        """How what was judged is shown."""
+        return kind_of(self.flow).display
 
     @property
     def judge(self) -> str:
@@ -68,36 +67,23 @@ class Evaluation:
 
     @property
     def notes(self) -> list[str]:
-        """What must be known to read the scores."""
-        if not self.images:
-            return score_notes(self.flow, self.score_rows(), self.about["endpoint"])
-        good = f"Good: share of prompts with an image of {self.about['parameters']['threshold']} or more."
-        return [SCALE_0_10, good, *[PIXELS] * (self.about["endpoint"] == EMBEDDED)]
+        """What must be known to read the headline."""
+        good_from = kind_of(self.flow).good_from(self.about["parameters"])
+        return self.display.headline_notes(self.scores, Terms(self.flow, self.about["endpoint"], good_from))
 
-    def score_rows(self) -> list[ScoreRow]:
-        """Counts and scores of a pairwise evaluation over all samples and by group; none of images."""
-        if self.images:
-            return []
-        rows = [*self._rows(ScoreRow, "scores"), *self._rows(ScoreRow, "groups")]
-        return [row for row in rows if row.measure == "score"]
-
-    def grade_rows(self) -> list[GradeRow]:
-        """All measures of generated images, those of each candidate's tag and of its aspects together; none of
-        figures.
-        """
-        if not self.images:
-            return []
-        rows = [*self._rows(GradeRow, "scores"), *self._rows(GradeRow, "aspects")]
-        places = list(dict.fromkeys((row.candidate, row.dimension) for row in rows))
-        return sorted(rows, key=lambda row: places.index((row.candidate, row.dimension)))
+    @cached_property
+    def scores(self) -> list[Scored]:
+        """Scores over all samples, by group of samples, and of aspects: of each as far as there are any."""
+        return [row for name in ("scores", "groups", "aspects") for row in self._rows(self.display.row, name)]
 
     def groupings(self) -> list[str]:
         """`category` and `difficulty`, where the samples have them."""
-        return list(dict.fromkeys(row.grouping for row in self.score_rows() if row.grouping != "all"))
+        found = {row.grouping for row in self.scores}
+        return [grouping for grouping in ("category", "difficulty") if grouping in found]
 
     def table(self, grouping: str = "all") -> Grid:
         """The scores as a table: of all samples, or by group."""
-        return gradeboard(self.grade_rows()) if self.images else leaderboard(self.score_rows(), grouping)
+        return self.display.grid(self.scores, grouping)
 
     def trends(self) -> list[list[Point]]:
         """The scores over time of each candidate and dimension or tag, where there are two at least."""
@@ -105,10 +91,9 @@ class Evaluation:
         points = (Point(**row)._replace(started_at=datetime.fromisoformat(row["started_at"])) for row in rows)
         return series_of(points)[:MOST_TRENDS]
 
-    def published(self) -> list[ScoreRow]:
+    def published(self) -> list[Scored]:
         """Scores by the published protocol alone, where orders or votes were repeated."""
-        rows = [] if self.images else self._rows(ScoreRow, "scores")
-        return [row for row in rows if row.measure == "published"]
+        return [row for row in self.scores if row.measure == "published"]
 
     def rates(self) -> list[RateRow]:
         """How far the judge agrees with itself."""
@@ -118,10 +103,9 @@ class Evaluation:
         """What the control samples show of the judge."""
         return [control_rate(**row) for row in self.answers["controls"].rows]
 
-    def headline(self) -> list[Scored]:
-        """The scores that the page begins with: overall of every candidate, the best first; of images every tag."""
-        tags = [row for row in self.grade_rows() if row.measure == "score" and row.grouping == "all"]
-        return [*ranking(self.score_rows()), *tags]
+    def headline(self) -> list[Headline]:
+        """The scores that the page begins with."""
+        return self.display.headline(self.scores)
 
     def _rows(self, kind: type[Any], name: str) -> list[Any]:
         return [kind(**{key: row[key] for key in kind.model_fields}) for row in self.answers[name].rows]
@@ -171,6 +155,7 @@ def _evaluation(store: Path, run_id: str, number: int, budget: int) -> Evaluatio
         run=number,
         reasons=reasons_by_question(reasons, budget),
         changes={(row["candidate"], row["sample_id"]): row for row in changes},
-        good_from=float(about["parameters"].get("threshold", 0.0)),
+        good_from=kind_of(about["flow"]).good_from(about["parameters"]),
+        display=kind_of(about["flow"]).display,
     )
     return Evaluation(about, answers, cards(samples, context), comparisons)

@@ -4,19 +4,20 @@ Rows are read one at a time and let go: what stays is numbers, a few of them a s
 and a few chosen rows. How it is shown is for `summary_texts`, `rate_tables` and `artifact`.
 """
 
+from collections.abc import Sequence
 from itertools import chain
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tasks.controls.status import ControlRate, control_rates
 from tasks.judging.results import results_of
 from tasks.judging.tallies import JudgmentTally, NotableSample, OutcomeTally
+from tasks.kinds import kind_of
+from tasks.kinds.display import Display, Scored, Terms
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.reading import read_judgments
 from tasks.records import RunEnd, RunStart
-from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.rates import RateRow
-from tasks.statistics.scores import ScoreRow
 
 
 class Summary(NamedTuple):
@@ -26,10 +27,8 @@ class Summary(NamedTuple):
     start: RunStart
     end: RunEnd | None
     """None: the run is unfinished."""
-    rows: list[ScoreRow]
-    """Scores of a pairwise run."""
-    grades: list[GradeRow]
-    """Scores of a text-to-image run."""
+    scores: Sequence[Scored]
+    """Of every candidate, dimension or tag, and group of samples."""
     outcomes: OutcomeTally
     judgments: JudgmentTally
     notable: list[NotableSample]
@@ -38,8 +37,21 @@ class Summary(NamedTuple):
     """What controls say of the judge; empty: the run had none."""
     rates: list[RateRow]
     """How far the judge agrees with itself, and which verdicts outcomes depend on."""
-    published: list[ScoreRow]
-    """Of a pairwise run that repeats orders or votes: what the published protocol alone comes to."""
+
+    @property
+    def display(self) -> Display[Any]:
+        """How what was judged is shown."""
+        return kind_of(self.start.flow).display
+
+    @property
+    def terms(self) -> Terms:
+        """What the scores are read by."""
+        return Terms(self.start.flow, self.start.endpoint, self.outcomes.good_from)
+
+    @property
+    def published(self) -> list[Scored]:
+        """What the published protocol alone comes to, where a run asked for more."""
+        return [row for row in self.scores if row.measure == "published"]
 
     @property
     def all_ok(self) -> bool:
@@ -61,17 +73,14 @@ def summarize(store: Path, run_id: str) -> Summary:
         judgments.add(row)
         for sample in notable:
             sample.note_reason(row)
-    figures = [row for row in results.scores if isinstance(row, ScoreRow)]
     return Summary(
         store=store,
         start=start,
         end=end,
-        rows=[row for row in figures if row.measure == "score"],
-        grades=[row for row in results.scores if isinstance(row, GradeRow)],
+        scores=results.scores,
         outcomes=results.outcomes,
         judgments=judgments,
         notable=notable,
         controls=control_rates(results.controls),
         rates=results.rates,
-        published=[row for row in figures if row.measure == "published"],
     )

@@ -4,11 +4,12 @@ The records go into the page as JSON, and `page.js` knows them by these names; h
 """
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from typing import Any, NamedTuple
 
+from tasks.kinds.display import Display
 from tasks.pages.reasoning import Reason, Rows, cut
-from tasks.records import OVERALL, Record
+from tasks.records import Record
 from tasks.text import number_words
 
 LONGEST_TEXT = 2_000
@@ -61,6 +62,8 @@ class Card(Record):
     path: str = ""
     notes: tuple[str, ...] = ()
     """What else is known, a few words each."""
+    columns: tuple[str, str]
+    """Heads of the questions' names and verdicts."""
     questions: tuple[Question, ...] = ()
     aspects: tuple[Aspect, ...] = ()
     change: float | None = None
@@ -78,7 +81,9 @@ class Context(NamedTuple):
     changes: Mapping[tuple[str, str], Mapping[str, Any]]
     """(candidate, sample) -> its row of `changes`."""
     good_from: float
-    """Score from which a generated image counts as good."""
+    """Score from which a sample counts as good; 0 where there is no threshold."""
+    display: Display[Any]
+    """How what was judged is shown."""
 
 
 def cards(samples: Rows, context: Context) -> list[Card]:
@@ -99,6 +104,8 @@ def _card(row: Mapping[str, Any], context: Context) -> Card:
         _question(each, row["status"], context.reasons.get((*place, each["dimension"]), ()))
         for each in row["dimensions"]
     ]
+    answers = {each.name: each.verdict for each in questions}
+    labels = context.display.labels(row, answers, context.good_from)
     return Card(
         run=context.run,
         id=row["sample_id"],
@@ -108,36 +115,19 @@ def _card(row: Mapping[str, Any], context: Context) -> Card:
         tag=row["tag"] or "",
         text=cut(row["prompt"] or row["caption"], LONGEST_TEXT),
         status=row["status"],
-        overall=_overall(row),
+        overall=labels.overall,
         score=row["score"],
-        marks=_marks(row, questions, context.good_from),
+        marks=labels.marks,
         tier=row["tier"],
-        path="" if row["tag"] and row["score"] is not None else cut(row["path"], LONGEST_TEXT),
+        path=cut(labels.path, LONGEST_TEXT),
         notes=tuple(_notes(row)),
+        columns=context.display.columns,
         questions=tuple(questions),
         aspects=tuple(map(_aspect, row["aspects"] or ())),
-        pictures=_pictures(row),
+        pictures={side: row[side.lower()] or "" for side in context.display.sides},
         change=changed.get("change"),
         changed=tuple(changed.get("what", ())),
     )
-
-
-def _overall(row: Mapping[str, Any]) -> str:
-    known = number_words(row["score"]) if row["tag"] and row["score"] is not None else row["overall"]
-    return known or row["status"].replace("_", " ")
-
-
-def _marks(row: Mapping[str, Any], questions: Sequence[Question], good_from: float) -> dict[str, str]:
-    if not row["tag"]:
-        return {OVERALL: _overall(row), **{each.name: each.verdict for each in questions}}
-    if row["score"] is None:
-        return {row["tag"]: MISSING}
-    return {row["tag"]: f"{good_from:g} or more" if row["score"] >= good_from else f"below {good_from:g}"}
-
-
-def _pictures(row: Mapping[str, Any]) -> dict[str, str]:
-    sides = {"Image": row["image"]} if row["tag"] else {"Human": row["human"], "Model": row["model"]}
-    return {side: sha256 or "" for side, sha256 in sides.items()}
 
 
 def _question(row: Mapping[str, Any], status: str, reasons: tuple[Reason, ...]) -> Question:

@@ -1,8 +1,4 @@
-"""What a run came to, in a sentence, in lines, as a table and as a chart.
-
-The one place where what is shown of pairwise runs and of text-to-image runs differs; `tables` and `verdict_chart` draw
-the one, `image_tables` and `image_chart` the other.
-"""
+"""What a run came to, in a sentence and in lines; tables and charts of its scores are its kind's."""
 
 from collections.abc import Sequence
 from itertools import islice
@@ -10,36 +6,13 @@ from itertools import islice
 from tasks.controls.status import red_words
 from tasks.judging.tallies import SHOWN, Failure
 from tasks.pages.run_summary import Summary
-from tasks.parameters import EMBEDDED
-from tasks.presentation.chart_style import Chart
-from tasks.presentation.image_chart import image_chart
-from tasks.presentation.image_tables import gradeboard, ranked
-from tasks.presentation.tables import LONGEST_NAME, Grid, leaderboard
-from tasks.presentation.verdict_chart import verdict_chart
-from tasks.presentation.wording import PIXELS, SCALE_0_10, coverage_words, score_notes, score_with_interval
-from tasks.statistics.scores import ranking
-from tasks.text import bounded, counted, number_words, one_line
-
-
-def candidate_scores(summary: Summary) -> list[tuple[str, str]]:
-    """Each candidate, the best first, with its score in words."""
-    if not summary.grades:
-        return [
-            (row.candidate, f"{score_with_interval(row)}, {coverage_words(row)} samples scored")
-            for row in ranking(summary.rows)
-        ]
-    return [
-        (
-            candidate,
-            ", ".join(f"{row.dimension} {score_with_interval(row)} ({coverage_words(row)} images)" for row in rows),
-        )
-        for candidate, rows in ranked(summary.grades)
-    ]
+from tasks.presentation.tables import LONGEST_NAME
+from tasks.text import bounded, counted, one_line
 
 
 def sentence(summary: Summary) -> str:
     """The run in one sentence: scores, coverage and the counts by status; and a second where the judge is at fault."""
-    found = candidate_scores(summary)
+    found = summary.display.in_words(summary.scores)
     scores = bounded([f"{one_line(candidate, 40)} {words}" for candidate, words in found[:3]], len(found))
     return " ".join(filter(None, [f"{'; '.join(scores)}. {status_counts(summary)}", red_words(summary.controls)]))
 
@@ -47,31 +20,6 @@ def sentence(summary: Summary) -> str:
 def status_counts(summary: Summary) -> str:
     """The judgments and the outcomes by status."""
     return f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."
-
-
-def grid(summary: Summary) -> Grid:
-    """Scores and counts of all candidates."""
-    return gradeboard(summary.grades) if summary.grades else leaderboard(summary.rows)
-
-
-def notes(summary: Summary) -> list[str]:
-    """What must be known to read these scores."""
-    start = summary.start
-    if not summary.grades:
-        return score_notes(start.flow, summary.rows, start.endpoint)
-    means = "By image: the mean over images. Aspects: their mean."
-    good = f"Good: prompts with an image of {number_words(summary.outcomes.good_from, 1)} or more."
-    return [SCALE_0_10, f"{means} {good}", *[PIXELS] * (start.endpoint == EMBEDDED)]
-
-
-def chart(summary: Summary) -> Chart:
-    """The scores as a chart, with what must be known to read them."""
-    if summary.grades:
-        return image_chart(summary.grades, notes(summary))
-    return verdict_chart(summary.rows, score_notes(summary.start.flow, summary.rows))
-
-
-_FALSE_FINDINGS = {False: "false preferences on clean pairs", True: "false alarms on clean images"}
 
 
 def defect_lines(summary: Summary) -> list[str]:
@@ -88,7 +36,7 @@ def defect_lines(summary: Summary) -> list[str]:
     if clean:
         judged = sum(count.known - count.unjudged for count in clean)
         false = judged - sum(count.caught for count in clean)
-        lines.append(f"{_FALSE_FINDINGS[bool(summary.grades)]}: {false} of {judged}")
+        lines.append(f"{summary.display.false_findings}: {false} of {judged}")
     return lines
 
 

@@ -3,7 +3,6 @@
 Owns phrases and nothing else.
 """
 
-from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from tasks.parameters import EMBEDDED
@@ -12,9 +11,6 @@ from tasks.statistics.intervals import FEWEST
 from tasks.statistics.scores import ScoreRow
 from tasks.text import number_words
 
-HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
-PLOT_CEILING = "Plot faithfulness cannot exceed 50: the judge may answer only Human or Both are good there."
-SCALE_0_10 = "Scores are 0-10: the judge's overall score, averaged over prompts. GenEval's own score is a detector's."
 PIXELS = "The embedded judge measures pixels and is no model: its scores are a floor for real judges."
 
 
@@ -58,7 +54,6 @@ def judge_words(model: str, endpoint: str) -> str:
     return f"{model} at {host}:{parts.port}" if parts.port else f"{model} at {host}"
 
 
-def score_notes(flow: str, rows: Iterable[ScoreRow], endpoint: str = "") -> list[str]:
-    """What must be known to read these scores of a run; `endpoint` is its judge's address."""
-    ceiling = flow == "plot" and any(row.dimension == "faithfulness" for row in rows)
-    return [HUMAN_IS_50, *[PLOT_CEILING] * ceiling, *[PIXELS] * (endpoint == EMBEDDED)]
+def floor_notes(endpoint: str) -> list[str]:
+    """What must be known of every score by the embedded judge; nothing of another, which has another address."""
+    return [PIXELS] * (endpoint == EMBEDDED)

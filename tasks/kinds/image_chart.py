@@ -5,10 +5,10 @@ Owns what is drawn; the numbers are those of the score rows, and how all charts 
 
 from collections.abc import Sequence
 
+from tasks.kinds.image_tables import ranked
 from tasks.presentation.chart_style import BAR_HEIGHT, GREY, MOST_CANDIDATES, WIDTH, Chart, faceted, lines
-from tasks.presentation.image_tables import ranked
 from tasks.presentation.wording import score_with_interval
-from tasks.statistics.image_scores import HIGHEST, GradeRow
+from tasks.statistics.image_scores import HIGHEST, GradeRow, by_tag
 from tasks.text import one_line
 
 TITLE = "Mean scores with their 95% intervals"
@@ -25,7 +25,8 @@ def image_chart(rows: Sequence[GradeRow], notes: Sequence[str] = ()) -> Chart:
         notes: what must be known to read the scores, to stand under the title.
     """
     best = [candidate for candidate, _ in ranked(rows)[:MOST_CANDIDATES]]
-    drawn = [row for row in rows if row.measure == "score" and row.candidate in best]
+    found = [row for grades in by_tag(rows) for row in (grades.score, *grades.aspects)]
+    drawn = [row for row in found if row.candidate in best]
     # Tags of one flow may share an aspect: a line belongs to both and is labelled by the aspect alone.
     places = list(dict.fromkeys(map(_place, drawn)))
     values = [{"place": best.index(row.candidate), "line": places.index(_place(row)), **_bar(row)} for row in drawn]

@@ -1,0 +1,62 @@
+"""The scores of figures as a table, and what must be known to read it."""
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+from tasks.presentation.tables import Grid
+from tasks.presentation.wording import coverage_words, floor_notes, interval_words, score_words
+from tasks.records import OVERALL
+from tasks.statistics.scores import ScoreRow, ranking
+
+HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
+PLOT_CEILING = "Plot faithfulness cannot exceed 50: the judge may answer only Human or Both are good there."
+
+
+def score_notes(flow: str, rows: Iterable[ScoreRow], endpoint: str = "") -> list[str]:
+    """What must be known to read these scores of a run; `endpoint` is its judge's address."""
+    ceiling = flow == "plot" and any(row.dimension == "faithfulness" for row in rows)
+    return [HUMAN_IS_50, *[PLOT_CEILING] * ceiling, *floor_notes(endpoint)]
+
+
+def leaderboard(rows: Sequence[ScoreRow], grouping: str = "all") -> Grid:
+    """Scores and counts, the best candidate first. Kinds of verdict that nobody got are left out.
+
+    Args:
+        rows: those of one run, those over all samples among them.
+        grouping: `all`: a line for each dimension; `category` or `difficulty`: one for the outcomes of each group.
+    """
+    shown = [row for row in rows if row.grouping == grouping and (grouping == "all" or row.dimension == OVERALL)]
+    counts = [column for column in _COUNTS if column.always or any(map(column.of, shown))]
+    lines: list[list[str]] = []
+    for best in ranking(rows):
+        lines.append([best.candidate])
+        its = (row for row in shown if row.candidate == best.candidate)
+        lines += [[row.group_name or row.dimension, *_cells(row, counts)] for row in its]
+    return Grid(["", "score", "95% interval", *(column.header for column in counts), "scored"], lines)
+
+
+@dataclass(frozen=True)
+class _Count:
+    header: str
+    of: Callable[[ScoreRow], int]
+    always: bool = False
+    only: Literal["", "dimension", "overall"] = ""
+    """Kind of row that can have it; empty: both."""
+
+
+_COUNTS = (
+    _Count("Model", lambda row: row.model_wins, always=True),
+    _Count("Human", lambda row: row.human_wins, always=True),
+    _Count("both\ngood", lambda row: row.both_good, only="dimension"),
+    _Count("both\nbad", lambda row: row.both_bad, only="dimension"),
+    _Count("mixed", lambda row: row.mixed, only="dimension"),
+    _Count("tie", lambda row: row.ties, only="overall"),
+    _Count("for-\nfeit", lambda row: row.forfeits),
+)
+
+
+def _cells(row: ScoreRow, counts: Sequence[_Count]) -> list[str]:
+    kind = "overall" if row.dimension == OVERALL else "dimension"
+    numbers = [str(column.of(row)) if column.only in ("", kind) else "" for column in counts]
+    return [score_words(row), interval_words(row), *numbers, coverage_words(row)]
