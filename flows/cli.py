@@ -17,7 +17,7 @@ from click.shell_completion import shell_complete
 from flows.commands.faults import is_users, tell_fault
 from flows.commands.messages import warn
 from flows.commands.sections import GIVEN, Command, Group
-from flows.runtime.quiet import hush
+from flows.runtime.process import hush
 from tasks.errors import HistoryLocked, InputError
 
 COMMANDS = {

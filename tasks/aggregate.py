@@ -11,7 +11,7 @@ from prefect.cache_policies import NO_CACHE
 
 from tasks.judging.case import Case
 from tasks.judging.run import Run, current_run
-from tasks.kinds.kind import last_attempts
+from tasks.kinds.values import last_attempts
 from tasks.records import Outcome
 
 

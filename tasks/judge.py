@@ -19,7 +19,7 @@ from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judging.case import Call, Case
 from tasks.judging.questions import request
 from tasks.judging.run import Run, current_run
-from tasks.kinds.kind import Reading
+from tasks.kinds.values import Reading
 from tasks.parameters import Judge
 from tasks.records import Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt

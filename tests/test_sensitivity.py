@@ -4,9 +4,9 @@ from itertools import product
 
 import pytest
 
-from tasks.kinds.kind import Chances
 from tasks.kinds.sensitivity import chances, pivotal
 from tasks.kinds.tier_rule import overall
+from tasks.kinds.values import Chances
 from tasks.records import VERDICTS, Order
 from tasks.rubrics.rubric import Rubric, load_rubric
 

@@ -17,7 +17,7 @@ from tasks.endpoint.requests import probe_request
 from tasks.judge import take_over
 from tasks.judging.case import Case, load_case
 from tasks.judging.run import Run
-from tasks.kinds.kind import last_attempts
+from tasks.kinds.values import last_attempts
 from tasks.presentation.drawing import warm_up
 from tasks.records import Sample
 

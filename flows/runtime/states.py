@@ -13,10 +13,9 @@ from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
-from flows.runtime.collector import settle_garbage_collector
 from flows.runtime.overlap import unfinished_before
 from flows.runtime.prefect_run import is_scheduled
-from flows.runtime.quiet import hush
+from flows.runtime.process import hush, settle_garbage_collector
 from flows.runtime.session import unchanged_sentences
 from flows.runtime.shards import judge_in_shards
 from tasks.datasets.paths import resolved

@@ -14,7 +14,7 @@ from tasks.errors import InputError
 from tasks.history.asking import query
 from tasks.history.evaluations import Evaluation, find
 from tasks.kinds import kind_of
-from tasks.kinds.kind import Compared
+from tasks.kinds.values import Compared
 from tasks.ledger.protocol_keys import PROMPT, protocol_differences
 from tasks.records import Record
 from tasks.text import listed, one_line

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from statistics import fmean
 
-from tasks.kinds.kind import Measure, Measured
+from tasks.kinds.values import Measure, Measured
 from tasks.records import Record
 from tasks.statistics.intervals import TAIL
 from tasks.statistics.paired import Difference, difference, holm

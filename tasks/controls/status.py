@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from typing import Literal
 
 from tasks.kinds import kind_of
-from tasks.kinds.kind import Original
+from tasks.kinds.values import Original
 from tasks.records import (
     CONTROL_MEASURES,
     FALSE_PREFERENCE,

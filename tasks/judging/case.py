@@ -14,7 +14,8 @@ from tasks.datasets.contents import read_picture, read_texts
 from tasks.errors import InputError
 from tasks.judging.questions import call_key
 from tasks.kinds import kind_of
-from tasks.kinds.kind import Kind, Lack
+from tasks.kinds.kind import Kind
+from tasks.kinds.values import Lack
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Picture, Policy, prepare
 from tasks.records import Judgment, Order, PictureNote, Sample

@@ -11,8 +11,8 @@ from importlib.metadata import version
 from tasks.datasets.dataset import Dataset
 from tasks.judging import questions
 from tasks.judging.run import Run
-from tasks.kinds.kind import REPLY_SCHEMA
 from tasks.kinds.tier_rule import AGGREGATION
+from tasks.kinds.values import REPLY_SCHEMA
 from tasks.ledger.protocol_keys import PROMPT, digest, protocol_key
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Policy

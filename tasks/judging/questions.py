@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from tasks.embedded_judge.app import ANSWERED_MODEL
 from tasks.endpoint.requests import Image, Request
 from tasks.kinds import kind_of
-from tasks.kinds.kind import REPLY_SCHEMA
+from tasks.kinds.values import REPLY_SCHEMA
 from tasks.parameters import EMBEDDED, Judge
 from tasks.pictures.prepare import Picture
 from tasks.records import Order

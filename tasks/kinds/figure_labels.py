@@ -7,8 +7,8 @@ statistics in `statistics.concordance`.
 from collections.abc import Sequence
 
 from tasks.datasets.cells import Cells
-from tasks.kinds.kind import Answered, Category
 from tasks.kinds.tier_rule import merge_votes
+from tasks.kinds.values import Answered, Category
 from tasks.ledger.label_sets import LabelRow
 from tasks.records import MIXED, OVERALL, TIE, VERDICTS
 from tasks.rubrics.rubric import Rubric

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from tasks.datasets.cells import Cells
-from tasks.kinds.kind import Answered, Category
+from tasks.kinds.values import Answered, Category
 from tasks.ledger.label_sets import LabelRow
 from tasks.records import OVERALL_SCORE
 from tasks.rubrics.rubric import Rubric

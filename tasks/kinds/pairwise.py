@@ -14,12 +14,14 @@ from tasks.datasets.folders import NO_PICTURE
 from tasks.datasets.rows import Columns
 from tasks.kinds import figure_labels, verdict_reply
 from tasks.kinds.figure_display import FigureDisplay
-from tasks.kinds.kind import (
+from tasks.kinds.kind import Kind
+from tasks.kinds.sensitivity import chances, pivotal
+from tasks.kinds.tier_rule import Decision, decide, overall, undecided
+from tasks.kinds.values import (
     Answered,
     Category,
     Compared,
     Decided,
-    Kind,
     Lack,
     Measure,
     Measured,
@@ -28,8 +30,6 @@ from tasks.kinds.kind import (
     ReplyForm,
     ScoreTally,
 )
-from tasks.kinds.sensitivity import chances, pivotal
-from tasks.kinds.tier_rule import Decision, decide, overall, undecided
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import PairwiseParameters, Parameters
 from tasks.records import (

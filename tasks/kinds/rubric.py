@@ -15,12 +15,14 @@ from tasks.errors import InputError
 from tasks.kinds import image_labels, score_reply
 from tasks.kinds.geneval_export import Export, open_export
 from tasks.kinds.image_display import ImageDisplay
-from tasks.kinds.kind import (
+from tasks.kinds.kind import Kind
+from tasks.kinds.requirements_check import objects_text, relation_text
+from tasks.kinds.rubric_votes import grade
+from tasks.kinds.values import (
     Answered,
     Category,
     Compared,
     Decided,
-    Kind,
     Lack,
     Measure,
     Measured,
@@ -30,8 +32,6 @@ from tasks.kinds.kind import (
     ScoreTally,
     last_attempts,
 )
-from tasks.kinds.requirements_check import objects_text, relation_text
-from tasks.kinds.rubric_votes import grade
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import Parameters, RubricParameters
 from tasks.records import (

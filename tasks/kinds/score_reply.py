@@ -11,7 +11,7 @@ from typing import Any, cast
 from pydantic import BaseModel, NonNegativeInt, StrictBool, ValidationError
 
 from tasks.endpoint.reply_text import excerpt, pairs, recovery, unwrapped
-from tasks.kinds.kind import Reading
+from tasks.kinds.values import Reading
 from tasks.records import OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
 from tasks.rubrics.rubric_prompt import RubricPrompt
 

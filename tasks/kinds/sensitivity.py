@@ -10,8 +10,8 @@ from fractions import Fraction
 from itertools import product
 from math import prod
 
-from tasks.kinds.kind import Chances
 from tasks.kinds.tier_rule import Cast, overall, pairwise_prompts
+from tasks.kinds.values import Chances
 from tasks.records import TIE, Order
 from tasks.rubrics.rubric import Rubric
 

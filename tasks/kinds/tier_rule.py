@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from itertools import product
 from typing import NamedTuple
 
-from tasks.kinds.kind import last_attempts
+from tasks.kinds.values import last_attempts
 from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order, OutcomeStatus
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric import Rubric

@@ -8,7 +8,7 @@ import re
 from typing import Any
 
 from tasks.endpoint.reply_text import excerpt, pairs, recovery, unwrapped
-from tasks.kinds.kind import Reading
+from tasks.kinds.values import Reading
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
 
 REASONING, WINNER = "comparison_reasoning", "winner"

@@ -12,7 +12,8 @@ from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.evaluations import find
 from tasks.kinds import kind_of
-from tasks.kinds.kind import Answered, Kind
+from tasks.kinds.kind import Kind
+from tasks.kinds.values import Answered
 from tasks.ledger.label_sets import labels_words
 from tasks.records import OVERALL, Record
 from tasks.rubrics.rubric import load_rubric

@@ -1,6 +1,8 @@
-"""Python's garbage collector while a run judges."""
+"""The process that a run or a command works in: its garbage collector, and its silence at the end."""
 
 import gc
+import os
+import sys
 from collections.abc import Generator
 from contextlib import contextmanager
 
@@ -26,3 +28,9 @@ def settle_garbage_collector() -> Generator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+def hush() -> None:
+    """Keep what DuckDB 2.0 prints at exit (nanobind's leak list) from the user; to be registered with `atexit`."""
+    sys.stderr.flush()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from flows.runtime.collector import THRESHOLDS, settle_garbage_collector
+from flows.runtime.process import THRESHOLDS, settle_garbage_collector
 
 
 def test_the_collector_is_set_while_a_run_lasts_and_put_back_after_it() -> None:
