@@ -28,7 +28,7 @@ from tasks.rubrics.rubric import Prompt, PromptModel, Rubric
 from tasks.statistics.concordance import Concordance
 
 
-class ScoreTally(Protocol):
+class Tally(Protocol):
     """Scores while the outcomes of real samples are taken in, one after the other."""
 
     def add(self, outcome: Outcome, /) -> None:
@@ -91,7 +91,7 @@ class Kind(ABC):
         """The decision on a sample from all attempts of its calls, or from what it lacks."""
 
     @abstractmethod
-    def score_tally(self, start: RunStart) -> ScoreTally:
+    def score_tally(self, start: RunStart) -> Tally:
         """What makes the scores of a run's outcomes.
 
         Raises:

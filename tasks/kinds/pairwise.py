@@ -14,7 +14,7 @@ from tasks.datasets.folders import NO_PICTURE
 from tasks.datasets.rows import Columns
 from tasks.kinds import figure_labels, verdict_reply
 from tasks.kinds.figure_display import FigureDisplay
-from tasks.kinds.kind import Kind
+from tasks.kinds.kind import Kind, Tally
 from tasks.kinds.sensitivity import chances, pivotal
 from tasks.kinds.tier_rule import Decision, decide, overall, undecided
 from tasks.kinds.values import (
@@ -28,7 +28,6 @@ from tasks.kinds.values import (
     Original,
     Reading,
     ReplyForm,
-    ScoreTally,
 )
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import PairwiseParameters, Parameters
@@ -114,7 +113,7 @@ class PairwiseKind(Kind):
             caught=caught(sample.injected, rubric.flow, verdicts),
         )
 
-    def score_tally(self, start: RunStart) -> ScoreTally:
+    def score_tally(self, start: RunStart) -> Tally:
         """Scores by dimension and group; where orders or votes were repeated, the published protocol's as well."""
         return _PairwiseScores(with_published=repeated(start))
 

@@ -15,7 +15,7 @@ from tasks.errors import InputError
 from tasks.kinds import image_labels, score_reply
 from tasks.kinds.geneval_export import Export, open_export
 from tasks.kinds.image_display import ImageDisplay
-from tasks.kinds.kind import Kind
+from tasks.kinds.kind import Kind, Tally
 from tasks.kinds.requirements_check import objects_text, relation_text
 from tasks.kinds.rubric_votes import grade
 from tasks.kinds.values import (
@@ -29,7 +29,6 @@ from tasks.kinds.values import (
     Original,
     Reading,
     ReplyForm,
-    ScoreTally,
     last_attempts,
 )
 from tasks.ledger.label_sets import LabelRow
@@ -119,7 +118,7 @@ class RubricKind(Kind):
             caught=noticed(sample.injected, found.score, _rubric_parameters(parameters).threshold),
         )
 
-    def score_tally(self, start: RunStart) -> ScoreTally:
+    def score_tally(self, start: RunStart) -> Tally:
         """Scores by tag and aspect."""
         return GradeTally(self.good_from(start.parameters))
 
