@@ -10,9 +10,10 @@ from pathlib import Path
 from typing import Any, ClassVar, NamedTuple, Protocol
 
 from tasks.datasets.dataset import Dataset
-from tasks.kinds.display import Display, Scored
+from tasks.kinds.display import Display
 from tasks.kinds.geneval_export import Export
 from tasks.parameters import Parameters
+from tasks.presentation.wording import Scored
 from tasks.records import (
     AspectScore,
     DimensionOutcome,

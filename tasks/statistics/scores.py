@@ -132,14 +132,6 @@ def score_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
     return tally.rows()
 
 
-def published_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
-    """The published protocol's scores of a run that asked for more, over all samples: see `PublishedScoreTally`."""
-    tally = PublishedScoreTally()
-    for outcome in outcomes:
-        tally.add(outcome)
-    return tally.rows()
-
-
 def _groups(outcome: Outcome) -> list[tuple[str, str]]:
     named = [("category", outcome.category), ("difficulty", outcome.difficulty)]
     return [("all", ""), *((grouping, name) for grouping, name in named if name)]
