@@ -140,7 +140,7 @@ def test_a_text_to_image_run_is_tested_once_on_the_mean_over_its_prompts(tmp_pat
             for tag, score in scores.items()
             for number in range(20)
         ]
-        run_id = night(tmp_path, day, rows, flow="colors")
+        run_id = night(tmp_path, day, rows, flow="colors", parameters={"threshold": 7.0})
     [standing] = found(tmp_path, run_id).standings
     headline, *tags = [(row.dimension, row.difference.decision) for row in standing.rows if row.measure == "score"]
     assert headline == ("all prompts", "tied") and dict(tags) == {"colors": "better", "color_attr": "worse"}
