@@ -217,7 +217,7 @@ def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> No
         # A key that the server refuses: progress that cannot be shown costs the run nothing.
         async with Progress("No Such Key!", 1) as unshown:
             unshown.advance([judgment("s1")])
-        await publish(found)
+        await publish(found, [], None)
         context = FlowRunContext.get()
         return str(context.flow_run.id) if context and context.flow_run else ""
 

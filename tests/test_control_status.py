@@ -226,7 +226,7 @@ def test_controls_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
         *(outcome("s1", "MMMM", "Model", control=kind) for kind in (SAME, REENCODED, OTHER, BLANK, INSTRUCTION)),
     ]
     found, alone = judged(tmp_path / "a", *controls, *real), judged(tmp_path / "b", *real)
-    assert (found.rows, found.outcomes.statuses) == (alone.rows, alone.outcomes.statuses)
+    assert (found.scores, found.outcomes.statuses) == (alone.scores, alone.outcomes.statuses)
     assert (found.judgments.statuses(), found.all_ok) == ({"ok": 1}, True)
     assert (found.judgments.calls, found.judgments.tokens_in) == (3, 3000)
     colours = [(each.measure, each.status, each.failed, each.n) for each in found.controls]

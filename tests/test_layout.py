@@ -104,3 +104,16 @@ def test_only_flows_import_the_steps() -> None:
 def test_the_steps_and_the_ground_stand_alone_at_the_root() -> None:
     found = {module.stem for module in (ROOT / "tasks").glob("*.py")}
     assert found == {*STEPS, *GROUND, "__init__"}
+
+
+def test_what_is_made_of_outcomes_does_not_know_which_flows_judge_figures() -> None:
+    """That stands in `tasks/kinds/`, so that another kind of judging is a module there."""
+    after = ("judging", "history", "comparing", "pages", "presentation", "statistics")
+    offending = [
+        name(module)
+        for folder in after
+        for module in modules(f"tasks/{folder}")
+        for node in ast.walk(ast.parse(module.read_text(encoding="utf-8")))
+        if isinstance(node, ast.ImportFrom) and {"PAIRWISE", "T2I"} & {alias.name for alias in node.names}
+    ]
+    assert offending == []

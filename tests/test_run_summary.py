@@ -142,6 +142,6 @@ def test_rows_that_are_read_once_come_to_all_of_it(tmp_path: Path) -> None:
         results.add(row)
     found = summarize(tmp_path, RUN)
     assert found == written
-    assert [*results.scores] == [*written.rows, *written.published] and results.rates == written.rates
+    assert results.scores == written.scores and results.rates == written.rates
     assert control_rates(results.controls) == written.controls and results.outcomes == written.outcomes
-    assert found.rows and found.rates and found.published and found.controls[1].failed == 2
+    assert found.scores and found.rates and found.published and found.controls[1].failed == 2

@@ -19,6 +19,8 @@ from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.writing import Ledger
 from tasks.pages.run_summary import summarize
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
+from tasks.records import OVERALL
+from tasks.statistics.scores import ScoreRow
 
 EVALUATION = "20261120T115900-diagram-00e0a1"
 
@@ -173,7 +175,11 @@ def test_an_evaluation_is_summed_up_like_a_run(tmp_path: Path) -> None:
     write_shard(tmp_path, 2, "s2", "Human", "20261120T120100-diagram-000002", started_at="2026-11-20T12:00:20+00:00")
     found = summarize(tmp_path, EVALUATION)
     assert (found.start.run_id, found.start.samples, found.judgments.calls) == (EVALUATION, 2, 2)
-    assert [(row.n, row.model_wins, row.human_wins) for row in found.rows if row.dimension == "overall"] == [(2, 1, 1)]
+    assert [
+        (row.n, row.model_wins, row.human_wins)
+        for row in found.scores
+        if isinstance(row, ScoreRow) and row.dimension == OVERALL
+    ] == [(2, 1, 1)]
     assert found.end and (found.end.calls, found.end.outcomes, found.end.seconds) == (2, {"complete": 2}, 60.0)
 
 

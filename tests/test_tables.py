@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
+from factories import RUN, end, judgment, outcome, start, write_run
 from rich.console import Console
 
 from tasks.kinds.figure_tables import leaderboard, score_notes
@@ -54,27 +54,6 @@ def test_the_counts_are_those_of_the_rows(tmp_path: Path) -> None:
     assert cells(text, "faithfulness") == ["faithfulness", "50.0", "none", "below", "8", *"10101", "1", "4/5"]
     assert cells(text, "aesthetics") == ["aesthetics", "40.0", "none", "below", "8", *"00220", "1", "5/5"]
     assert cells(text, "overall") == ["overall", "37.5", "none", "below", "8", *"111", "1", "4/5"]
-
-
-def test_kinds_of_verdict_that_nobody_got_have_no_column() -> None:
-    assert leaderboard(score_rows([outcome("s1")])).header == ["", "score", "95% interval", "Model", "Human", "scored"]
-
-
-def test_the_best_candidate_comes_first_and_one_without_a_score_last() -> None:
-    rows = score_rows(
-        [
-            outcome("s1", "----", None, status="no_reference", candidate="none"),
-            outcome("s1", "HHHH", "Human", candidate="worse"),
-            outcome("s1", "MMMM", "Model", candidate="better"),
-        ]
-    )
-    names = [line[0] for line in leaderboard(rows).lines if len(line) == 1]
-    assert names == ["better", "worse", "none"]
-
-
-def test_groups_of_samples_stay_out_of_the_leaderboard() -> None:
-    grid = leaderboard(score_rows([outcome("s1", category="bar", difficulty="easy")]))
-    assert len(grid.lines) == 1 + len(DIMENSIONS) + 1
 
 
 def test_names_can_neither_style_nor_command_the_terminal() -> None:
@@ -157,19 +136,3 @@ def test_a_failure_names_the_candidate_where_there_are_several(tmp_path: Path) -
 
 def test_a_run_without_defects_or_failures_has_no_such_lines(tmp_path: Path) -> None:
     assert lines_of(tmp_path, [judgment("s1"), outcome("s1")]) == ([], [])
-
-
-def test_groups_are_lines_of_their_candidate_the_best_candidate_first() -> None:
-    rows = [
-        *(outcome(f"s{n}", "HHHH", "Human", category="agent", candidate="worse") for n in range(2)),
-        *(outcome(f"s{n}", category=f"c{n}", candidate="better") for n in range(2)),
-    ]
-    found = leaderboard(score_rows(rows), "category")
-    assert found.header == ["", "score", "95% interval", "Model", "Human", "scored"]
-    assert [line[:2] + line[3:] for line in found.lines] == [
-        ["better"],
-        ["c0", "100.0", "1", "0", "1/1"],
-        ["c1", "100.0", "1", "0", "1/1"],
-        ["worse"],
-        ["agent", "0.0", "0", "2", "2/2"],
-    ]

@@ -3,7 +3,6 @@
 import pytest
 from factories import image, outcome, scored
 
-from tasks.kinds.figure_tables import score_notes
 from tasks.presentation.wording import coverage_words, judge_words, score_with_interval
 from tasks.records import OVERALL
 from tasks.statistics.image_scores import grade_rows
@@ -66,18 +65,6 @@ def test_an_aspect_that_applies_to_no_image_is_not_told_like_one_that_is_missing
 )
 def test_a_judge_is_named_by_model_and_host_alone(endpoint: str, words: str) -> None:
     assert judge_words("gpt-x", endpoint) == words
-
-
-def test_the_ceiling_of_plot_faithfulness_is_told_wherever_it_is_among_the_rows() -> None:
-    rows = score_rows([outcome("s1")])
-    assert "cannot exceed 50" in " ".join(score_notes("plot", rows))
-    assert "cannot exceed 50" not in " ".join(score_notes("diagram", rows))
-    assert "cannot exceed 50" not in " ".join(score_notes("plot", [overall("Model")]))
-
-
-def test_scores_of_the_embedded_judge_are_said_to_come_from_no_model() -> None:
-    assert "no model" in " ".join(score_notes("diagram", [overall("Model")], "embedded"))
-    assert "no model" not in " ".join(score_notes("diagram", [overall("Model")], "https://judge.example"))
 
 
 def test_a_shortened_list_says_how_many_are_left_out() -> None:

@@ -16,9 +16,9 @@ from typing import NamedTuple
 from tasks.controls.status import ControlRow, control_row
 from tasks.judging.tallies import OutcomeTally
 from tasks.kinds import kind_of
-from tasks.kinds.display import Scored
 from tasks.kinds.values import Compared, Measured, Original
 from tasks.ledger.reading import OUTCOMES, read_judgments, read_outcomes
+from tasks.presentation.wording import Scored
 from tasks.records import Outcome, RunStart
 from tasks.statistics.rates import RateRow, RateTally, repeated
 

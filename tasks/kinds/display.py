@@ -10,12 +10,11 @@ from typing import Any, ClassVar, Generic, NamedTuple, TypeVar
 
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.tables import Grid
+from tasks.presentation.wording import Scored
 from tasks.records import Outcome
 from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.scores import ScoreRow
 
-Scored = ScoreRow | GradeRow
-"""A mean with its interval and coverage: of figures 0-100, of generated images 0-10."""
 Row = TypeVar("Row", ScoreRow, GradeRow)
 
 

@@ -12,11 +12,12 @@ from typing import Any, ClassVar, Protocol
 from tasks.datasets.cells import Cells
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.rows import Columns
-from tasks.kinds.display import Display, Scored
+from tasks.kinds.display import Display
 from tasks.kinds.geneval_export import Export
 from tasks.kinds.values import Answered, Category, Compared, Decided, Lack, Measured, Original, Reading, ReplyForm
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import Parameters
+from tasks.presentation.wording import Scored
 from tasks.records import (
     Judgment,
     Outcome,

@@ -17,13 +17,13 @@ from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.evaluations import find
 from tasks.kinds import kind_of
-from tasks.kinds.display import Display, Headline, Scored, Terms
+from tasks.kinds.display import Display, Headline, Terms
 from tasks.pages.queries import Answer, ask
 from tasks.pages.reasoning import reasons_by_question
 from tasks.pages.sample_cards import Card, Context, cards
 from tasks.pages.size_limits import REASONS
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import judge_words
+from tasks.presentation.wording import Scored, judge_words
 from tasks.statistics.rates import RateRow
 
 MOST = 20

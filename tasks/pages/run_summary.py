@@ -13,9 +13,10 @@ from tasks.controls.status import ControlRate, control_rates
 from tasks.judging.results import results_of
 from tasks.judging.tallies import JudgmentTally, NotableSample, OutcomeTally
 from tasks.kinds import kind_of
-from tasks.kinds.display import Display, Scored, Terms
+from tasks.kinds.display import Display, Terms
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.reading import read_judgments
+from tasks.presentation.wording import Scored
 from tasks.records import RunEnd, RunStart
 from tasks.statistics.rates import RateRow
 

@@ -1,0 +1,62 @@
+"""The scores of figures as a table: its lines and columns, and the notes beneath it."""
+
+from factories import DIMENSIONS, outcome
+
+from tasks.kinds.figure_tables import leaderboard, score_notes
+from tasks.records import OVERALL
+from tasks.statistics.scores import ScoreRow, score_rows
+
+
+def overall(*scores: str) -> ScoreRow:
+    """The overall row of samples with these outcomes."""
+    rows = score_rows(outcome(f"s{number}", overall=score or None) for number, score in enumerate(scores))
+    return next(row for row in rows if row.dimension == OVERALL)
+
+
+def test_kinds_of_verdict_that_nobody_got_have_no_column() -> None:
+    assert leaderboard(score_rows([outcome("s1")])).header == ["", "score", "95% interval", "Model", "Human", "scored"]
+
+
+def test_the_best_candidate_comes_first_and_one_without_a_score_last() -> None:
+    rows = score_rows(
+        [
+            outcome("s1", "----", None, status="no_reference", candidate="none"),
+            outcome("s1", "HHHH", "Human", candidate="worse"),
+            outcome("s1", "MMMM", "Model", candidate="better"),
+        ]
+    )
+    names = [line[0] for line in leaderboard(rows).lines if len(line) == 1]
+    assert names == ["better", "worse", "none"]
+
+
+def test_groups_of_samples_stay_out_of_the_leaderboard() -> None:
+    grid = leaderboard(score_rows([outcome("s1", category="bar", difficulty="easy")]))
+    assert len(grid.lines) == 1 + len(DIMENSIONS) + 1
+
+
+def test_groups_are_lines_of_their_candidate_the_best_candidate_first() -> None:
+    rows = [
+        *(outcome(f"s{n}", "HHHH", "Human", category="agent", candidate="worse") for n in range(2)),
+        *(outcome(f"s{n}", category=f"c{n}", candidate="better") for n in range(2)),
+    ]
+    found = leaderboard(score_rows(rows), "category")
+    assert found.header == ["", "score", "95% interval", "Model", "Human", "scored"]
+    assert [line[:2] + line[3:] for line in found.lines] == [
+        ["better"],
+        ["c0", "100.0", "1", "0", "1/1"],
+        ["c1", "100.0", "1", "0", "1/1"],
+        ["worse"],
+        ["agent", "0.0", "0", "2", "2/2"],
+    ]
+
+
+def test_the_ceiling_of_plot_faithfulness_is_told_wherever_it_is_among_the_rows() -> None:
+    rows = score_rows([outcome("s1")])
+    assert "cannot exceed 50" in " ".join(score_notes("plot", rows))
+    assert "cannot exceed 50" not in " ".join(score_notes("diagram", rows))
+    assert "cannot exceed 50" not in " ".join(score_notes("plot", [overall("Model")]))
+
+
+def test_scores_of_the_embedded_judge_are_said_to_come_from_no_model() -> None:
+    assert "no model" in " ".join(score_notes("diagram", [overall("Model")], "embedded"))
+    assert "no model" not in " ".join(score_notes("diagram", [overall("Model")], "https://judge.example"))
