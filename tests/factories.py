@@ -1,10 +1,14 @@
 """Rows of ledgers with ordinary values, for tests to say only what matters to them."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
 from tasks.ledger.writing import Ledger
 from tasks.records import AspectScore, DimensionOutcome, Judgment, Outcome, PictureNote, RunEnd, RunStart
+from tasks.statistics.image_scores import GradeRow, GradeTally
+from tasks.statistics.rates import RateRow, RateTally
+from tasks.statistics.scores import ScoreRow, ScoreTally
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 NOON = "2026-11-20T12:00:00+00:00"
@@ -122,3 +126,34 @@ def image(sample_id: str = "00000/0000", score: float | None = 8.0, **changes: A
 def scored(**scores: float | None) -> tuple[AspectScore, ...]:
     """Aspects with their scores."""
     return tuple(AspectScore(aspect=key, score=value, explanation=f"why {key}") for key, value in scores.items())
+
+
+def score_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
+    """Rows for all samples, each category and each difficulty, in the order of first appearance."""
+    tally = ScoreTally()
+    for outcome in outcomes:
+        tally.add(outcome)
+    return tally.rows()
+
+
+def grade_rows(outcomes: Iterable[Outcome], good_from: float) -> list[GradeRow]:
+    """Rows of every candidate and tag, in the order of first appearance."""
+    tally = GradeTally(good_from)
+    for outcome in outcomes:
+        tally.add(outcome)
+    return tally.rows()
+
+
+def rate_rows(outcomes: Iterable[Outcome], judgments: Iterable[Judgment]) -> list[RateRow]:
+    """Rates of every candidate and dimension; without judgments those of the rule and of order flips alone.
+
+    Args:
+        outcomes: those of the real samples of a run, or of all shards of an evaluation.
+        judgments: all attempts of the same, in the order of the ledger; controls are left out here.
+    """
+    tally = RateTally()
+    for outcome in outcomes:
+        tally.decide(outcome)
+    for judgment in judgments:
+        tally.hear(judgment)
+    return tally.rows()

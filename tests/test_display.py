@@ -2,13 +2,11 @@
 
 from typing import Any
 
-from factories import image, outcome, scored, start
+from factories import grade_rows, image, outcome, score_rows, scored, start
 
 from tasks.kinds import kind_of
 from tasks.kinds.display import Quoted, Terms
 from tasks.records import OVERALL
-from tasks.statistics.image_scores import grade_rows
-from tasks.statistics.scores import score_rows
 
 FIGURES, IMAGES = kind_of("diagram").display, kind_of("counting").display
 

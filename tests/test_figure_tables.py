@@ -1,10 +1,10 @@
 """The scores of figures as a table: its lines and columns, and the notes beneath it."""
 
-from factories import DIMENSIONS, outcome
+from factories import DIMENSIONS, outcome, score_rows
 
 from tasks.kinds.figure_tables import leaderboard, score_notes
 from tasks.records import OVERALL
-from tasks.statistics.scores import ScoreRow, score_rows
+from tasks.statistics.scores import ScoreRow
 
 
 def overall(*scores: str) -> ScoreRow:

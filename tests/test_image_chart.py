@@ -2,13 +2,12 @@
 
 import io
 
-from factories import image, scored
+from factories import grade_rows, image, scored
 from PIL import Image, ImageColor
 
 from tasks.kinds.image_chart import COLOUR, OPACITY_OF_ASPECTS, image_chart
 from tasks.presentation.drawing import png
 from tasks.records import Outcome
-from tasks.statistics.image_scores import grade_rows
 
 ASPECTS = scored(attribute_binding=3, contrast_effectiveness=8, material_consistency=None)
 TAG = ImageColor.getrgb(COLOUR)

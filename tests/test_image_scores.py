@@ -4,13 +4,13 @@ import math
 from pathlib import Path
 
 import pytest
-from factories import RUN, end, image, scored, start, write_run
+from factories import RUN, end, grade_rows, image, scored, start, write_run
 
 from tasks.history.asking import as_json_rows, query
 from tasks.history.loading import sync
 from tasks.pages.run_summary import summarize
 from tasks.records import Outcome, RunStart
-from tasks.statistics.image_scores import GradeRow, by_tag, grade_rows
+from tasks.statistics.image_scores import GradeRow, by_tag
 
 TAGS = {
     "object": ("single_object", "two_object"),

@@ -2,13 +2,12 @@
 
 import io
 
-from factories import image, scored
+from factories import grade_rows, image, scored
 from rich.console import Console
 
 from tasks.kinds.image_tables import gradeboard, ranked
 from tasks.presentation.tables import grid_table
 from tasks.records import Outcome
-from tasks.statistics.image_scores import grade_rows
 
 ASPECTS = scored(attribute_binding=3, contrast_effectiveness=8, material_consistency=None)
 

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import DIMENSIONS, image, judgment, outcome, scored
+from factories import DIMENSIONS, image, judgment, outcome, rate_rows, scored
 
 from tasks.ledger.reading import read_outcomes
 from tasks.records import Judgment, Order, Outcome
 from tasks.statistics.intervals import interval
-from tasks.statistics.rates import RateRow, rate_rows
+from tasks.statistics.rates import RateRow
 from tasks.statistics.repeats import Asked, agreement, difference, first_position
 
 M, H, G, B = "Model", "Human", "Both are good", "Both are bad"

@@ -4,14 +4,13 @@ from datetime import datetime
 from xml.etree import ElementTree
 
 import pytest
-from factories import outcome
+from factories import outcome, score_rows
 from strangers import HOSTILE
 
 from tasks.comparing.trend import Point, trend_chart
 from tasks.kinds.verdict_chart import verdict_chart
 from tasks.presentation.drawing import svgs
 from tasks.presentation.svg import inline_svg
-from tasks.statistics.scores import score_rows
 
 DRAWS = {"svg", "g", "path", "line", "text", "tspan", "title"}
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="9" height="9">'

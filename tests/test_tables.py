@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
-from factories import RUN, end, judgment, outcome, start, write_run
+from factories import RUN, end, judgment, outcome, score_rows, start, write_run
 from rich.console import Console
 
 from tasks.kinds.figure_tables import leaderboard, score_notes
@@ -13,7 +13,7 @@ from tasks.pages.run_summary import summarize
 from tasks.pages.summary_texts import defect_lines, failure_lines
 from tasks.presentation.tables import console, grid_table
 from tasks.records import Judgment, Outcome
-from tasks.statistics.scores import ScoreRow, score_rows
+from tasks.statistics.scores import ScoreRow
 
 EVERY_KIND = [
     outcome("s1", "MHGB", "Model"),

@@ -3,7 +3,7 @@
 import io
 
 import pytest
-from factories import outcome
+from factories import outcome, score_rows
 from PIL import Image, ImageColor
 from written_history import figures
 
@@ -11,7 +11,6 @@ from tasks.kinds.figure_tables import score_notes
 from tasks.kinds.verdict_chart import MOST_GROUPS, PARTS, verdict_chart
 from tasks.presentation.drawing import png
 from tasks.records import Outcome
-from tasks.statistics.scores import score_rows
 
 COLOURS = {part.name: part.colour for part in PARTS}
 

@@ -1,12 +1,11 @@
 """Phrases: strangers' texts on one line, counts, scores with their intervals, and judges without their secrets."""
 
 import pytest
-from factories import image, outcome, scored
+from factories import grade_rows, image, outcome, score_rows, scored
 
 from tasks.presentation.wording import coverage_words, judge_words, score_with_interval
 from tasks.records import OVERALL
-from tasks.statistics.image_scores import grade_rows
-from tasks.statistics.scores import ScoreRow, score_rows
+from tasks.statistics.scores import ScoreRow
 from tasks.text import bounded, counted, one_line
 
 

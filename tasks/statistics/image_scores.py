@@ -92,14 +92,6 @@ class GradeTally:
         return [row for place, found in self._marks.items() for row in _rows(*place, found)]
 
 
-def grade_rows(outcomes: Iterable[Outcome], good_from: float) -> list[GradeRow]:
-    """Rows of every candidate and tag, in the order of first appearance."""
-    tally = GradeTally(good_from)
-    for outcome in outcomes:
-        tally.add(outcome)
-    return tally.rows()
-
-
 def by_tag(rows: Iterable[GradeRow]) -> list[Grades]:
     """The rows put together again, a candidate and tag each, in the order of first appearance."""
     places: defaultdict[tuple[str, str], list[GradeRow]] = defaultdict(list)

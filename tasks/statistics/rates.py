@@ -63,21 +63,6 @@ def repeated(start: RunStart) -> bool:
     return start.parameters.get("orders") == "both" or start.parameters.get("votes", 1) != 1
 
 
-def rate_rows(outcomes: Iterable[Outcome], judgments: Iterable[Judgment]) -> list[RateRow]:
-    """Rates of every candidate and dimension; without judgments those of the rule and of order flips alone.
-
-    Args:
-        outcomes: those of the real samples of a run, or of all shards of an evaluation.
-        judgments: all attempts of the same, in the order of the ledger; controls are left out here.
-    """
-    tally = RateTally()
-    for outcome in outcomes:
-        tally.decide(outcome)
-    for judgment in judgments:
-        tally.hear(judgment)
-    return tally.rows()
-
-
 _Place = tuple[str, str, Measure]
 """Candidate, dimension and measure."""
 _Found = Iterator[tuple[str, Measure, float]]

@@ -124,14 +124,6 @@ class PublishedScoreTally:
         return [row for row in rows if row.scored > row.forfeits]
 
 
-def score_rows(outcomes: Iterable[Outcome]) -> list[ScoreRow]:
-    """Rows for all samples, each category and each difficulty, in the order of first appearance."""
-    tally = ScoreTally()
-    for outcome in outcomes:
-        tally.add(outcome)
-    return tally.rows()
-
-
 def _groups(outcome: Outcome) -> list[tuple[str, str]]:
     named = [("category", outcome.category), ("difficulty", outcome.difficulty)]
     return [("all", ""), *((grouping, name) for grouping, name in named if name)]
