@@ -24,7 +24,7 @@ def test_the_collector_is_put_back_after_a_run_that_fails() -> None:
 
 
 def test_importing_the_runtime_leaves_the_collector_alone() -> None:
-    look = "import gc, flows.runtime.collector, flows.runtime.sending; print(gc.get_threshold(), gc.get_freeze_count())"
+    look = "import gc, flows.runtime.process, flows.runtime.sending; print(gc.get_threshold(), gc.get_freeze_count())"
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     plain = [sys.executable, "-c", "import gc; print(gc.get_threshold(), gc.get_freeze_count())"]
     assert done.stdout == subprocess.run(plain, capture_output=True, text=True, check=True).stdout

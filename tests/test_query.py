@@ -32,7 +32,9 @@ def on_a_terminal(store: Path, question: str, columns: int) -> str:
     ours, theirs = pty.openpty()
     fcntl.ioctl(theirs, termios.TIOCSWINSZ, struct.pack("HHHH", 40, columns, 0, 0))
     command = [JURY, "query", question, "--store", str(store)]
-    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=environment()) as process:
+    # A COLUMNS in the environment counts before the terminal's own width.
+    env = {name: value for name, value in environment().items() if name != "COLUMNS"}
+    with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=env) as process:
         os.close(theirs)
         shown = b""
         try:

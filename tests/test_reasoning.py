@@ -2,6 +2,7 @@
 
 import pytest
 
+from tasks.kinds import kind_of
 from tasks.pages.reasoning import reasons_by_question, split
 from tasks.pages.sample_cards import Context, cards
 
@@ -44,7 +45,7 @@ def test_the_judges_words_share_a_budget_and_what_is_cut_says_so() -> None:
             for n in range(100)
         ],
     }  # fmt: skip
-    [card] = cards([sample], Context(0, reasons_by_question(words, 1_000_000), {}, 0.0))
+    [card] = cards([sample], Context(0, reasons_by_question(words, 1_000_000), {}, 0.0, kind_of("diagram").display))
     assert sum(len(text.encode()) for each in card.questions for _, text in each.reasons[0].parts) < 1_010_000
     for each in card.questions:
         human, model, conclusion = (text for _, text in each.reasons[0].parts)
