@@ -34,6 +34,8 @@ from own_data import RESULTS
 from PIL import Image
 from written_datasets import record, result, write_benchmark, write_json
 
+from tasks.store import store as store_step
+
 JURY = str(Path(sys.executable).with_name("jury"))
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
@@ -245,8 +247,9 @@ def rows_of(store: Path, question: str) -> list[dict[str, Any]]:
 
 
 def test_a_history_in_use_costs_a_warning_and_the_next_sync_loads_it(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(store_step, "retry_delay_seconds", [0.1, 0.1, 0.1])
     given = [*dataset(tmp_path / "data"), *judged_by(loopback)]
     jury("run", "diagram", *given)
     hold = (
