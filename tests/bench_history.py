@@ -44,7 +44,9 @@ for those of one evaluation, or for a number of each, and both are asked here.""
 
 def fill(store: Path) -> None:
     """Make the history with its tables, by loading one small run, and put the generated rows into them."""
-    write_run(store, start("20200101T000000-diagram-000000", started_at="2020-01-01T00:00:00"), [outcome()], end())
+    write_run(
+        store, start("20200101T000000-diagram-000000", started_at="2020-01-01T00:00:00+00:00"), [outcome()], end()
+    )
     sync(store)
     with duckdb.connect(store / HISTORY) as db:
         db.execute("SET preserve_insertion_order = true")
