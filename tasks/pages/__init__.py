@@ -1,1 +1,1 @@
-"""The report: one HTML page that holds evaluations with their numbers, pictures and reasons, and needs nothing else."""
+"""What a person sees of a run: the artifact in the Prefect UI, and the report, an HTML page that needs nothing else."""
