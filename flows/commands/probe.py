@@ -6,6 +6,7 @@ from typing import Any
 from flows.commands.connection import find_prefect
 from flows.commands.options import model_options, parse_options
 from flows.commands.sections import Command
+from flows.runtime.secrets import secret_block
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.ledger.remote import local_cache
@@ -27,7 +28,7 @@ command = Command("probe", params=model_options(Probe), callback=probe)
 
 
 async def _ask(judge: Judge) -> int:
-    async with Vlm(judge) as vlm:
+    async with Vlm(judge, secret=secret_block) as vlm:
         reply = await vlm.probe(probe_request())
     print(f"{reply.status}: {one_line(reply.model or judge.model)} in {reply.seconds:g} s, reply format {reply.rung}")
     print(one_line(reply.error or reply.text, LONGEST))
