@@ -28,6 +28,14 @@ def test_the_file_is_of_the_storage_version_that_older_clients_open(tmp_path: Pa
         assert tags[0][0].startswith("v1.0.0")
 
 
+def test_a_file_whose_maker_was_killed_before_the_tables_is_filled(tmp_path: Path) -> None:
+    whole_run(tmp_path)
+    duckdb.connect(tmp_path / HISTORY).close()
+    assert pending(tmp_path) == [RUN]
+    assert sync(tmp_path).loaded == (RUN,)
+    assert ask(tmp_path, "SELECT run_id FROM runs") == [(RUN,)]
+
+
 HOLD = """
 import duckdb, sys
 db = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "read")

@@ -6,7 +6,7 @@ a run that could not be loaded now is loaded by the next `sync`, and the history
 
 import tempfile
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import duckdb
 from duckdb import DuckDBPyConnection as Connection
@@ -104,21 +104,21 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
 
 
 def _changed(history: Path, store: Path, wait_seconds: float) -> list[Path]:
-    known: dict[str, int] = {}
-    if history.exists():
-        with reading(history, wait_seconds) as db:
-            is_laid_out(db)
-            known = dict(db.execute("SELECT run_id, ledger_bytes FROM runs").fetchall())
+    known = dict(_known(history, "SELECT run_id, ledger_bytes FROM runs", wait_seconds))
     return [run for run in ledger.run_folders(store) if known.get(run.name) != _ledger_bytes(run)]
 
 
 def _new_labels(history: Path, store: Path, wait_seconds: float) -> list[Path]:
-    known: set[str] = set()
-    if history.exists():
-        with reading(history, wait_seconds) as db:
-            if is_laid_out(db):
-                known = {name for (name,) in db.execute("SELECT DISTINCT name FROM labels").fetchall()}
+    known = {name for (name,) in _known(history, "SELECT DISTINCT name FROM labels", wait_seconds)}
     return [place for place in labels.label_folders(store) if place.name not in known]
+
+
+def _known(history: Path, sql: str, wait_seconds: float) -> list[tuple[Any, ...]]:
+    """Rows of the history; none where there is no file, or one whose maker was killed before it had tables."""
+    if not history.exists():
+        return []
+    with reading(history, wait_seconds) as db:
+        return db.execute(sql).fetchall() if is_laid_out(db) else []
 
 
 def _is_labels(place: Path) -> bool:
