@@ -113,10 +113,11 @@ class Session:
         left_out = run.export.close().left_out if run.export else 0
         exported = [f"{left_out} images without a score are not in the export"] if left_out else []
         unreadable = run.replies.unreadable
-        unused = [f"{unreadable:,} rows of earlier ledgers cannot be read: their replies were not reused"]
+        words = f"{unreadable:,} rows of earlier ledgers cannot be read: their replies were not reused"
+        unused = [words] if unreadable else []
         alone = run.start.shards == 1  # shards are compared with the last run once all of them are there
         unchanged = await unchanged_sentences(Path(self.store), run.start.run_id) if alone else []
-        return [*exported, *unused[: bool(unreadable)], *run.tally.comparability.warnings(), *unchanged]
+        return [*exported, *unused, *run.tally.comparability.warnings(), *unchanged]
 
     async def storing(self, step: Coroutine[Any, Any, None]) -> list[str]:
         """Run the store step; a history that stays in use costs a warning, for the ledger holds everything."""

@@ -1,7 +1,7 @@
 """Two evaluations compared: paired over the samples both have, where they were measured alike.
 
 Owns whether two evaluations may be compared, and which candidates are meant. Which runs are meant stands in
-`evaluations`, what is paired in `pairing`, the statistics in `paired`, the words in `comparison_words`.
+`history.evaluations`, what is paired in `pairing`, the statistics in `statistics.paired`, the words in `wording`.
 """
 
 from collections.abc import Collection, Mapping, Sequence

@@ -50,8 +50,7 @@ from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.statistics.concordance import Concordance
 from tasks.statistics.rates import repeated
-from tasks.statistics.scores import PublishedScoreTally, ScoreRow
-from tasks.statistics.scores import ScoreTally as ScoreTallyOfFigures
+from tasks.statistics.scores import PublishedScoreTally, ScoreRow, ScoreTally
 from tasks.synthetic.samples import caught
 
 
@@ -182,7 +181,7 @@ class _PairwiseScores:
     """Scores, followed by those of the published protocol."""
 
     def __init__(self, with_published: bool) -> None:
-        self._scores = ScoreTallyOfFigures()
+        self._scores = ScoreTally()
         self._published = PublishedScoreTally() if with_published else None
 
     def add(self, outcome: Outcome) -> None:

@@ -14,8 +14,7 @@ from tasks.endpoint.reply_text import excerpt, pairs, recovery, unwrapped
 from tasks.kinds.values import Reading
 from tasks.records import OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
 from tasks.rubrics.rubric_prompt import RubricPrompt
-
-HIGHEST = 10.0
+from tasks.statistics.image_scores import HIGHEST
 
 _COMMA = re.compile(r",(\s*[}\]])")
 _NUMBER = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:(?:/|out of)\s*10\s*)?")

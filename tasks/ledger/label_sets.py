@@ -15,6 +15,7 @@ from pydantic import Field
 from tasks.errors import InputError
 from tasks.files import write_whole
 from tasks.ledger import reading as ledger
+from tasks.ledger.writing import write_record
 from tasks.records import SCHEMA, HistoryRecord
 
 LABELS, ABOUT = "labels.jsonl", "label.json"
@@ -70,7 +71,7 @@ def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
     """Write the labels of a set, then `label.json`, each whole or not at all."""
     place.mkdir(parents=True, exist_ok=True)
     write_whole(place / LABELS, b"".join(row.model_dump_json().encode() + b"\n" for row in rows))
-    write_whole(place / ABOUT, (about.model_dump_json(indent=1) + "\n").encode())
+    write_record(place / ABOUT, about)
 
 
 def is_name(text: str) -> bool:

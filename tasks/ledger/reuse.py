@@ -1,7 +1,7 @@
 """Replies of earlier runs that need not be paid for again.
 
 Owns which runs may lend replies, and where in their ledgers those lie. What makes two calls the same call is the key's
-affair, which `endpoint` makes; a row is taken over by `judging`.
+affair, which `judging.questions` makes; a row is taken over by the step `judge`.
 """
 
 import re

@@ -34,7 +34,7 @@ class Ledger:
         """Mark the run as finished. From here on nothing in the folder changes."""
         self._open()
         self.close()
-        _write_record(self.folder / END, end)
+        write_record(self.folder / END, end)
 
     def close(self) -> None:
         """Release the files; without `end` the run stays unfinished."""
@@ -44,9 +44,10 @@ class Ledger:
     def _open(self) -> None:
         if not self._files:
             self.folder.mkdir(parents=True)
-            _write_record(self.folder / RUN, self._start)
+            write_record(self.folder / RUN, self._start)
             self._files = {name: (self.folder / name).open("ab") for name in (JUDGMENTS, OUTCOMES)}
 
 
-def _write_record(path: Path, record: Record) -> None:
+def write_record(path: Path, record: Record) -> None:
+    """Write the one record that a file holds, whole or not at all; `reading.read_record` reads it."""
     write_whole(path, (record.model_dump_json(indent=1) + "\n").encode())
