@@ -1,0 +1,99 @@
+"""How long an endpoint asks to wait, in whichever of its forms: headers, fields of the body, words.
+
+Owns the reading of spans and moments of time. What a refusal means stands in `refusals`; who waits, in the client.
+"""
+
+import re
+import time
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+
+LONGEST_WAIT = 86_400.0
+"""Seconds; a longer wait is told as one of a day."""
+LONGEST_VALUE = 64
+"""Most characters of a span or a moment."""
+
+WAITS = {"retry-after-ms": "ms", "retry-after": "s", "retrydelay": "s"}
+"""Names under which a wait stands, the most exact first, and the unit of a bare number.
+
+`retry-after-ms` is sent by OpenAI and Azure; `retryDelay` is a field of google.rpc.RetryInfo in bodies of Gemini.
+"""
+LIMITS = (
+    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),  # OpenAI, Groq: 6m0s
+    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
+    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),  # RFC 3339
+    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
+    ("anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"),
+    ("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
+    ("x-ratelimit-remaining", "x-ratelimit-reset"),  # OpenRouter: milliseconds since 1970
+)
+"""Names of what remains of a limit, and of when it is whole again; the latter counts where nothing remains."""
+
+_SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
+_NUMBER = re.compile(r"\d+(?:\.\d+)?")
+_ASKED = re.compile(
+    r"(?:try again|retry) (?:in|after) (\d[\d.dhms]{0,31})(?: (ms|milliseconds?|seconds?|minutes?|hours?|days?)\b)?"
+)
+"""OpenAI and Groq: try again in 6m0s; Azure: retry after 20 seconds, try again in 2 seconds; Gemini: retry in 5.2s."""
+_UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
+
+
+def asked_wait(fields: Mapping[str, str]) -> float | None:
+    """Seconds that headers, or fields of a body, ask to wait; None where they do not say.
+
+    Args:
+        fields: by name in lower case. Moments are counted from their `date` where they have one, since the clock of
+            this machine may be another.
+    """
+    now = _moment(fields.get("date", "")) or time.time()
+    for name, unit in WAITS.items():
+        if (wait := seconds(fields.get(name, ""), now, unit)) is not None:
+            return wait
+    resets = [seconds(fields.get(reset, ""), now) for left, reset in LIMITS if fields.get(left, "").strip() == "0"]
+    return max((wait for wait in resets if wait is not None), default=None)
+
+
+def wait_in_words(words: str) -> float | None:
+    """Seconds that a sentence asks to wait: `Please try again in 6m0s`, `Please retry after 20 seconds`."""
+    found = _ASKED.search(words.lower())
+    if not found:
+        return None
+    unit = found[2] or "s"
+    return seconds(found[1].strip("."), 0.0, "ms" if unit.startswith(("ms", "milli")) else unit[0])
+
+
+def seconds(text: str, now: float, unit: str = "s") -> float | None:
+    """Seconds from `now` (since 1970) that a text means; at most a day, and None where it means none.
+
+    Forms: a number of the unit, `6m0s`, `250ms`, a moment as HTTP date or RFC 3339, seconds or milliseconds since 1970.
+    """
+    text = text.strip()[:LONGEST_VALUE]
+    spans = _SPAN.findall(text.lower())
+    if "".join(number + sign for number, sign in spans) == text.lower() != "":
+        wait = sum(float(number) * _UNITS[sign] for number, sign in spans)
+    elif _NUMBER.fullmatch(text):
+        wait = _span_or_moment(float(text), unit, now)
+    elif moment := _moment(text):
+        wait = moment - now
+    else:
+        return None
+    return min(wait, LONGEST_WAIT) if wait >= 0 else None
+
+
+def _span_or_moment(number: float, unit: str, now: float) -> float:
+    """Numbers that would be decades as a span are moments since 1970, from 1e11 on in milliseconds."""
+    if number < 1e9:
+        return number * _UNITS[unit]
+    return (number / 1000 if number >= 1e11 else number) - now
+
+
+def _moment(text: str) -> float | None:
+    """Seconds since 1970 of an HTTP date or an RFC 3339 moment; one without a zone is in UTC."""
+    for read in (datetime.fromisoformat, parsedate_to_datetime):
+        try:
+            moment = read(text.strip()[:LONGEST_VALUE])
+            return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+        except (ValueError, TypeError, IndexError, OverflowError):
+            continue
+    return None
