@@ -13,6 +13,10 @@ class JudgeStopped(InputError):
     """No call to this judge can succeed: the run stops with this sentence."""
 
 
+class JudgeGaveUp(JudgeStopped):
+    """The judge was waited for as long as it may be: the same run, started again, asks for what is missing."""
+
+
 class JudgeUnavailable(Exception):
     """The judge gave no reply: network, 429, 5xx or a time-out. Asking again may help."""
 

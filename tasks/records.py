@@ -401,6 +401,36 @@ class RunStart(HistoryRecord):
     """Parameters that the run was started with."""
 
 
+class LimitChange(Record):
+    """The judge refused a call for being busy, and fewer were let in."""
+
+    seconds: float
+    """Since the run began to ask."""
+    calls_in_flight: int
+    """Let in at once from then on."""
+    calls_per_second: float | None
+    """Let in a second from then on; None: as many as there is room for."""
+    reason: str
+    """What the judge said."""
+
+
+class LimitsFound(Record):
+    """What a run found out of the limits of its judge."""
+
+    calls_in_flight: int
+    """Let in at once when the run ended."""
+    calls_per_second: float | None
+    """Let in a second when the run ended; None: as many as there was room for."""
+    waits: int
+    """Calls that the judge refused for being busy, and that were asked again later."""
+    waited_seconds: float
+    """That those calls waited, added up over all of them."""
+    away_seconds: float
+    """In which the judge was away and nothing was asked."""
+    changes: tuple[LimitChange, ...] = ()
+    """The first of them where there are very many."""
+
+
 class RunEnd(HistoryRecord):
     """What came of a run: `end.json`, written once; its absence means unfinished."""
 
@@ -428,5 +458,7 @@ class RunEnd(HistoryRecord):
     """Status -> judgments that count."""
     outcomes: dict[str, int]
     """Status -> outcomes."""
+    limits: LimitsFound | None = None
+    """What was found out of the judge's limits; None where it never was busy nor away."""
     warnings: tuple[str, ...] = ()
     """What the run warned of."""

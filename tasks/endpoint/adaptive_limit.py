@@ -167,9 +167,13 @@ class AdaptiveLimit:
         if left < 1:
             self._next_start = max(self._next_start, now + 1 / self._told[1])
 
-    def ended(self, turn: Turn) -> None:
-        """A call ended with neither an answer nor a refusal that says anything of limits."""
+    def failed(self) -> None:
+        """A call ended with neither an answer nor a refusal."""
         self.in_flight -= 1
+
+    def restart(self) -> None:
+        """The endpoint is back after it was away: what has just started is not asked everything at once."""
+        self.window = min(self.window, FIRST_WINDOW)
 
     def answered(self, now: float, turn: Turn) -> None:
         """The endpoint took the call."""
@@ -249,8 +253,9 @@ class AdaptiveLimit:
             self._lower_rate(now, SPARE_RATE)
 
     def _lower_rate(self, now: float, share: float) -> None:
-        """To this share of the rate of answers."""
-        self.rate = max(LEAST_CUT * self.rate, min(self.rate, share * self._measured(now)))
+        """To this share of the rate of answers, but not below one call after another."""
+        least = max(LEAST_CUT * self.rate, min(self.rate, 1 / max(self._call_seconds or 1.0, 0.001)))
+        self.rate = max(least, min(self.rate, share * self._measured(now)))
 
     def _measured(self, now: float) -> float:
         """Answers a second."""
