@@ -1,13 +1,10 @@
 """The judge behind its endpoint: the only module that knows the OpenAI client.
 
-Owns the client, its key, the calls in flight, and the ladder of reply formats. It turns whatever happens into a Reply
-or, where no other call could fare better, into a JudgeStopped. What a reply says is for `kinds` to read.
+Owns the client, its key and the calls in flight. It turns whatever happens into a Reply or, where no other call could
+fare better, into a JudgeStopped. What a call sends stands in `arguments`; what a reply says is for `kinds` to read.
 """
 
 import asyncio
-import json
-import re
-import secrets
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
@@ -18,28 +15,21 @@ from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpe
 from openai.types.chat import ChatCompletion
 
 from tasks.embedded_judge.app import app as pixel_judge
+from tasks.endpoint import arguments
 from tasks.endpoint.api_keys import Secret, find_key, no_secret
 from tasks.endpoint.completion import Reply, read
-from tasks.endpoint.requests import Image, Request
+from tasks.endpoint.requests import Request
 from tasks.errors import JudgeStopped
 from tasks.parameters import EMBEDDED, Judge
 from tasks.text import well_formed
 
-RUNGS = ("json_schema", "json_object", "plain")
-"""Reply formats, the strictest first. A refusal moves one down for the rest of the run."""
-
 REJECTED = {400, 413, 422}
 BUSY = {408, 409, 429}
-PLACE = secrets.token_hex(16)
-"""Stands for a picture while the rest of a request is made into JSON; no text can hold it by chance or intent."""
 RAW = {"X-Stainless-Raw-Response": "raw"}
 """Asks the client for the response beside its content, as its `with_raw_response` does."""
 QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
-FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output")
 MOST_WORDS = 2000
 """Most characters kept of an error message; the body stays whole in `text`."""
-REFUSAL = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|does not accept|deprecated")
-LENGTH_WORDS = ("context length", "context_length", "too long", "too large", "maximum context")
 
 
 class Vlm:
@@ -55,9 +45,7 @@ class Vlm:
         self.judge = judge
         self._secret = secret
         self._slots = slots or asyncio.Semaphore(judge.concurrency)
-        self._rung = 0
-        self._length_name = "max_completion_tokens"
-        self._dropped: set[str] = set()
+        self._manner = arguments.Manner()
         self._not_before = 0.0
         self._probing: asyncio.Task[Reply] | None = None
 
@@ -84,9 +72,9 @@ class Vlm:
         async with self._slots:
             started = time.monotonic()
             while True:
-                tried = self._settings()
+                tried = self._manner
                 try:
-                    reply = await self._send(request)
+                    reply = await self._send(request, tried)
                     break
                 except APIStatusError as error:
                     if not self._worth_resending(error, tried):
@@ -98,21 +86,22 @@ class Vlm:
             return reply._replace(
                 text=well_formed(self._redacted(reply.text)),
                 error=well_formed(self._redacted(reply.error))[:MOST_WORDS],
-                rung=RUNGS[tried[0]],
-                not_sent=tuple(sorted(tried[2])),
+                rung=arguments.RUNGS[tried.rung],
+                not_sent=tuple(sorted(tried.left_out)),
                 seconds=round(time.monotonic() - started, 3),
             )
 
-    async def _send(self, request: Request) -> Reply:
+    async def _send(self, request: Request, manner: arguments.Manner) -> Reply:
+        body = arguments.body(self.judge, request, manner)
         raw: Any = await self._client.post(
-            "/chat/completions", cast_to=ChatCompletion, content=self._body(request), options={"headers": RAW}
+            "/chat/completions", cast_to=ChatCompletion, content=body, options={"headers": RAW}
         )
         try:
             reply = read(await raw.json())
         except (ValueError, TypeError, AttributeError, LookupError):
             # An error page or an error object with status 200: the client takes what it gets and does not check it.
-            body = self._redacted(await raw.text())
-            reply = Reply("unavailable", text=body, error=f"the reply is no chat completion: {body[:200]}")
+            text = self._redacted(await raw.text())
+            reply = Reply("unavailable", text=text, error=f"the reply is no chat completion: {text[:200]}")
         return reply._replace(http_retries=raw.retries_taken)
 
     async def probe(self, request: Request) -> Reply:
@@ -138,63 +127,13 @@ class Vlm:
         """Seconds until the server's Retry-After has passed; 0 when it has."""
         return max(0.0, self._not_before - time.monotonic())
 
-    def _settings(self) -> tuple[int, str, frozenset[str]]:
-        return self._rung, self._length_name, frozenset(self._dropped)
-
-    def _arguments(self, request: Request) -> dict[str, Any]:
-        arguments: dict[str, Any] = {
-            "model": self.judge.model,
-            "messages": [
-                {"role": "system", "content": request.system},
-                {"role": "user", "content": [self._part(part) for part in request.content]},
-            ],
-            self._length_name: self.judge.max_output_tokens,
-        }
-        if "temperature" not in self._dropped:
-            arguments["temperature"] = self.judge.temperature
-        if RUNGS[self._rung] == "json_schema":
-            schema = {"name": request.name, "strict": True, "schema": request.schema}
-            arguments["response_format"] = {"type": "json_schema", "json_schema": schema}
-        elif RUNGS[self._rung] == "json_object":
-            arguments["response_format"] = {"type": "json_object"}
-        return arguments
-
-    def _body(self, request: Request) -> bytes:
-        """The request as JSON, with the pictures put in as they are.
-
-        They are nearly all of it, and a data URL holds nothing that JSON escapes: searching it for that in each of its
-        four calls would cost more than all else that is done for a call.
-        """
-        pieces = json.dumps(self._arguments(request), ensure_ascii=False).encode().split(PLACE.encode())
-        urls = [part.data_url for part in request.content if isinstance(part, Image)]
-        return b"".join(piece for pair in zip(pieces, [*urls, b""], strict=True) for piece in pair)
-
-    def _part(self, part: str | Image) -> dict[str, Any]:
-        if isinstance(part, str):
-            return {"type": "text", "text": part}
-        detail = {} if "detail" in self._dropped else {"detail": self.judge.detail}
-        return {"type": "image_url", "image_url": {"url": PLACE, **detail}}
-
-    def _worth_resending(self, error: APIStatusError, tried: tuple[int, str, frozenset[str]]) -> bool:
+    def _worth_resending(self, error: APIStatusError, tried: arguments.Manner) -> bool:
         if error.status_code not in REJECTED:
             return False
-        # Calls in flight together are refused together; the first of them has changed the settings for all.
-        return self._settings() != tried or self._give_way(error)
-
-    def _give_way(self, error: APIStatusError) -> bool:
-        """Change what the endpoint refuses about every call; False where it refuses something else."""
-        words = _words(error).lower()
-        if any(length in words for length in LENGTH_WORDS):
-            return False
-        if self._rung < len(RUNGS) - 1 and any(name in words for name in FORMAT_WORDS):
-            self._rung += 1
-        elif self._length_name == "max_completion_tokens" and _refuses(error, self._length_name):
-            self._length_name = "max_tokens"
-        elif refused := [name for name in {"temperature", "detail"} - self._dropped if _refuses(error, name)]:
-            self._dropped.add(refused[0])
-        else:
-            return False
-        return True
+        # Calls in flight together are refused together; the first of them has changed the manner for all.
+        if self._manner == tried:
+            self._manner = arguments.give_way(tried, _words(error), error.param or "") or tried
+        return self._manner != tried
 
     def _failure(self, error: APIStatusError) -> Reply:
         words = _words(error)
@@ -232,12 +171,6 @@ def _words(error: APIStatusError) -> str:
     body: Any = error.body
     message = (body.get("message") or body.get("detail")) if isinstance(body, dict) else None  # pyright: ignore
     return str(message or body or error.message)  # pyright: ignore[reportUnknownArgumentType]
-
-
-def _refuses(error: APIStatusError, parameter: str) -> bool:
-    """Whether the endpoint refuses this parameter, and not only mentions a word like it."""
-    words = _words(error).lower()
-    return error.param == parameter or bool(re.search(rf"\b{parameter}\b", words) and REFUSAL.search(words))
 
 
 def _connection_words(error: APIConnectionError, judge: Judge) -> str:

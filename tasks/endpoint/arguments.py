@@ -1,0 +1,100 @@
+"""What a call sends: the body of a chat completion, and what of it an endpoint was found to refuse.
+
+Owns the ladder of reply formats and the names that endpoints differ in. When to give way, and what becomes of a call,
+is for `client`; what is asked stands in `requests`.
+"""
+
+import json
+import re
+import secrets
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from tasks.endpoint.requests import Image, Request
+from tasks.parameters import Judge
+
+RUNGS = ("json_schema", "json_object", "plain")
+"""Reply formats, the strictest first."""
+DISPENSABLE = ("temperature", "detail")
+"""Parameters without which a call still asks the same."""
+
+_PLACE = secrets.token_hex(16)
+"""Stands for a picture while the rest of a request is made into JSON; no text can hold it by chance or intent."""
+_LENGTH = ("max_completion_tokens", "max_tokens")
+"""Names of the longest reply, today's and the older one."""
+_FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output")
+_REFUSAL = re.compile(
+    r"support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|does not accept|deprecated"
+)
+_LENGTH_WORDS = ("context length", "context_length", "too long", "too large", "maximum context")
+
+
+class Manner(NamedTuple):
+    """How an endpoint is asked: what it refuses is asked otherwise, or left out, for the rest of the run."""
+
+    rung: int = 0
+    """Place among `RUNGS`; a refusal moves one down."""
+    length_name: str = _LENGTH[0]
+    left_out: frozenset[str] = frozenset()
+
+
+def body(judge: Judge, request: Request, manner: Manner) -> bytes:
+    """The request as JSON, with the pictures put in as they are.
+
+    They are nearly all of it, and a data URL holds nothing that JSON escapes: searching it for that in each of its
+    four calls would cost more than all else that is done for a call.
+    """
+    pieces = json.dumps(_arguments(judge, request, manner), ensure_ascii=False).encode().split(_PLACE.encode())
+    urls = [part.data_url for part in request.content if isinstance(part, Image)]
+    return b"".join(piece for pair in zip(pieces, [*urls, b""], strict=True) for piece in pair)
+
+
+def give_way(manner: Manner, words: str, param: str) -> Manner | None:
+    """How to ask after a refusal of what every call sends; None where something else is refused.
+
+    Args:
+        words: what the endpoint said.
+        param: the parameter that it named; "" where it named none.
+    """
+    words = words.lower()
+    if any(length in words for length in _LENGTH_WORDS):
+        return None
+    if manner.rung < len(RUNGS) - 1 and any(name in words for name in _FORMAT_WORDS):
+        return manner._replace(rung=manner.rung + 1)
+    if manner.length_name == _LENGTH[0] and _refused(_LENGTH[0], words, param):
+        return manner._replace(length_name=_LENGTH[1])
+    dispensable = (name for name in DISPENSABLE if name not in manner.left_out and _refused(name, words, param))
+    name = next(dispensable, None)
+    return manner._replace(left_out=manner.left_out | {name}) if name else None
+
+
+def _arguments(judge: Judge, request: Request, manner: Manner) -> dict[str, Any]:
+    system = {"role": "system", "content": request.system}
+    user = {"role": "user", "content": [_part(part, judge, manner) for part in request.content]}
+    settings: dict[str, Any] = {"temperature": judge.temperature}
+    return {
+        "model": judge.model,
+        "messages": [system, user],
+        manner.length_name: judge.max_output_tokens,
+        **{name: value for name, value in settings.items() if name not in manner.left_out},
+        **_response_format(request, RUNGS[manner.rung]),
+    }
+
+
+def _response_format(request: Request, rung: str) -> Mapping[str, Any]:
+    if rung == "json_schema":
+        schema = {"name": request.name, "strict": True, "schema": request.schema}
+        return {"response_format": {"type": rung, "json_schema": schema}}
+    return {"response_format": {"type": rung}} if rung == "json_object" else {}
+
+
+def _part(part: str | Image, judge: Judge, manner: Manner) -> dict[str, Any]:
+    if isinstance(part, str):
+        return {"type": "text", "text": part}
+    detail = {} if "detail" in manner.left_out else {"detail": judge.detail}
+    return {"type": "image_url", "image_url": {"url": _PLACE, **detail}}
+
+
+def _refused(parameter: str, words: str, param: str) -> bool:
+    """Whether the endpoint refuses this parameter, and not only mentions a word like it."""
+    return param == parameter or bool(re.search(rf"\b{parameter}\b", words) and _REFUSAL.search(words))
