@@ -95,7 +95,7 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
 
 async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment:
     answer = await run.vlm.ask(request(prompt, case.texts, case.pictures, call.order))
-    row = _judgment(run, case, prompt, call, answer)
+    row = _without_key(run, _judgment(run, case, prompt, call, answer))
     _record(run, case, row)
     return row
 
@@ -145,6 +145,13 @@ def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply) -
         judged_at=datetime.now(UTC).isoformat(),
         reused_from="",
     )
+
+
+def _without_key(run: Run, row: Judgment) -> Judgment:
+    """The row without the judge's key, should the reply quote it. Not before it is read: a key may be like a word."""
+    told = row.model_dump_json()
+    kept = run.vlm.without_key(told)
+    return row if kept == told else Judgment.model_validate_json(kept)
 
 
 def _reused(run: Run, case: Case, call: Call, earlier: Judgment) -> Judgment:

@@ -11,6 +11,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 SCHEMA = 3
 """Version of the ledger's rows. Readers lift older rows to this one."""
 
+MOST_COUNTED = 2**31 - 1
+"""More tokens, or more objects in an image, than there can be."""
+
 Order = Literal["human_first", "model_first", "single"]
 """Which figure comes first; `single`: one picture alone, as text-to-image rubrics judge it."""
 Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]
@@ -40,6 +43,17 @@ OVERALL = "overall"
 """What stands in place of a dimension for a sample's outcome."""
 OVERALL_SCORE, SEEN = "overall_score", "seen"
 """Keys of a rubric's reply beside those of its aspects."""
+
+
+def token_count(told: object) -> int:
+    """What a server says is a number of tokens; 0 where that is none, or one that cannot be."""
+    if not isinstance(told, str | int | float):
+        return 0
+    try:
+        count = int(told)
+    except (ValueError, OverflowError):  # words; or NaN, or infinite
+        return 0
+    return count if 0 <= count <= MOST_COUNTED else 0
 
 
 class Record(BaseModel):
@@ -239,11 +253,11 @@ class Judgment(HistoryRecord):
     endpoint: str
     """Address of the judge."""
     tokens_in: int
-    """Input tokens, as counted by the server."""
+    """Input tokens, as counted by the server; 0: not told, or a number that cannot be."""
     tokens_out: int
-    """Output tokens, as counted by the server."""
+    """Output tokens, as counted by the server; 0: not told, or a number that cannot be."""
     tokens_cached: int
-    """Input tokens that the server had cached."""
+    """Input tokens that the server had cached; 0: not told, or a number that cannot be."""
     price: float | None
     """In the currency of the prices given; None: no price is known. 0 when reused."""
     seconds: float

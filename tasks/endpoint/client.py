@@ -14,11 +14,12 @@ from email.utils import parsedate_to_datetime
 from typing import Any, Self
 
 import httpx2
-from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient
+from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
 from tasks.embedded_judge.app import app as pixel_judge
 from tasks.endpoint.api_keys import Secret, find_key, no_secret
+from tasks.endpoint.body import BoundedClient, problem
 from tasks.endpoint.completion import Reply, read
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import JudgeStopped
@@ -36,6 +37,8 @@ RAW = {"X-Stainless-Raw-Response": "raw"}
 """Asks the client for the response beside its content, as its `with_raw_response` does."""
 QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
 FORMAT_WORDS = ("response_format", "json_schema", "json_object", "json mode", "structured output")
+SHORTEST_SECRET = 16
+"""Characters of a key from which on it is cut out of what is kept, and not only out of the words of an error."""
 MOST_WORDS = 2000
 """Most characters kept of an error message; the body stays whole in `text`."""
 REFUSAL = re.compile(r"support|unknown|unrecogni[sz]ed|unexpected|not permitted|not allowed|does not accept|deprecated")
@@ -96,7 +99,7 @@ class Vlm:
                     reply = Reply("unavailable", error=_connection_words(error, self.judge))
                     break
             return reply._replace(
-                text=well_formed(self._redacted(reply.text)),
+                text=well_formed(reply.text),
                 error=well_formed(self._redacted(reply.error))[:MOST_WORDS],
                 rung=RUNGS[tried[0]],
                 not_sent=tuple(sorted(tried[2])),
@@ -107,12 +110,8 @@ class Vlm:
         raw: Any = await self._client.post(
             "/chat/completions", cast_to=ChatCompletion, content=self._body(request), options={"headers": RAW}
         )
-        try:
-            reply = read(await raw.json())
-        except (ValueError, TypeError, AttributeError, LookupError):
-            # An error page or an error object with status 200: the client takes what it gets and does not check it.
-            body = self._redacted(await raw.text())
-            reply = Reply("unavailable", text=body, error=f"the reply is no chat completion: {body[:200]}")
+        response: httpx2.Response = raw.http_response
+        reply = read(response.content, self._redacted, problem(response))
         return reply._replace(http_retries=raw.retries_taken)
 
     async def probe(self, request: Request) -> Reply:
@@ -131,7 +130,7 @@ class Vlm:
             raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}")
         if reply.status == "unavailable" and reply.error.startswith("no connection"):
             raise JudgeStopped(f"{self._who()} cannot be reached: {reply.error}")
-        return reply
+        return reply._replace(text=self.without_key(reply.text))
 
     @property
     def pause(self) -> float:
@@ -207,8 +206,14 @@ class Vlm:
         self._not_before = max(self._not_before, time.monotonic() + _retry_after(error.response.headers))
         return Reply("unavailable", text=error.response.text, error=f"{error.status_code}: {words}")
 
+    def without_key(self, text: str) -> str:
+        """A text to keep, plain or JSON, without the key. One as short as a word is no secret, and may be one."""
+        if len(self._key) < SHORTEST_SECRET:
+            return text
+        return text.replace(self._key, "[key]").replace(json.dumps(self._key)[1:-1], "[key]")
+
     def _redacted(self, words: str) -> str:
-        """Without the key; to be applied before a text is cut, which might leave a part of it."""
+        """Words of an error without the key; to be applied before they are cut, which might leave a part of it."""
         return words.replace(self._key, "[key]") if self._key else words
 
     def _who(self) -> str:
@@ -219,11 +224,11 @@ def _client(judge: Judge, key: str) -> AsyncOpenAI:
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=judge.concurrency)
     if judge.base_url == EMBEDDED:
         base_url = "http://embedded/v1"
-        http = DefaultAsyncHttpxClient(transport=httpx2.ASGITransport(app=pixel_judge))
+        http = BoundedClient(transport=httpx2.ASGITransport(app=pixel_judge))
     else:
         base_url = judge.base_url
         # A redirect would carry pictures and texts to a host that nobody listed.
-        http = DefaultAsyncHttpxClient(limits=limits, follow_redirects=False)
+        http = BoundedClient(limits=limits, follow_redirects=False)
     timeout = httpx2.Timeout(judge.timeout_seconds, connect=min(10.0, judge.timeout_seconds))
     return AsyncOpenAI(api_key=key or "none", base_url=base_url, timeout=timeout, http_client=http)
 
