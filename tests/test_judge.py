@@ -17,7 +17,7 @@ from PIL import Image
 from tasks.endpoint.client import Vlm
 from tasks.errors import InvalidReply, JudgeStopped, JudgeUnavailable
 from tasks.judge import judge_dimension, take_over
-from tasks.judging.case import Case, plan
+from tasks.judging.case import INVALID_ATTEMPTS, Case, plan
 from tasks.judging.questions import call_key, delimited, request
 from tasks.judging.results import Results
 from tasks.judging.run import Run
@@ -160,23 +160,31 @@ def test_what_asking_again_cannot_change_is_asked_once(
     assert loopback.count == 1
 
 
-def test_an_invalid_reply_is_asked_for_once_more_and_both_stay_on_record(
+def test_an_invalid_reply_is_asked_for_twice_more_and_all_stay_on_record(
     scene: Callable[..., Scene], loopback: LoopbackJudge
 ) -> None:
-    loopback.queue(text("Model, clearly."), verdict("Human"))
+    loopback.queue(text("Model, clearly."), text("The Model figure."), verdict("Human"))
     made = scene()
-    assert made.judge(times=2) == {"ok": 1}
-    assert [(row.attempt, row.status, row.verdict) for row in made.rows] == [(1, "invalid", None), (2, "ok", "Human")]
+    assert made.judge(times=3) == {"ok": 1}
+    assert [(row.attempt, row.status, row.verdict) for row in made.rows] == [
+        (1, "invalid", None),
+        (2, "invalid", None),
+        (3, "ok", "Human"),
+    ]
     assert made.rows[0].raw == "Model, clearly."
 
 
-def test_a_reply_that_stays_invalid_is_not_asked_for_a_third_time(
+def test_the_retries_of_a_chunk_reach_as_far_as_an_invalid_reply_is_asked_for() -> None:
+    assert PairwiseParameters(judge=Judge(model="m", base_url="http://127.0.0.1:1/v1")).retries == INVALID_ATTEMPTS - 1
+
+
+def test_a_reply_that_stays_invalid_is_not_asked_for_a_fourth_time(
     scene: Callable[..., Scene], loopback: LoopbackJudge
 ) -> None:
     loopback.answer = lambda _: verdict("Tie")
     made = scene()
-    made.judge(times=2, last=False)
-    assert [row.status for row in made.rows] == ["invalid", "invalid"] and loopback.count == 2
+    made.judge(times=3, last=False)
+    assert [row.status for row in made.rows] == ["invalid"] * 3 and loopback.count == 3
 
 
 def test_only_what_is_unavailable_is_asked_again(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
