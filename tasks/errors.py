@@ -29,6 +29,14 @@ class HistoryLocked(Exception):
     """The history is in use. Asking again later helps, and nothing is lost meanwhile."""
 
 
+def first_of(errors: BaseExceptionGroup[Exception]) -> BaseException:
+    """The first of errors that happened together: the others are seldom more than what it led to."""
+    error: BaseException = errors
+    while isinstance(error, BaseExceptionGroup):
+        error = error.exceptions[0]
+    return error
+
+
 SHOWN = 20
 """Problems listed in full; the rest is counted."""
 

@@ -24,9 +24,6 @@ from tasks.parameters import Judge
 from tasks.records import Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
 
-LONGEST_PAUSE = 900.0
-"""Longest Retry-After, in seconds, that a chunk waits for before it leaves its calls unavailable."""
-
 
 def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
     return isinstance(state.data, JudgeUnavailable | InvalidReply)
@@ -77,8 +74,6 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
         JudgeUnavailable, InvalidReply: calls remain that asking again may settle, and this was not the last time.
         ExceptionGroup: holds a JudgeStopped: no call can succeed; the others of the chunk are cancelled.
     """
-    if run.vlm.pause <= LONGEST_PAUSE:
-        await asyncio.sleep(run.vlm.pause)
     async with asyncio.TaskGroup() as group:
         asked = [
             group.create_task(_ask(run, case, run.rubric.prompt(dimension), call))
@@ -87,7 +82,7 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
         ]
     counts = Counter(row.result().status for row in asked)
     open_calls = sum(len(case.unsettled(dimension)) for case in cases)
-    if open_calls and not last and run.vlm.pause <= LONGEST_PAUSE:
+    if open_calls and not last:
         words = f"{open_calls} calls on {dimension} to be made again: {_tally(counts)}"
         raise JudgeUnavailable(words) if counts["unavailable"] else InvalidReply(words)
     return dict(counts)
@@ -95,7 +90,7 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
 
 async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment:
     answer = await run.vlm.ask(request(prompt, case.texts, case.pictures, call.order))
-    row = _judgment(run, case, prompt, call, answer)
+    row = _without_key(run, _judgment(run, case, prompt, call, answer))
     _record(run, case, row)
     return row
 
@@ -142,9 +137,18 @@ def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply) -
         seconds=answer.seconds,
         not_sent=answer.not_sent,
         http_retries=answer.http_retries,
+        waits=answer.waits,
+        waited_seconds=answer.waited_seconds,
         judged_at=datetime.now(UTC).isoformat(),
         reused_from="",
     )
+
+
+def _without_key(run: Run, row: Judgment) -> Judgment:
+    """The row without the judge's key, should the reply quote it. Not before it is read: a key may be like a word."""
+    told = row.model_dump_json()
+    kept = run.vlm.without_key(told)
+    return row if kept == told else Judgment.model_validate_json(kept)
 
 
 def _reused(run: Run, case: Case, call: Call, earlier: Judgment) -> Judgment:
@@ -162,6 +166,8 @@ def _reused(run: Run, case: Case, call: Call, earlier: Judgment) -> Judgment:
             "price": 0.0,
             "seconds": 0.0,
             "http_retries": 0,
+            "waits": 0,
+            "waited_seconds": 0.0,
             "reused_from": earlier.reused_from or earlier.run_id,
         }
     )

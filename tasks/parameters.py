@@ -47,7 +47,16 @@ class Judge(Record):
     timeout_seconds: float = Field(
         default=120.0, gt=0, le=3600, description="Longest silence of the judge that is waited for."
     )
-    concurrency: int = Field(default=16, ge=1, le=1024, description="Calls in flight at once.")
+    call_seconds: float = Field(
+        default=600.0, gt=0, le=86_400, description="Longest time of one call, however steadily its reply trickles in."
+    )
+    patience_seconds: float = Field(
+        default=900.0,
+        ge=0,
+        le=86_400,
+        description="How long a judge that is busy or away is waited for, without any reply, before the run gives up.",
+    )
+    concurrency: int = Field(default=16, ge=1, le=1024, description="Most calls in flight at once.")
     detail: Literal["auto", "low", "high"] = Field(
         default="auto", description="How finely the judge looks at pictures."
     )

@@ -11,6 +11,9 @@ from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 SCHEMA = 3
 """Version of the ledger's rows. Readers lift older rows to this one."""
 
+MOST_COUNTED = 2**31 - 1
+"""More tokens, or more objects in an image, than there can be."""
+
 Order = Literal["human_first", "model_first", "single"]
 """Which figure comes first; `single`: one picture alone, as text-to-image rubrics judge it."""
 Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]
@@ -40,6 +43,17 @@ OVERALL = "overall"
 """What stands in place of a dimension for a sample's outcome."""
 OVERALL_SCORE, SEEN = "overall_score", "seen"
 """Keys of a rubric's reply beside those of its aspects."""
+
+
+def token_count(told: object) -> int:
+    """What a server says is a number of tokens; 0 where that is none, or one that cannot be."""
+    if not isinstance(told, str | int | float):
+        return 0
+    try:
+        count = int(told)
+    except (ValueError, OverflowError):  # words; or NaN, or infinite
+        return 0
+    return count if 0 <= count <= MOST_COUNTED else 0
 
 
 class Record(BaseModel):
@@ -239,19 +253,23 @@ class Judgment(HistoryRecord):
     endpoint: str
     """Address of the judge."""
     tokens_in: int
-    """Input tokens, as counted by the server."""
+    """Input tokens, as counted by the server; 0: not told, or a number that cannot be."""
     tokens_out: int
-    """Output tokens, as counted by the server."""
+    """Output tokens, as counted by the server; 0: not told, or a number that cannot be."""
     tokens_cached: int
-    """Input tokens that the server had cached."""
+    """Input tokens that the server had cached; 0: not told, or a number that cannot be."""
     price: float | None
     """In the currency of the prices given; None: no price is known. 0 when reused."""
     seconds: float
-    """Duration of the call."""
+    """From sending to the reply, the last time it was sent."""
     not_sent: tuple[str, ...] = ()
     """Parameters that the endpoint refuses and that were left to its defaults."""
     http_retries: int
-    """How often the client sent this call again by itself (429, 5xx, connection)."""
+    """How often this call was sent again because no reply came: server errors, lost connections, time-outs."""
+    waits: int = 0
+    """How often it went back in line because the judge was busy or away; none of these is an attempt."""
+    waited_seconds: float = 0.0
+    """That it waited in all, from each refusal to its next turn."""
     judged_at: str
     """When the judge replied, UTC, ISO 8601. A reused row keeps the time of the original call."""
     reused_from: str
@@ -409,7 +427,7 @@ class LimitChange(Record):
     calls_in_flight: int
     """Let in at once from then on."""
     calls_per_second: float | None
-    """Let in a second from then on; None: as many as there is room for."""
+    """Let in a second from then on; None: that was not what held the calls up."""
     reason: str
     """What the judge said."""
 
@@ -420,7 +438,7 @@ class LimitsFound(Record):
     calls_in_flight: int
     """Let in at once when the run ended."""
     calls_per_second: float | None
-    """Let in a second when the run ended; None: as many as there was room for."""
+    """Let in a second when the run ended; None: that was not what held the calls up."""
     waits: int
     """Calls that the judge refused for being busy, and that were asked again later."""
     waited_seconds: float
@@ -429,6 +447,14 @@ class LimitsFound(Record):
     """In which the judge was away and nothing was asked."""
     changes: tuple[LimitChange, ...] = ()
     """The first of them where there are very many."""
+
+    def in_words(self) -> str:
+        """What the judge allowed, such as `limited by the judge to 8 calls at once`; "" where it refused none."""
+        if not self.waits:
+            return ""
+        if self.calls_per_second:
+            return f"limited by the judge to {self.calls_per_second:.3g} calls a second"
+        return f"limited by the judge to {self.calls_in_flight:,} call{'s' * (self.calls_in_flight > 1)} at once"
 
 
 class RunEnd(HistoryRecord):

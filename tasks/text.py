@@ -49,3 +49,11 @@ def counted(counts: Mapping[str, int]) -> str:
 def number_words(value: float | None, decimals: int = 2) -> str:
     """A number, or a dash where there is none."""
     return "–" if value is None else f"{value:.{decimals}f}"
+
+
+def duration(seconds: float) -> str:
+    """A span of time in the units that people use: `40 s`, `15 min`, `1 h 30 min`."""
+    if seconds < 120:
+        return f"{seconds:.3g} s"
+    hours, minutes = divmod(round(seconds / 60), 60)
+    return " ".join(filter(None, (f"{hours} h" if hours else "", f"{minutes} min" if minutes else "")))

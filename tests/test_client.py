@@ -26,7 +26,7 @@ from tasks.endpoint import requests as asking
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.completion import Reply as Answer
 from tasks.endpoint.requests import Image, Request
-from tasks.errors import JudgeStopped
+from tasks.errors import JudgeGaveUp, JudgeStopped
 from tasks.parameters import Judge
 
 QUESTION = Request(
@@ -88,20 +88,38 @@ def test_what_no_retry_can_save_is_asked_once(loopback: LoopbackJudge, answer: R
     assert words in reply.error
 
 
-@pytest.mark.parametrize("first", [error(500, "boom"), retry_after(0.2), drop(), Reply("<html>", status=502)])
+@pytest.mark.parametrize("first", [error(500, "boom"), drop(), Reply("<html>", status=502)])
 def test_the_client_saves_what_passes(loopback: LoopbackJudge, first: Reply) -> None:
     loopback.queue(first)
     reply = ask(judge(loopback))
-    assert (reply.status, reply.http_retries, loopback.count) == ("ok", 1, 2)
+    assert (reply.status, reply.http_retries, reply.waits, loopback.count) == ("ok", 1, 0, 2)
 
 
 @pytest.mark.parametrize(
-    ("answer", "words"), [(error(503, "overloaded"), "503: overloaded"), (drop(), "lost"), (hang(), "no reply within")]
+    "busy", [retry_after(0.2), error(429, "slow down"), error(498, "full"), error(503, "loading"), error(529, "busy")]
+)
+def test_a_refusal_to_hurry_is_waited_for_and_is_no_attempt(loopback: LoopbackJudge, busy: Reply) -> None:
+    loopback.queue(busy, busy)
+    reply = ask(judge(loopback))
+    assert (reply.status, reply.http_retries, reply.waits, loopback.count) == ("ok", 0, 2, 3)
+    assert reply.waited_seconds >= (0.4 if busy.headers else 1.2)
+
+
+def test_patience_with_a_busy_judge_ends_with_a_sentence(loopback: LoopbackJudge) -> None:
+    loopback.answer = lambda _: error(503, "loading the model")
+    with pytest.raises(JudgeGaveUp) as gave_up:
+        ask(judge(loopback, patience_seconds=1))
+    assert str(gave_up.value).endswith("has refused all calls for 1 s: 503: loading the model")
+
+
+@pytest.mark.parametrize(
+    ("answer", "words"), [(error(502, "overloaded"), "502: overloaded"), (drop(), "lost"), (hang(), "no reply within")]
 )
 def test_what_stays_away_is_unavailable(loopback: LoopbackJudge, answer: Reply, words: str) -> None:
     loopback.answer = lambda _: answer
     reply = ask(judge(loopback, timeout_seconds=0.3))
     assert reply.status == "unavailable" and words in reply.error
+    assert (loopback.count, reply.http_retries, reply.waits) == (3, 3, 0)
 
 
 @pytest.mark.parametrize(
@@ -143,16 +161,11 @@ def test_a_word_that_only_sounds_like_a_parameter_drops_none(loopback: LoopbackJ
     assert (first.status, second.not_sent) == ("rejected", ()) and words in first.error
 
 
-def test_a_long_retry_after_is_not_waited_for_in_the_call_but_remembered(loopback: LoopbackJudge) -> None:
-    loopback.queue(retry_after(300))
-
-    async def scene() -> tuple[Answer, float]:
-        async with Vlm(judge(loopback)) as vlm:
-            return await vlm.ask(QUESTION), vlm.pause
-
-    reply, pause = asyncio.run(scene())
-    assert reply.status == "unavailable" and loopback.count == 1
-    assert 290 < pause <= 300
+def test_a_wait_beyond_patience_stops_the_run_at_once(loopback: LoopbackJudge) -> None:
+    loopback.answer = lambda _: retry_after(3600)
+    with pytest.raises(JudgeGaveUp, match=r"asks to wait 1 h, and judge.patience_seconds allows 15 min: 429: Rate"):
+        ask(judge(loopback))
+    assert loopback.count == 1
 
 
 @pytest.mark.parametrize(
@@ -201,8 +214,6 @@ def test_a_format_refusal_for_all_calls_in_flight_moves_down_one_rung_only(loopb
     [
         (error(401, "Incorrect API key provided: sk-secret-1"), "Incorrect API key provided: [key]"),
         (error(402, "no credit"), "no credit"),
-        (error(403, "not your model"), "not your model"),
-        (error(404, "The model gpt-test does not exist"), "does not exist"),
         (error(429, "You exceeded your current quota", code="insufficient_quota"), "quota"),
         (Reply("", status=302, headers={"location": "http://127.0.0.1:9/elsewhere"}), "302"),
     ],
@@ -217,6 +228,33 @@ def test_what_no_call_survives_stops_the_run_without_telling_the_key(
     assert words in str(stopped.value) and loopback.base_url in str(stopped.value)
     assert "sk-secret-1" not in str(stopped.value)
     assert loopback.requests[0].headers["authorization"] == "Bearer sk-secret-1"
+
+
+@pytest.mark.parametrize("refused", [error(403, "not your model"), error(404, "The model gpt-test does not exist")])
+def test_a_single_refused_call_is_rejected_and_several_in_a_row_stop_the_run(
+    loopback: LoopbackJudge, refused: Reply
+) -> None:
+    loopback.queue(refused)
+    first, second = asyncio.run(ask_all(judge(loopback, concurrency=1), [QUESTION] * 2))
+    assert (first.status, second.status) == ("rejected", "ok")
+    loopback.answer = lambda _: refused
+    with pytest.raises(ExceptionGroup) as stopped:
+        asyncio.run(ask_together(judge(loopback, concurrency=1), [QUESTION] * 20))
+    assert "refuses all calls (40" in str(stopped.value.exceptions[0]) and loopback.count == 2 + 5
+
+
+def test_refusals_of_the_first_twenty_calls_stop_the_run(loopback: LoopbackJudge) -> None:
+    loopback.answer = lambda _: error(422, "pictures must be JPEG")
+    with pytest.raises(ExceptionGroup) as stopped:
+        asyncio.run(ask_together(judge(loopback, concurrency=1), [QUESTION] * 40))
+    assert "pictures must be JPEG" in str(stopped.value.exceptions[0]) and loopback.count == 20
+
+
+async def ask_together(settings: Judge, questions: list[Request]) -> None:
+    """As the judge step does it: the first exception ends all."""
+    async with Vlm(settings) as vlm, asyncio.TaskGroup() as group:
+        for question in questions:
+            group.create_task(vlm.ask(question))
 
 
 def probe(settings: Judge) -> Answer:
@@ -244,9 +282,9 @@ def test_the_probe_stops_where_nobody_listens() -> None:
         probe(settings)
 
 
-def test_the_probe_lets_a_busy_judge_pass(loopback: LoopbackJudge) -> None:
-    loopback.answer = lambda _: error(503, "warming up")
-    assert probe(judge(loopback)).status == "unavailable"
+def test_the_probe_waits_for_a_busy_judge(loopback: LoopbackJudge) -> None:
+    loopback.queue(error(503, "warming up"))
+    assert probe(judge(loopback)).status == "ok" and loopback.count == 2
 
 
 def test_the_probe_is_asked_once_however_often_it_is_waited_for(loopback: LoopbackJudge) -> None:

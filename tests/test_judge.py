@@ -15,9 +15,9 @@ from loopback_replies import Request as Seen
 from PIL import Image
 
 from tasks.endpoint.client import Vlm
-from tasks.errors import InvalidReply, JudgeStopped, JudgeUnavailable
+from tasks.errors import InvalidReply, JudgeGaveUp, JudgeStopped, JudgeUnavailable
 from tasks.judge import judge_dimension, take_over
-from tasks.judging.case import Case, plan
+from tasks.judging.case import INVALID_ATTEMPTS, Case, plan
 from tasks.judging.questions import call_key, delimited, request
 from tasks.judging.results import Results
 from tasks.judging.run import Run
@@ -160,23 +160,31 @@ def test_what_asking_again_cannot_change_is_asked_once(
     assert loopback.count == 1
 
 
-def test_an_invalid_reply_is_asked_for_once_more_and_both_stay_on_record(
+def test_an_invalid_reply_is_asked_for_twice_more_and_all_stay_on_record(
     scene: Callable[..., Scene], loopback: LoopbackJudge
 ) -> None:
-    loopback.queue(text("Model, clearly."), verdict("Human"))
+    loopback.queue(text("Model, clearly."), text("The Model figure."), verdict("Human"))
     made = scene()
-    assert made.judge(times=2) == {"ok": 1}
-    assert [(row.attempt, row.status, row.verdict) for row in made.rows] == [(1, "invalid", None), (2, "ok", "Human")]
+    assert made.judge(times=3) == {"ok": 1}
+    assert [(row.attempt, row.status, row.verdict) for row in made.rows] == [
+        (1, "invalid", None),
+        (2, "invalid", None),
+        (3, "ok", "Human"),
+    ]
     assert made.rows[0].raw == "Model, clearly."
 
 
-def test_a_reply_that_stays_invalid_is_not_asked_for_a_third_time(
+def test_the_retries_of_a_chunk_reach_as_far_as_an_invalid_reply_is_asked_for() -> None:
+    assert PairwiseParameters(judge=Judge(model="m", base_url="http://127.0.0.1:1/v1")).retries == INVALID_ATTEMPTS - 1
+
+
+def test_a_reply_that_stays_invalid_is_not_asked_for_a_fourth_time(
     scene: Callable[..., Scene], loopback: LoopbackJudge
 ) -> None:
     loopback.answer = lambda _: verdict("Tie")
     made = scene()
-    made.judge(times=2, last=False)
-    assert [row.status for row in made.rows] == ["invalid", "invalid"] and loopback.count == 2
+    made.judge(times=3, last=False)
+    assert [row.status for row in made.rows] == ["invalid"] * 3 and loopback.count == 3
 
 
 def test_only_what_is_unavailable_is_asked_again(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
@@ -185,38 +193,40 @@ def test_only_what_is_unavailable_is_asked_again(scene: Callable[..., Scene], lo
     def answer(seen: Seen) -> Reply:
         caption = seen.texts[2]
         seen_by_caption[caption] = seen_by_caption.get(caption, 0) + 1
-        # Three tries are the client's own: the caption named "busy" is away for all of the first attempt.
-        return error(503, "overloaded") if "busy" in caption and seen_by_caption[caption] <= 3 else verdict("Human")
+        # Three tries are the client's own: the caption named "away" fails for all of the first attempt.
+        return error(502, "overloaded") if "away" in caption and seen_by_caption[caption] <= 3 else verdict("Human")
 
     loopback.answer = answer
     made = scene()
-    made.cases = [case("s1"), case("s2", caption="busy"), case("s3", caption="third")]
+    made.cases = [case("s1"), case("s2", caption="away"), case("s3", caption="third")]
     made.judge(times=2)
     assert sorted(seen_by_caption.values()) == [1, 1, 4]
     assert [(row.status, row.attempt) for row in made.rows if row.sample_id == "s2"] == [("unavailable", 1), ("ok", 2)]
 
 
 def test_the_last_attempt_records_and_does_not_raise(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
-    loopback.answer = lambda _: error(503, "overloaded")
+    loopback.answer = lambda _: error(502, "overloaded")
     made = scene()
     assert made.judge(last=True) == {"unavailable": 1}
-    assert made.rows[0].error == "503: overloaded"
+    assert made.rows[0].error == "502: overloaded"
 
 
 def test_a_retry_is_never_sooner_than_the_server_asked(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
-    # Longer than the client waits by itself, shorter than we give up: here the client is told not to retry at all.
-    loopback.queue(error(429, "slow down", headers={"retry-after": "0.8", "x-should-retry": "false"}))
+    loopback.queue(error(429, "slow down", headers={"retry-after": "0.8"}))
     made = scene()
-    made.judge(times=2)
+    made.judge()
     first, second = (seen.arrived for seen in loopback.requests)
     assert second - first >= 0.8
+    [row] = made.rows
+    assert (row.status, row.attempt, row.http_retries, row.waits) == ("ok", 1, 0, 1) and row.waited_seconds >= 0.8
 
 
 def test_a_pause_of_an_hour_is_not_waited_for(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: retry_after(3600)
     made = scene()
-    assert made.judge(last=False) == {"unavailable": 1}
-    assert loopback.count == 1
+    with pytest.raises(BaseExceptionGroup) as stopped:
+        made.judge(last=False)
+    assert stopped.group_contains(JudgeGaveUp) and loopback.count == 1
 
 
 def test_a_refused_key_stops_everything(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:

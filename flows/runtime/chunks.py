@@ -14,6 +14,7 @@ from prefect.tasks import exponential_backoff
 from flows.runtime.progress import Progress
 from flows.runtime.sending import Sending
 from tasks.endpoint.requests import probe_request
+from tasks.errors import JudgeGaveUp, first_of
 from tasks.judge import take_over
 from tasks.judging.case import Case, load_case
 from tasks.judging.run import Run
@@ -63,7 +64,25 @@ class Chunks:
         self._aggregated = 0
 
     async def each(self, work: Work) -> None:
-        """Do the work on every chunk, with as many in hand as keep the judge busy and no more."""
+        """Do the work on every chunk, with as many in hand as keep the judge busy and no more.
+
+        Raises:
+            JudgeGaveUp: the judge was waited for in vain; the sentence says what is missing.
+        """
+        try:
+            await self._all(work)
+        except* JudgeGaveUp as gave_up:
+            raise JudgeGaveUp(f"{first_of(gave_up)}. {self._missing()}") from gave_up
+
+    def _missing(self) -> str:
+        done = sum(self._run.tally.outcomes.values())
+        samples = sum(not sample.control for sample in self._samples)
+        return (
+            f"{samples - done:,} of {samples:,} samples are not judged. All replies so far are kept: the same command "
+            "asks for the rest"
+        )
+
+    async def _all(self, work: Work) -> None:
         run, size = self._run, self._run.parameters.chunk_size
         room = asyncio.Semaphore(self._most_in_hand(size))
         async with asyncio.TaskGroup() as group:

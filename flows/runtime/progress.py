@@ -7,7 +7,7 @@ import asyncio
 import logging
 import sys
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from contextlib import suppress
 from types import TracebackType
 from typing import IO, TYPE_CHECKING, Self
@@ -32,12 +32,16 @@ _log = logging.getLogger(__name__)
 class Progress:
     """The progress of one run, shown from entering the context to leaving it."""
 
-    def __init__(self, flow: str, samples: int, stream: IO[str] | None = None) -> None:
+    def __init__(
+        self, flow: str, samples: int, stream: IO[str] | None = None, held_up: Callable[[], str] = str
+    ) -> None:
+        """`held_up`: says what holds the calls up at the moment, "" where nothing does."""
         self._flow = flow
         self._samples = samples
         self._stream = stream or sys.stderr
         self._done = 0
         self._statuses: Counter[str] = Counter()
+        self._held_up = held_up
         self._bar = _bar(self._stream, flow, samples) if self._stream.isatty() else None
         self._over = asyncio.Event()
         self._publishing: asyncio.Task[None] | None = None
@@ -67,7 +71,7 @@ class Progress:
         self._done += 1
         self._statuses.update(row.status for row in judgments)
         if self._bar:
-            self._bar.update(self._bar.task_ids[0], completed=self._done, not_ok=self._not_ok())
+            self._bar.update(self._bar.task_ids[0], completed=self._done, not_ok=self._not_ok() + self._note())
         elif int(LINES * self._share()) > int(LINES * before):
             with suppress(OSError):
                 print(f"{self._flow} {self._words()}", file=self._stream, flush=True)
@@ -80,7 +84,11 @@ class Progress:
         return f", {failed.total()} not ok ({counted(failed)})" if failed else ""
 
     def _words(self) -> str:
-        return f"{self._done}/{self._samples} samples{self._not_ok()}"
+        return f"{self._done}/{self._samples} samples{self._not_ok()}{self._note()}"
+
+    def _note(self) -> str:
+        words = self._held_up()
+        return f", {words}" if words else ""
 
     async def _keep_publishing(self) -> None:
         while not self._over.is_set():

@@ -79,7 +79,10 @@ class Session:
         run = await asyncio.to_thread(self._open, start)
         self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
         try:
-            async with Progress(self._flow, len(dataset.samples)) as progress, asyncio.TaskGroup() as group:
+            async with (
+                Progress(self._flow, len(dataset.samples), held_up=self._vlm.gate.words) as progress,
+                asyncio.TaskGroup() as group,
+            ):
                 group.create_task(name_run(start))
                 controls, shards = self.parameters.controls, self.parameters.shards
                 shown = with_controls(dataset.samples, controls, kind_of(self._flow), shards)

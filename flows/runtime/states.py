@@ -19,7 +19,7 @@ from flows.runtime.process import hush, settle_garbage_collector
 from flows.runtime.session import unchanged_sentences
 from flows.runtime.shards import judge_in_shards
 from tasks.datasets.paths import resolved
-from tasks.errors import InputError
+from tasks.errors import InputError, first_of
 from tasks.history.loading import sync
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.remote import Remote, is_remote, local_cache
@@ -52,7 +52,7 @@ async def final_state(flow: str, parameters: Parameters, chain: Callable[[str, P
             return await chain(flow, asked)
     except* (InputError, OSError) as stopped:
         get_run_logger().debug("The run was stopped", exc_info=stopped)
-        sentence = str(_first(stopped))
+        sentence = str(first_of(stopped))
     return Failed(message=sentence)
 
 
@@ -72,10 +72,3 @@ async def _put_together(evaluation: str, store: str, began: datetime) -> State:
         advice = f"{message}. `jury sync` where their store can be reached does it."
         return Completed(message=message, data={"run_id": "", "warnings": [advice]})
     return Completed(message=message, data={"run_id": evaluation, "warnings": warnings})
-
-
-def _first(stopped: BaseExceptionGroup[Exception]) -> BaseException:
-    error: BaseException = stopped
-    while isinstance(error, BaseExceptionGroup):
-        error = error.exceptions[0]
-    return error

@@ -23,9 +23,10 @@ RATE_CUT = 0.95
 """Of the rate that was measured: a rate at the very limit would be refused with every unevenness of the network."""
 LEAST_CUT = 0.7
 """No refusal takes more of the rate: the rate measured is too low while calls wait for something else."""
-RATE_GROWTH = 1.05
+GROWTH = 1.05
+"""Of window and rate, whenever they may be raised; of the window by one call at least."""
 FAST_GROWTH = 1.25
-"""Of window and rate, a round, until the first refusal that is charged to them."""
+"""Of both, with every round, until a refusal is charged to them."""
 SPARE_RATE = 1.25
 """Where the window is what holds up, the rate stays so far above what is measured."""
 FIRST_SPREAD = 1.5
@@ -41,10 +42,13 @@ TAKEN_CALLS = 3
 HOLD_SECONDS = (0.5, 4.0)
 """Shortest and longest time between two raises of a figure: doubled by each refusal, halved by each raise."""
 RAISES = 3
+"""Raises after the shortest time each, with no refusal between them, after which a figure is raised fast again."""
 PAUSE_SECONDS = (0.5, 8.0)
 """First and longest pause where the endpoint refuses a call alone and does not say how long to wait."""
 PAUSE_GROWTH = 1.5
-SPARE_ROOM = 0.9
+SPACING_SECONDS = 0.01
+"""A call that starts within this of the time that the rate set for it has waited for the rate."""
+SPARE_ROOM = 0.95
 """Of the rate that an endpoint's headers tell: others may be asking it, too."""
 
 WaitedFor = Literal["", "window", "rate"]
@@ -61,7 +65,7 @@ class Turn(NamedTuple):
 
 
 class Hold:
-    """When a figure may be raised again."""
+    """By how much a figure may be raised, and when."""
 
     def __init__(self) -> None:
         self.fast = True
@@ -70,19 +74,23 @@ class Hold:
         self._until = 0.0
         self._raises = 0
 
-    def over(self, now: float) -> bool:
-        return now >= self._until
-
-    def refused(self, now: float) -> None:
-        self.fast = False
-        self._raises = 0
-        self._length = min(HOLD_SECONDS[1], self._length * 2)
-        self._until = now + self._length
-
-    def raised(self, now: float) -> None:
+    def growth(self, now: float) -> float:
+        """What the figure may be multiplied with now; 1 while it must not be raised."""
+        if self.fast:
+            return FAST_GROWTH
+        if now < self._until:
+            return 1.0
         self._raises = self._raises + 1 if self._length == HOLD_SECONDS[0] else 0
         self.fast = self._raises >= RAISES
         self._length = max(HOLD_SECONDS[0], self._length / 2)
+        self._until = now + self._length
+        return GROWTH
+
+    def refused(self, now: float) -> None:
+        """The figure was too high."""
+        self.fast = False
+        self._raises = 0
+        self._length = min(HOLD_SECONDS[1], self._length * 2)
         self._until = now + self._length
 
 
@@ -93,6 +101,7 @@ class Taken:
         self._seen: deque[tuple[float, int, bool]] = deque()
 
     def add(self, now: float, in_flight: int, taken: bool) -> None:
+        """A call was taken or refused; `in_flight`: calls in flight with it."""
         self._seen.append((now, in_flight, taken))
 
     def most(self, now: float) -> int:
@@ -143,7 +152,7 @@ class AdaptiveLimit:
     def start(self, now: float) -> Turn:
         """A call starts."""
         self.in_flight += 1
-        spaced = self.effective_rate < math.inf and now - self._next_start < 0.01
+        spaced = self.effective_rate < math.inf and now - self._next_start < SPACING_SECONDS
         waited_for: WaitedFor = "window" if self._was_full and now > self._next_start else "rate" if spaced else ""
         self._was_full = False
         if self.effective_rate < math.inf:
@@ -158,7 +167,7 @@ class AdaptiveLimit:
     def told(self, now: float, left: float, per_second: float) -> None:
         """What the endpoint's headers say: so many calls may start at once, then so many a second.
 
-        It matters only when fewer are left than could start before the next answer says how many.
+        It matters only where few are left: what is left after the calls in flight, the next answer tells.
         """
         if left >= 2 * self.window:
             self._told = None
@@ -184,7 +193,7 @@ class AdaptiveLimit:
             self.window += turn.waited_for == "window" and self.window < self._most
             return
         if self.rate == math.inf:
-            self.rate = self._spread()
+            self.rate = FIRST_SPREAD * self.full_rate
         self._round[turn.waited_for] += 1
         if self._round.total() >= self.window:
             self._raise(now)
@@ -196,25 +205,19 @@ class AdaptiveLimit:
         took = now - turn.started
         self._call_seconds = took if self._call_seconds is None else 0.9 * self._call_seconds + 0.1 * took
 
-    def _spread(self) -> float:
-        return FIRST_SPREAD * max(1.0, self.window) / max(self._call_seconds or 0.0, 0.001)
+    @property
+    def full_rate(self) -> float:
+        """Calls a second that a full window starts; 0 where nothing has been answered yet."""
+        return self.window / max(self._call_seconds, 0.001) if self._call_seconds else 0.0
 
     def _raise(self, now: float) -> None:
         """After a round of answers: raise what calls waited for."""
         calls, waited = self._round.total(), self._round
         self._round = Counter()
-        if waited["window"] >= FULL_SHARE * calls and self.window < self._most:
-            if self._window_hold.fast:
-                self.window = min(self._most, max(self.window + 1, self.window * FAST_GROWTH))
-            elif self._window_hold.over(now):
-                self.window = min(self._most, max(self.window + 1, self.window * RATE_GROWTH))
-                self._window_hold.raised(now)
+        if waited["window"] >= FULL_SHARE * calls and (growth := self._window_hold.growth(now)) > 1:
+            self.window = min(self._most, max(self.window + 1, self.window * growth))
         if waited["rate"] >= FULL_SHARE * calls:
-            if self._rate_hold.fast:
-                self.rate *= FAST_GROWTH
-            elif self._rate_hold.over(now):
-                self.rate *= RATE_GROWTH
-                self._rate_hold.raised(now)
+            self.rate *= self._rate_hold.growth(now)
 
     def refused(self, now: float, turn: Turn, wait: float | None) -> None:
         """The endpoint is busy; `wait`: the seconds that it asks to wait, None where it does not say.

@@ -1,39 +1,78 @@
 """The judge behind its endpoint: the only module that knows the OpenAI client.
 
-Owns the client, its key and the calls in flight. It turns whatever happens into a Reply or, where no other call could
-fare better, into a JudgeStopped. What a call sends stands in `arguments`; what a reply says is for `kinds` to read.
+Owns the client, its key, and what becomes of one call: it goes back in line, is sent again, ends in a Reply or, where
+no other call could fare better, in a JudgeStopped. Who waits and how long stands in `gate`, what a call sends in
+`arguments`, what a refusal means in `refusals`; what a reply says is for `kinds` to read.
 """
 
 import asyncio
+import json
+import random
 import time
 from collections.abc import Mapping
-from email.utils import parsedate_to_datetime
+from contextlib import AsyncExitStack
+from dataclasses import dataclass
 from typing import Any, Self
 
 import httpx2
-from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient
+from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
 from openai.types.chat import ChatCompletion
 
 from tasks.embedded_judge.app import app as pixel_judge
 from tasks.endpoint import arguments
+from tasks.endpoint.adaptive_limit import Turn
 from tasks.endpoint.api_keys import Secret, find_key, no_secret
+from tasks.endpoint.body import BoundedClient, problem
 from tasks.endpoint.completion import Reply, read
-from tasks.endpoint.requests import Request
+from tasks.endpoint.gate import Gate
+from tasks.endpoint.refusals import Refusal, read_refusal
+from tasks.endpoint.requests import Request, probe_request
 from tasks.errors import JudgeStopped
 from tasks.parameters import EMBEDDED, Judge
 from tasks.text import well_formed
 
-REJECTED = {400, 413, 422}
-BUSY = {408, 409, 429}
 RAW = {"X-Stainless-Raw-Response": "raw"}
 """Asks the client for the response beside its content, as its `with_raw_response` does."""
-QUOTA_CODES = {"insufficient_quota", "billing_hard_limit_reached", "billing_not_active"}
+SHORTEST_SECRET = 16
+"""Characters of a key from which on it is cut out of what is kept, and not only out of the words of an error."""
 MOST_WORDS = 2000
 """Most characters kept of an error message; the body stays whole in `text`."""
+MOST_FAILURES = 3
+"""A call is sent so often where no reply comes and the endpoint is there."""
+RETRY_SECONDS = 0.5
+"""Before a call is sent again, with half as much or as little by chance; twice as long before the third time."""
+CONNECT_SECONDS = 10.0
+MOST_REFUSED = 5
+"""Calls refused by 403 or 404 one after another: the key or the model is refused, not the single call."""
+FIRST_REFUSED = 20
+"""Calls refused from the beginning, whatever for, before the run is stopped."""
+
+
+@dataclass
+class Course:
+    """What one call has been through."""
+
+    number: int
+    """Its place in the line."""
+    failures: int = 0
+    waits: int = 0
+    waited: float = 0.0
+    """Seconds between its refusals and its next turns."""
+    refused_at: float | None = None
+    """When it was last told to wait; None: it does not wait."""
+    not_before: float = 0.0
+
+    def starts(self, now: float) -> float:
+        """It has its turn; returns the seconds that it waited for it since it was refused."""
+        if self.refused_at is None:
+            return 0.0
+        waited, self.refused_at = now - self.refused_at, None
+        self.waited += waited
+        return waited
 
 
 class Vlm:
-    """One judge, one client, as many calls in flight as there are slots. Made for one run and closed with it."""
+    """One judge and one client. Made for one run and closed with it."""
 
     def __init__(self, judge: Judge, slots: asyncio.Semaphore | None = None, secret: Secret = no_secret) -> None:
         """A client of the judge.
@@ -46,12 +85,22 @@ class Vlm:
         self._secret = secret
         self._slots = slots or asyncio.Semaphore(judge.concurrency)
         self._manner = arguments.Manner()
-        self._not_before = 0.0
         self._probing: asyncio.Task[Reply] | None = None
+        self._ready: Request | None = None
+        """The question that was asked first, and is asked again where the endpoint is away."""
+        self._there = False
+        """The endpoint has answered anything, the question that comes first included."""
+        self._replied = False
+        """It has replied to a question about a sample."""
+        self._refused_in_a_row = 0
 
     async def __aenter__(self) -> Self:
         self._key = await find_key(self.judge, self._secret)
         self._client = _client(self.judge, self._key)
+        patience = self.judge.patience_seconds
+        self._gate = Gate(self._who(), self.judge.concurrency, patience, self._slots, self._knock)
+        self._open = AsyncExitStack()
+        await self._open.enter_async_context(self._gate)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -59,50 +108,121 @@ class Vlm:
         if self._probing:
             self._probing.cancel()
             await asyncio.gather(self._probing, return_exceptions=True)
+        await self._open.aclose()
         await self._client.close()
+
+    @property
+    def gate(self) -> Gate:
+        """Where its calls wait; for what it has found out."""
+        return self._gate
 
     async def ask(self, request: Request) -> Reply:
         """Send one question and wait for its reply.
 
-        The client itself retries 429, 5xx and lost connections twice and honours Retry-After.
-
         Raises:
             JudgeStopped: the key, the model, the quota or the address is refused.
+            JudgeGaveUp: the judge was busy or away for longer than there is patience for.
         """
-        async with self._slots:
-            started = time.monotonic()
-            while True:
-                tried = self._manner
-                try:
-                    reply = await self._send(request, tried)
-                    break
-                except APIStatusError as error:
-                    if not self._worth_resending(error, tried):
-                        reply = self._failure(error)
-                        break
-                except APIConnectionError as error:
-                    reply = Reply("unavailable", error=_connection_words(error, self.judge))
-                    break
-            return reply._replace(
-                text=well_formed(self._redacted(reply.text)),
-                error=well_formed(self._redacted(reply.error))[:MOST_WORDS],
-                rung=arguments.RUNGS[tried.rung],
-                not_sent=tuple(sorted(tried.left_out)),
-                seconds=round(time.monotonic() - started, 3),
-            )
+        reply = await self._asked(request)
+        self._replied = self._replied or reply.status == "ok"
+        return reply
 
-    async def _send(self, request: Request, manner: arguments.Manner) -> Reply:
+    async def _asked(self, request: Request) -> Reply:
+        course = Course(self._gate.number())
+        while True:
+            await asyncio.sleep(max(0.0, course.not_before - time.monotonic()))
+            turn = await self._gate.enter(course.number)
+            self._gate.waited(course.starts(turn.started))
+            manner = self._manner
+            reply = await self._one_turn(request, manner, turn, course)
+            if reply:
+                break
+        return reply._replace(
+            text=well_formed(reply.text),
+            error=well_formed(self._redacted(reply.error))[:MOST_WORDS],
+            rung=arguments.RUNGS[manner.rung],
+            not_sent=tuple(sorted(manner.left_out)),
+            seconds=round(time.monotonic() - turn.started, 3),
+            http_retries=course.failures,
+            waits=course.waits,
+            waited_seconds=round(course.waited, 3),
+        )
+
+    async def _one_turn(self, request: Request, manner: arguments.Manner, turn: Turn, course: Course) -> Reply | None:
+        """Send the question once; None: it is to be sent again with the call's next turn."""
+        try:
+            async with asyncio.timeout(self.judge.call_seconds):
+                reply, headers = await self._send(request, manner)
+        except APIStatusError as error:
+            response = error.response
+            refusal = read_refusal(response.status_code, response.headers, response.content)
+            return self._refused(refusal, response, manner, turn, course)
+        except (APIConnectionError, TimeoutError) as error:
+            words, unreachable = _no_reply(error, self.judge)
+            return self._failed(course, Reply("unavailable", error=words), unreachable)
+        except asyncio.CancelledError:
+            self._gate.cancelled()
+            raise
+        self._gate.answered(turn, headers, reply.tokens_in + reply.tokens_out)
+        self._there, self._refused_in_a_row = True, 0
+        return reply
+
+    async def _send(self, request: Request, manner: arguments.Manner) -> tuple[Reply, Mapping[str, str]]:
         body = arguments.body(self.judge, request, manner)
         raw: Any = await self._client.post(
             "/chat/completions", cast_to=ChatCompletion, content=body, options={"headers": RAW}
         )
-        try:
-            reply = read(await raw.json())
-        except (ValueError, TypeError, AttributeError, LookupError):
-            # An error page or an error object with status 200: the client takes what it gets and does not check it.
-            text = self._redacted(await raw.text())
-            reply = Reply("unavailable", text=text, error=f"the reply is no chat completion: {text[:200]}")
-        return reply._replace(http_retries=raw.retries_taken)
+        response: httpx2.Response = raw.http_response
+        return read(response.content, self._redacted, problem(response)), response.headers
+
+    def _refused(
+        self, refusal: Refusal, response: httpx2.Response, manner: arguments.Manner, turn: Turn, course: Course
+    ) -> Reply | None:
+        words = f"{response.status_code}: {refusal.words}"
+        if refusal.kind == "busy":
+            course.waits, course.refused_at = course.waits + 1, time.monotonic()
+            course.not_before = course.refused_at + (refusal.wait or 0.0)
+            return self._gate.refused(turn, refusal.wait, self._redacted(words)[:MOST_WORDS])
+        if refusal.kind == "unavailable":
+            return self._failed(course, Reply("unavailable", text=response.text, error=words))
+        self._there = True
+        self._gate.answered(turn, response.headers, 0)
+        if refusal.kind == "rejected" and self._gives_way(manner, refusal):
+            return None
+        self._check_refused(refusal, words)
+        status = "refused" if refusal.kind == "moderated" else "rejected"
+        return Reply(status, text=response.text, error=words)
+
+    def _gives_way(self, manner: arguments.Manner, refusal: Refusal) -> bool:
+        """Whether the endpoint is asked otherwise from now on."""
+        # Calls in flight together are refused together; the first of them has changed the manner for all.
+        if self._manner == manner:
+            self._manner = arguments.give_way(manner, refusal.words, refusal.param) or manner
+        return self._manner != manner
+
+    def _check_refused(self, refusal: Refusal, words: str) -> None:
+        """Stop where the refusal of this call is one of all calls."""
+        all_calls = refusal.kind in ("denied", "absent", "quota", "redirected")
+        self._refused_in_a_row += 1
+        final = refusal.kind in ("quota", "redirected") or words.startswith("401")
+        several = all_calls and self._refused_in_a_row >= MOST_REFUSED
+        if final or several or (not self._replied and self._refused_in_a_row >= FIRST_REFUSED):
+            # Not from the error: a traceback in a log would show its words, and they may quote the key.
+            raise JudgeStopped(self._redacted(f"{self._who()} refuses all calls ({words})")[:MOST_WORDS]) from None
+
+    def _failed(self, course: Course, reply: Reply, unreachable: bool = False) -> Reply | None:
+        """No reply came: where the endpoint is there, that is the call's own failure, of which it has a few."""
+        if unreachable and not self._there:
+            raise JudgeStopped(f"{self._who()} cannot be reached: {self._redacted(reply.error)}"[:MOST_WORDS]) from None
+        if self._gate.failed(unreachable, self._redacted(reply.error)[:MOST_WORDS]):
+            course.waits, course.refused_at = course.waits + 1, time.monotonic()
+            return None
+        course.failures += 1
+        if course.failures == MOST_FAILURES:
+            return reply
+        pause = RETRY_SECONDS * 2 ** (course.failures - 1)
+        course.not_before = time.monotonic() + pause * random.uniform(0.5, 1.5)
+        return None
 
     async def probe(self, request: Request) -> Reply:
         """Find out with one cheap question what would fail every call; asked once, however often this is called.
@@ -111,43 +231,36 @@ class Vlm:
             JudgeStopped: what `ask` raises, and also a refusal of the question itself or an address where nobody is.
         """
         if self._probing is None:
+            self._ready = request
             self._probing = asyncio.create_task(self._probe(request))
         return await asyncio.shield(self._probing)
 
     async def _probe(self, request: Request) -> Reply:
-        reply = await self.ask(request)
+        reply = await self._asked(request)
         if reply.status == "rejected":
             raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}")
-        if reply.status == "unavailable" and reply.error.startswith("no connection"):
-            raise JudgeStopped(f"{self._who()} cannot be reached: {reply.error}")
-        return reply
+        return reply._replace(text=self.without_key(reply.text))
 
-    @property
-    def pause(self) -> float:
-        """Seconds until the server's Retry-After has passed; 0 when it has."""
-        return max(0.0, self._not_before - time.monotonic())
-
-    def _worth_resending(self, error: APIStatusError, tried: arguments.Manner) -> bool:
-        if error.status_code not in REJECTED:
+    async def _knock(self) -> bool:
+        """Whether the endpoint answers the first question, be it with a refusal."""
+        try:
+            async with asyncio.timeout(self.judge.call_seconds):
+                await self._send(self._ready or probe_request(), self._manner)
+        except APIStatusError as error:
+            refusal = read_refusal(error.status_code, error.response.headers, error.response.content)
+            return refusal.kind != "unavailable"
+        except (APIConnectionError, TimeoutError):
             return False
-        # Calls in flight together are refused together; the first of them has changed the manner for all.
-        if self._manner == tried:
-            self._manner = arguments.give_way(tried, _words(error), error.param or "") or tried
-        return self._manner != tried
+        return True
 
-    def _failure(self, error: APIStatusError) -> Reply:
-        words = _words(error)
-        if error.status_code in REJECTED:
-            return Reply("rejected", text=error.response.text, error=f"{error.status_code}: {words}")
-        if error.code in QUOTA_CODES or not (error.status_code in BUSY or error.status_code >= 500):
-            stopped = self._redacted(f"{self._who()} refuses all calls ({error.status_code}): {words}")
-            # Not from the error: a traceback in a log would show its words, and they may quote the key.
-            raise JudgeStopped(stopped[:MOST_WORDS]) from None
-        self._not_before = max(self._not_before, time.monotonic() + _retry_after(error.response.headers))
-        return Reply("unavailable", text=error.response.text, error=f"{error.status_code}: {words}")
+    def without_key(self, text: str) -> str:
+        """A text to keep, plain or JSON, without the key. One as short as a word is no secret, and may be one."""
+        if len(self._key) < SHORTEST_SECRET:
+            return text
+        return text.replace(self._key, "[key]").replace(json.dumps(self._key)[1:-1], "[key]")
 
     def _redacted(self, words: str) -> str:
-        """Without the key; to be applied before a text is cut, which might leave a part of it."""
+        """Words of an error without the key; to be applied before they are cut, which might leave a part of it."""
         return words.replace(self._key, "[key]") if self._key else words
 
     def _who(self) -> str:
@@ -158,38 +271,23 @@ def _client(judge: Judge, key: str) -> AsyncOpenAI:
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=judge.concurrency)
     if judge.base_url == EMBEDDED:
         base_url = "http://embedded/v1"
-        http = DefaultAsyncHttpxClient(transport=httpx2.ASGITransport(app=pixel_judge))
+        http = BoundedClient(transport=httpx2.ASGITransport(app=pixel_judge))
     else:
         base_url = judge.base_url
         # A redirect would carry pictures and texts to a host that nobody listed.
-        http = DefaultAsyncHttpxClient(limits=limits, follow_redirects=False)
-    timeout = httpx2.Timeout(judge.timeout_seconds, connect=min(10.0, judge.timeout_seconds))
-    return AsyncOpenAI(api_key=key or "none", base_url=base_url, timeout=timeout, http_client=http)
+        http = BoundedClient(limits=limits, follow_redirects=False)
+    timeout = httpx2.Timeout(judge.timeout_seconds, connect=min(CONNECT_SECONDS, judge.timeout_seconds))
+    # The client's own retries would spend attempts where the judge only asks to wait.
+    return AsyncOpenAI(api_key=key or "none", base_url=base_url, timeout=timeout, max_retries=0, http_client=http)
 
 
-def _words(error: APIStatusError) -> str:
-    body: Any = error.body
-    message = (body.get("message") or body.get("detail")) if isinstance(body, dict) else None  # pyright: ignore
-    return str(message or body or error.message)  # pyright: ignore[reportUnknownArgumentType]
-
-
-def _connection_words(error: APIConnectionError, judge: Judge) -> str:
+def _no_reply(error: APIConnectionError | TimeoutError, judge: Judge) -> tuple[str, bool]:
+    """Why no reply came, and whether there was no connection at all."""
+    if isinstance(error, TimeoutError):
+        return f"no whole reply within {judge.call_seconds:g} s", False
     cause = error.__cause__
     if isinstance(error, APITimeoutError) and not isinstance(cause, httpx2.ConnectTimeout):
-        return f"no reply within {judge.timeout_seconds:g} s"
+        return f"no reply within {judge.timeout_seconds:g} s", False
     absent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
     kind = "no connection" if absent else "the connection was lost"
-    return f"{kind}: {cause or error}"
-
-
-def _retry_after(headers: Mapping[str, str]) -> float:
-    """Seconds that the server asks to wait, from Retry-After in seconds or as a date; 0 when it says nothing."""
-    value = headers.get("retry-after", "")
-    try:
-        return max(0.0, float(value))
-    except ValueError:
-        pass
-    try:
-        return max(0.0, parsedate_to_datetime(value).timestamp() - time.time())
-    except (TypeError, ValueError):
-        return 0.0
+    return f"{kind}: {cause or error}", absent

@@ -13,9 +13,8 @@ import heapq
 import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import suppress
 from itertools import count
-from typing import Self
+from typing import NoReturn, Self
 
 from tasks.endpoint.adaptive_limit import AdaptiveLimit, Turn
 from tasks.endpoint.limit_headers import room
@@ -93,14 +92,15 @@ class Gate:
             return await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and not turn.exception():
-                self._leave()  # it was let in at that moment
-                self._limit.failed()
+                self.cancelled()  # it was let in at that moment
             raise
 
     def answered(self, turn: Turn, headers: Mapping[str, str], tokens: int) -> None:
         """The endpoint took the call, whatever it said; `tokens`: in and out, 0 where it did not count them."""
         now = time.monotonic()
         self._failures, self._unanswered_since = 0, None
+        if self._away:
+            self._away.cancel()
         self._limit.answered(now, turn)
         if tokens:
             self._tokens_per_call = 0.9 * (self._tokens_per_call or tokens) + 0.1 * tokens
@@ -125,7 +125,12 @@ class Gate:
             self._give_up(f"{self._name} {asked}: {words}")
         self._check_patience(now, f"{self._name} has refused all calls for {duration(self._patience)}: {words}")
 
-    def failed(self, turn: Turn, unreachable: bool, words: str) -> bool:
+    def cancelled(self) -> None:
+        """The call is not to be made any more."""
+        self._limit.failed()
+        self._leave()
+
+    def failed(self, unreachable: bool, words: str) -> bool:
         """The call failed; whether the endpoint is taken to be away, so that the call's failure is not its own.
 
         Args:
@@ -152,7 +157,8 @@ class Gate:
         """What holds the run up, for people; "" where nothing does."""
         if self._away:
             return "waiting for the judge, which does not answer"
-        return limit_words(self.found()) if self._waits else ""
+        found = self.found()
+        return found.in_words() if found else ""
 
     def found(self) -> LimitsFound | None:
         """What was found out; None where the endpoint never was busy nor away."""
@@ -170,7 +176,7 @@ class Gate:
 
     def _figures(self) -> tuple[int, float | None]:
         rate = self._limit.effective_rate
-        return int(self._limit.window), round(rate, 2) if rate < math.inf else None
+        return int(self._limit.window), round(rate, 2) if rate < self._limit.full_rate else None
 
     def _change(self, now: float, words: str) -> LimitChange:
         window, rate = self._figures()
@@ -186,7 +192,7 @@ class Gate:
         if now - self._unanswered_since >= self._patience:
             self._give_up(words)
 
-    def _give_up(self, words: str) -> None:
+    def _give_up(self, words: str) -> NoReturn:
         self._close(JudgeGaveUp(words))
         raise JudgeGaveUp(words)
 
@@ -204,7 +210,8 @@ class Gate:
         try:
             while True:
                 self._changed.clear()
-                if (at := self._next_start()) > (now := time.monotonic()):
+                now = time.monotonic()
+                if (at := self._next_start(now)) > now:
                     timer = loop.call_later(at - now, self._changed.set) if at < math.inf else None
                     await self._changed.wait()
                     if timer:
@@ -215,15 +222,15 @@ class Gate:
         except Exception as error:  # from the slots: the limit that runs share refuses this one
             self._close(error)
 
-    def _next_start(self) -> float:
+    def _next_start(self, now: float) -> float:
         while self._line and self._line[0][1].done():
             heapq.heappop(self._line)
-        return self._limit.may_start(time.monotonic()) if self._line and not self._away else math.inf
+        return self._limit.may_start(now) if self._line and not self._away else math.inf
 
     def _start_oldest(self) -> None:
         """With a slot in hand, which is put back where things have changed while it was waited for."""
         now = time.monotonic()
-        if self._next_start() > now:
+        if self._next_start(now) > now:
             self._slots.release()
             return
         _, turn = heapq.heappop(self._line)
@@ -239,18 +246,9 @@ class Gate:
                         break
                     pause = min(2 * pause, KNOCK_SECONDS[1])
         except TimeoutError:
-            with suppress(JudgeGaveUp):
-                self._give_up(f"{self._name} has not answered for {duration(self._patience)}: {words}")
+            self._close(JudgeGaveUp(f"{self._name} has not answered for {duration(self._patience)}: {words}"))
         finally:
             self._away_seconds += time.monotonic() - began
             self._away, self._failures = None, 0
             self._limit.restart()
             self._changed.set()
-
-
-def limit_words(found: LimitsFound | None) -> str:
-    """What the judge allows, in words: `limited by the judge to 8 calls at once`."""
-    if not found or not found.waits:
-        return ""
-    rate = f" and {found.calls_per_second:.3g} calls a second" if found.calls_per_second else ""
-    return f"limited by the judge to {found.calls_in_flight} calls at once{rate}"

@@ -18,7 +18,7 @@ class Room(NamedTuple):
     left: float
     """Calls that may start at once."""
     per_second: float
-    """Calls a second that there comes to be room for; infinite where nothing is used up."""
+    """Calls a second that keep within the limit; infinite where nothing is used up."""
 
 
 class _Names(NamedTuple):
@@ -59,9 +59,9 @@ def _room(headers: Mapping[str, str], names: _Names, per_call: float) -> Room | 
     if limit is None or left is None or not per_call:
         return None
     whole_in = seconds(headers.get(names.reset) or "", time.time()) or 0.0
-    used = limit - left
-    per_second = used / whole_in / per_call if used > 0 and whole_in > 0 else math.inf
-    return Room(left / per_call, per_second)
+    # A bucket has got back by then what is used now; a window that begins anew only then has what is left until then.
+    spare = max(limit - left, left)
+    return Room(left / per_call, spare / whole_in / per_call if whole_in > 0 else math.inf)
 
 
 def _number(text: str | None) -> float | None:

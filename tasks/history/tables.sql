@@ -90,6 +90,8 @@ CREATE TABLE judgments (
     seconds DOUBLE NOT NULL,
     not_sent VARCHAR[],
     http_retries INTEGER NOT NULL,
+    waits INTEGER,
+    waited_seconds DOUBLE,
     judged_at TIMESTAMP NOT NULL,
     reused_from VARCHAR NOT NULL,
     "schema" INTEGER NOT NULL

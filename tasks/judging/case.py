@@ -21,6 +21,9 @@ from tasks.pictures.prepare import Picture, Policy, prepare
 from tasks.records import Judgment, Order, PictureNote, Sample
 from tasks.rubrics.rubric import Prompt, Rubric
 
+INVALID_ATTEMPTS = 3
+"""Replies to one call that may be invalid before it is left so; the chunk's retries (two by default) reach as far."""
+
 
 class Call(NamedTuple):
     """One question about one sample."""
@@ -44,7 +47,10 @@ class Case:
     judgments: list[Judgment] = field(default_factory=list[Judgment])
 
     def unsettled(self, dimension: str) -> list[Call]:
-        """Calls still to be made: those never made, those without a reply, and once more those answered invalidly."""
+        """Calls still to be made: those never made, those without a reply, and those answered invalidly.
+
+        The last for `INVALID_ATTEMPTS` replies at most: a judge that slips into prose at times rarely does so thrice.
+        """
         return [call for call in self.calls if call.dimension == dimension and self._open(call)]
 
     def attempts(self, call: Call) -> list[Judgment]:
@@ -73,7 +79,7 @@ class Case:
         statuses = [row.status for row in self.attempts(call)]
         if not statuses or statuses[-1] == "unavailable":
             return True
-        return statuses[-1] == "invalid" and statuses.count("invalid") == 1
+        return statuses[-1] == "invalid" and statuses.count("invalid") < INVALID_ATTEMPTS
 
 
 def load_case(sample: Sample, rubric: Rubric, parameters: Parameters, policy: Policy) -> Case:

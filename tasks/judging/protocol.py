@@ -82,6 +82,7 @@ def run_end(run: Run, warnings: tuple[str, ...], seconds: float) -> RunEnd:
         reused=tally.reused,
         judgments=dict(tally.judgments),
         outcomes=dict(tally.outcomes),
+        limits=run.vlm.gate.found(),
         warnings=warnings,
     )
 

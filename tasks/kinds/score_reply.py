@@ -8,16 +8,19 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
-from pydantic import BaseModel, NonNegativeInt, StrictBool, ValidationError
+from pydantic import BaseModel, Field, StrictBool, ValidationError
 
-from tasks.endpoint.reply_text import excerpt, pairs, recovery, unwrapped
+from tasks.endpoint.reply_text import pairs, plain, recovery, reply_words, shown, unwrapped
 from tasks.kinds.values import Reading
-from tasks.records import OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
+from tasks.records import MOST_COUNTED, OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
 from tasks.rubrics.rubric_prompt import RubricPrompt
 from tasks.statistics.image_scores import HIGHEST
+from tasks.text import bounded
 
-_COMMA = re.compile(r",(\s*[}\]])")
-_NUMBER = re.compile(r"\s*(-?\d+(?:\.\d+)?)\s*(?:(?:/|out of)\s*10\s*)?")
+_COMMA = re.compile(r",(?=\s*+[}\]])")
+_NUMBER = re.compile(r"\s*+(-?\d++(?:\.\d++)?)\s*+(?:(?:/|out of)\s*+10\s*+)?")
+_GAP = re.compile(r"[\s-]++")
+_MOST_NOTES = 20
 _EXPLAINED = {"explanation", "score"}
 _SEEN_KEYS = {"objects", "relation_holds", "object", "present", "count", "color"}
 
@@ -25,7 +28,7 @@ _SEEN_KEYS = {"objects", "relation_holds", "object", "present", "count", "color"
 class _ObjectGiven(BaseModel):
     object: str
     present: StrictBool
-    count: NonNegativeInt
+    count: int = Field(ge=0, le=MOST_COUNTED)
     color: str = ""
 
 
@@ -96,9 +99,10 @@ def read(text: str, prompt: RubricPrompt) -> Reading:
     notes += _strangers(found, prompt)
     if "objects" in prompt.inputs and seen is None:
         notes.append(f"no readable `{SEEN}`")
-    reading = Reading(recovery=recovery(*taken_off, how, *dict.fromkeys(notes)))
+    noted = list(dict.fromkeys(notes))
+    reading = Reading(recovery=recovery(*taken_off, how, *bounded(noted[:_MOST_NOTES], len(noted))))
     if problems:
-        whole = "" if any(named.values()) else f": {excerpt(text)}"
+        whole = "" if any(named.values()) else f": {reply_words(text, taken_off)}"
         return reading._replace(error="; ".join(problems) + whole)
     return reading._replace(scores=scores, seen=seen, reasoning=scores[-1].explanation)
 
@@ -107,7 +111,7 @@ def _pairs(body: str) -> tuple[list[tuple[str, Any]], str]:
     found, whole = pairs(body)
     if whole:
         return found, ""
-    mended, commas = _COMMA.subn(r"\1", body)
+    mended, commas = _COMMA.subn("", body)
     again, whole = pairs(mended)
     if commas and len(again) > len(found):
         return again, "broken JSON mended"
@@ -115,7 +119,7 @@ def _pairs(body: str) -> tuple[list[tuple[str, Any]], str]:
 
 
 def _plain(key: str) -> str:
-    return re.sub(r"[\s-]+", "_", key.strip(" *_`").lower())
+    return _GAP.sub("_", key.strip(" *_`").lower())
 
 
 def _score(
@@ -131,7 +135,7 @@ def _score(
         return AspectScore(aspect=key, score=None, explanation=explanation)
     number = _number(score, notes)
     if number is None:
-        problems.append(f"`{key}` has score {score!r}, allowed is a number from 0 to {HIGHEST:g}")
+        problems.append(f"`{key}` has score {shown(score)}, allowed is a number from 0 to {HIGHEST:g}")
         return None
     return AspectScore(aspect=key, score=number, explanation=explanation)
 
@@ -141,9 +145,9 @@ def _told(value: Any, notes: list[str]) -> tuple[str, Any]:
     if isinstance(value, dict):
         given = {_plain(str(key)): each for key, each in cast(Mapping[str, Any], value).items()}
         explanation, score = given.get("explanation"), given.get("score", "nothing")
-        return str(explanation or ""), score if isinstance(score, str | int | float | None) else repr(score)
+        return plain(explanation), score if isinstance(score, str | int | float | None) else shown(score)
     notes.append("bare score")
-    return "", value if isinstance(value, str | int | float | None) else repr(value)
+    return "", value if isinstance(value, str | int | float | None) else shown(value)
 
 
 def _number(value: Any, notes: list[str]) -> float | None:

@@ -7,15 +7,17 @@ import json
 import re
 from typing import Any
 
-from tasks.endpoint.reply_text import excerpt, pairs, recovery, unwrapped
+from tasks.endpoint.reply_text import pairs, plain, recovery, reply_words, shown, unwrapped
 from tasks.kinds.values import Reading
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
+from tasks.text import listed
 
 REASONING, WINNER = "comparison_reasoning", "winner"
 
 # The value must be followed by what ends it, so that an echoed list of options or a cut-off word is no winner.
-_WINNER = re.compile(r"[\"'*_]*winner[\"'*_]*\s*:\s*[\"']([^\"'\n]*)[\"']\s*(?=[,}\]\n]|$)", re.IGNORECASE)
-_REASONING = re.compile(r"[\"']comparison_reasoning[\"']\s*:\s*[\"'](.*?)[\"']\s*,?\s*[\"']winner", re.DOTALL)
+_WINNER = re.compile(r"winner[\"'*_]*+\s*+:\s*+[\"']([^\"'\n]*+)[\"'](?=[^\S\n]*+(?:[,}\]\n]|\Z))", re.IGNORECASE)
+_REASONING = re.compile(r"[\"']comparison_reasoning[\"']\s*+:\s*+[\"']")
+_END_OF_REASONING = re.compile(r"[\"']\s*+,?\s*+[\"']winner")
 
 
 def schema(prompt: PairwisePrompt) -> dict[str, Any]:
@@ -44,13 +46,13 @@ def read(text: str, prompt: PairwisePrompt) -> Reading:
     winners, reasoning, how = _fields(body)
     read = Reading(reasoning=reasoning, recovery=recovery(*taken_off, how))
     if not winners:
-        return read._replace(error=f"no winner found in the reply: {excerpt(text)}")
+        return read._replace(error=f"no winner found in {reply_words(text, taken_off)}")
     verdicts = {_allowed(winner, prompt.verdicts) for winner in winners}
     if len(verdicts) > 1:
-        return read._replace(error=f"several winners in one reply: {', '.join(map(repr, winners))}")
+        return read._replace(error=f"several winners in one reply: {listed(map(shown, winners), 5)}")
     verdict = verdicts.pop()
     if verdict is None:
-        return read._replace(error=f"winner {winners[0]!r} is not one of {', '.join(prompt.verdicts)}")
+        return read._replace(error=f"winner {shown(winners[0])} is not one of {', '.join(prompt.verdicts)}")
     return read._replace(verdict=verdict)
 
 
@@ -60,10 +62,15 @@ def _fields(body: str) -> tuple[list[Any], str, str]:
     winners = [value for key, value in found if key == WINNER]
     if winners:
         reasoning = next((value for key, value in found if key == REASONING), "")
-        words = reasoning if isinstance(reasoning, str) else json.dumps(reasoning, ensure_ascii=False)
-        return winners, words, "" if whole else "taken out of prose"
-    reasons = _REASONING.search(body)
-    return _WINNER.findall(body), reasons[1] if reasons else "", "broken JSON mended"
+        return winners, plain(reasoning), "" if whole else "taken out of prose"
+    return _WINNER.findall(body), _reasoning(body), "broken JSON mended"
+
+
+def _reasoning(body: str) -> str:
+    """The reasoning in broken JSON: all between its key and that of the winner."""
+    begin = _REASONING.search(body)
+    end = begin and _END_OF_REASONING.search(body, begin.end())
+    return body[begin.end() : end.start()] if begin and end else ""
 
 
 def _allowed(winner: Any, allowed: tuple[str, ...]) -> str | None:

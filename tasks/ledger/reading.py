@@ -13,10 +13,12 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from tasks.errors import InputError
-from tasks.records import SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
+from tasks.records import MOST_COUNTED, SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
 from tasks.text import one_line
 
 RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl", "end.json"
+
+_TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
 
 R = TypeVar("R", bound=Record)
 
@@ -122,12 +124,31 @@ def lift(row: dict[str, Any], path: Path, line: int = 1) -> dict[str, Any]:
     found = row.get("schema")
     # 2 added what text-to-image rubrics say, 3 shards, controls and what votes and orders tell: all of it absent here.
     if found in (1, 2):
-        return {**row, "schema": SCHEMA}
-    if found != SCHEMA:
+        row = {**row, "schema": SCHEMA}
+    elif found != SCHEMA:
         raise InputError(
             f"{path}, line {line}: ledger schema {found!r}, known here are 1 to {SCHEMA}: upgrade Image Jury"
         )
-    return row
+    return {**row, **_unknown(row)}
+
+
+def _unknown(row: dict[str, Any]) -> dict[str, Any]:
+    """What a row tells that cannot be, as unknown: rows were once written as the judge counted, and no table has room.
+
+    That is more tokens, and so a price, or more objects in an image, than there can be.
+    """
+    cannot_be: dict[str, Any] = {name: 0 for name in _TOKENS if not _can_be(row.get(name))}
+    if cannot_be:
+        cannot_be["price"] = None
+    seen: Any = row.get("seen")
+    if seen and not all(_can_be(each.get("count")) for each in seen.get("objects", ())):
+        cannot_be["seen"] = None
+    return cannot_be
+
+
+def _can_be(count: object) -> bool:
+    """Whether there can be so many; of what is no number, validation tells."""
+    return not isinstance(count, int) or 0 <= count <= MOST_COUNTED
 
 
 def validate_row(kind: type[R], row: dict[str, Any], path: Path, line: int = 1) -> R:

@@ -22,9 +22,9 @@ from tasks.presentation.drawing import png
 from tasks.presentation.markup import bullets, picture, plain, table
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import coverage_words, judge_words, score_with_interval
-from tasks.records import OVERALL, Outcome, PictureNote
+from tasks.records import OVERALL, Outcome, PictureNote, RunEnd
 from tasks.statistics.rates import repeated
-from tasks.text import bounded, one_line
+from tasks.text import bounded, duration, one_line
 
 MOST_LINES = 20
 """Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
@@ -170,7 +170,17 @@ def _call_lines(summary: Summary) -> list[str]:
         f"{asked.tokens_in:,} tokens in ({asked.tokens_cached:,} of them cached), {asked.tokens_out:,} out",
         f"price: {price}",
     ]
-    return [*lines, f"{summary.end.seconds:,.0f} seconds in all"] if summary.end else lines
+    return [*lines, *_limit_lines(summary.end), f"{summary.end.seconds:,.0f} seconds in all"] if summary.end else lines
+
+
+def _limit_lines(end: RunEnd) -> list[str]:
+    """What held the calls up: limits of the judge, and times when it was away."""
+    if not end.limits:
+        return []
+    words, waits = end.limits.in_words(), end.limits.waits
+    limited = f"{words}: {waits:,} refusals, {duration(end.limits.waited_seconds)} waited in all calls together"
+    away = f"the judge was away for {duration(end.limits.away_seconds)}"
+    return [*([limited] if words else []), *([away] if end.limits.away_seconds else [])]
 
 
 def _sample(summary: Summary, sample: NotableSample) -> list[str]:

@@ -1,0 +1,82 @@
+"""Judges on loopback that take only so many calls: at once, a second, or both.
+
+Owns the limits and how they are told (Retry-After, limit headers, or not at all). How a judge is served stands in
+`loopback_judge`.
+"""
+
+import asyncio
+import time
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, field
+
+from loopback_replies import Reply, Request, allowed_reply, error
+
+Told = str
+TELLINGS: tuple[Told, ...] = ("nothing", "retry-after", "headers")
+
+
+@dataclass
+class Limited:
+    """The answer of a judge that refuses with 429 what is above its limits."""
+
+    seconds: float = 0.2
+    """Of each call that it takes."""
+    at_once: int = 0
+    """Calls in flight that it takes; 0: any number."""
+    a_second: float = 0.0
+    """Calls a second that it takes, by a token bucket; 0: any number."""
+    burst: int = 20
+    """Tokens in the full bucket."""
+    tells: Told = "nothing"
+    taken: int = 0
+    refused: int = 0
+    in_flight: int = 0
+    by_key: dict[str, int] = field(default_factory=dict)
+    """Authorization header -> calls taken, to tell runs apart."""
+    _tokens: float | None = None
+    _filled: float = 0.0
+
+    def __call__(self, request: Request) -> Awaitable[Reply]:
+        return self._answer(request)
+
+    async def _answer(self, request: Request) -> Reply:
+        if not self._takes():
+            self.refused += 1
+            headers = {"retry-after": "1"} if self.tells == "retry-after" else self._headers()
+            return error(429, "Too many requests.", "rate_limit_exceeded", "requests", headers=headers)
+        self.taken += 1
+        key = request.headers.get("authorization", "")
+        self.by_key[key] = self.by_key.get(key, 0) + 1
+        self.in_flight += 1
+        try:
+            await asyncio.sleep(self.seconds)
+        finally:
+            self.in_flight -= 1
+        reply = allowed_reply()(request)
+        return Reply(reply.body, reply.status, {**reply.headers, **self._headers()})
+
+    def _takes(self) -> bool:
+        if self.at_once and self.in_flight >= self.at_once:
+            return False
+        if not self.a_second:
+            return True
+        if self._bucket() < 1:
+            return False
+        self._tokens = self._bucket() - 1
+        return True
+
+    def _bucket(self) -> float:
+        now = time.monotonic()
+        tokens = self.burst if self._tokens is None else self._tokens + (now - self._filled) * self.a_second
+        self._tokens, self._filled = min(self.burst, tokens), now
+        return self._tokens
+
+    def _headers(self) -> dict[str, str]:
+        if self.tells != "headers" or not self.a_second:
+            return {}
+        left = int(self._bucket())
+        return {
+            "x-ratelimit-limit-requests": str(self.burst),
+            "x-ratelimit-remaining-requests": str(left),
+            "x-ratelimit-reset-requests": f"{1000 * (self.burst - self._bucket()) / self.a_second:.0f}ms",
+        }
