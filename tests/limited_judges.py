@@ -6,7 +6,7 @@ Owns the limits and how they are told (Retry-After, limit headers, or not at all
 
 import asyncio
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable
 from dataclasses import dataclass, field
 
 from loopback_replies import Reply, Request, allowed_reply, error
