@@ -146,6 +146,11 @@ class Judge(Record):
             raise InputError(
                 f"judge.base_url {self.base_url!r} is no address: allowed are `embedded`, http://… and https://…"
             )
+        if "api-version" in parts.query or "/openai/deployments/" in parts.path:
+            raise InputError(
+                "judge.base_url is the older address of Azure OpenAI, which takes other requests: set it to "
+                f"https://{parts.hostname}/openai/v1, without a query, and judge.model to the name of the deployment"
+            )
         if parts.username or parts.password or parts.query or parts.fragment:
             raise InputError(
                 "judge.base_url must hold no user, password, query or fragment: a key is named in judge.api_key_env"

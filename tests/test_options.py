@@ -86,6 +86,15 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
         ),
         (["--judge.base-url", "judge"], "judge.base_url 'judge' is no address: allowed are"),
         (["--judge.base-url", "http://a:b@c"], "judge.base_url must hold no user, password, query or fragment"),
+        (
+            ["--judge.base-url", "https://a.openai.azure.com/openai/v1?api-version=2025-04-01-preview"],
+            "judge.base_url is the older address of Azure OpenAI, which takes other requests: set it to "
+            "https://a.openai.azure.com/openai/v1, without a query, and judge.model to the name of the deployment",
+        ),
+        (
+            ["--judge.base-url", "https://a.openai.azure.com/openai/deployments/gpt"],
+            "judge.base_url is the older address",
+        ),
         (["--shard", "2"], "shard is 2, allowed are 0"),
     ],
 )

@@ -5,24 +5,27 @@ fare better, into a JudgeStopped. What a call sends stands in `arguments`; what 
 """
 
 import asyncio
+import os
 import time
 from collections.abc import Mapping
 from email.utils import parsedate_to_datetime
 from typing import Any, Self
+from urllib.parse import urlsplit
 
 import httpx2
-from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient
+from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI, DefaultAsyncHttpxClient, Omit
 from openai.types.chat import ChatCompletion
 
 from tasks.embedded_judge.app import app as pixel_judge
 from tasks.endpoint import arguments
-from tasks.endpoint.api_keys import Secret, find_key, no_secret
+from tasks.endpoint.api_keys import Secret, find_headers, find_key, is_loopback, no_secret
 from tasks.endpoint.completion import Reply, read
 from tasks.endpoint.requests import Request
 from tasks.errors import JudgeStopped
 from tasks.parameters import EMBEDDED, Judge
 from tasks.text import well_formed
 
+OPENAI = "api.openai.com"
 REJECTED = {400, 413, 422}
 BUSY = {408, 409, 429}
 RAW = {"X-Stainless-Raw-Response": "raw"}
@@ -51,7 +54,8 @@ class Vlm:
 
     async def __aenter__(self) -> Self:
         self._key = await find_key(self.judge, self._secret)
-        self._client = _client(self.judge, self._key)
+        self._headers = await find_headers(self.judge, self._secret)
+        self._client = _client(self.judge, self._key, self._headers)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -147,24 +151,43 @@ class Vlm:
         return Reply("unavailable", text=error.response.text, error=f"{error.status_code}: {words}")
 
     def _redacted(self, words: str) -> str:
-        """Without the key; to be applied before a text is cut, which might leave a part of it."""
-        return words.replace(self._key, "[key]") if self._key else words
+        """Without the key and the like; to be applied before a text is cut, which might leave a part of it."""
+        for value in filter(None, (self._key, *self._headers.values())):
+            words = words.replace(value, "[key]")
+        return words
 
     def _who(self) -> str:
         return f"The judge {self.judge.model} at {self.judge.base_url}"
 
 
-def _client(judge: Judge, key: str) -> AsyncOpenAI:
+def _client(judge: Judge, key: str, headers: Mapping[str, str]) -> AsyncOpenAI:
     limits = httpx2.Limits(max_connections=None, max_keepalive_connections=judge.concurrency)
+    host = urlsplit(judge.base_url).hostname or ""
     if judge.base_url == EMBEDDED:
         base_url = "http://embedded/v1"
         http = DefaultAsyncHttpxClient(transport=httpx2.ASGITransport(app=pixel_judge))
     else:
         base_url = judge.base_url
+        # No proxy elsewhere can reach this machine by its loopback address.
+        mounts = {f"all://{f'[{host}]' if ':' in host else host}": None} if is_loopback(host) else None
         # A redirect would carry pictures and texts to a host that nobody listed.
-        http = DefaultAsyncHttpxClient(limits=limits, follow_redirects=False)
-    timeout = httpx2.Timeout(judge.timeout_seconds, connect=min(10.0, judge.timeout_seconds))
-    return AsyncOpenAI(api_key=key or "none", base_url=base_url, timeout=timeout, http_client=http)
+        http = DefaultAsyncHttpxClient(limits=limits, follow_redirects=False, mounts=mounts)
+    return AsyncOpenAI(
+        api_key=key or "none",
+        base_url=base_url,
+        timeout=httpx2.Timeout(judge.timeout_seconds, connect=min(10.0, judge.timeout_seconds)),
+        http_client=http,
+        default_headers=_headers(host, key, headers),
+    )
+
+
+def _headers(host: str, key: str, headers: Mapping[str, str]) -> dict[str, Any]:
+    """What is sent with every call; of what the client finds for OpenAI in the environment, nothing to other hosts."""
+    if host == OPENAI:
+        return {**headers}
+    custom = (line.partition(":")[0].strip() for line in os.environ.get("OPENAI_CUSTOM_HEADERS", "").split("\n"))
+    left_out = dict.fromkeys(("OpenAI-Organization", "OpenAI-Project", *filter(None, custom)), Omit())
+    return {**left_out, "Authorization": f"Bearer {key or 'none'}", **headers}
 
 
 def _words(error: APIStatusError) -> str:
