@@ -89,7 +89,9 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
 
 
 async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment:
-    answer = await run.vlm.ask(request(prompt, case.texts, case.pictures, call.order))
+    invalid = sum(row.status == "invalid" for row in case.attempts(call))
+    question = request(prompt, case.texts, case.pictures, call.order)
+    answer = await run.vlm.ask(question._replace(turn=call.vote - 1 + invalid * run.parameters.votes))
     row = _without_key(run, _judgment(run, case, prompt, call, answer))
     _record(run, case, row)
     return row

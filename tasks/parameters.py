@@ -4,12 +4,14 @@ Literal defaults, no unions and no optional lists, because a form cannot fill th
 beyond their range is checked where they are used.
 """
 
+import json
 import os
+import re
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, field_validator, model_validator
 
 from tasks.errors import InputError
 from tasks.records import Order, Record
@@ -21,6 +23,20 @@ T2I = ("object", "counting", "colors", "position")
 DEFAULT_STORE = "jury-store"
 EMBEDDED = "embedded"
 EMBEDDED_MODEL = "pixel-baseline"
+OWN_ARGUMENTS = {
+    *("model", "messages", "max_completion_tokens", "max_tokens", "temperature", "reasoning_effort", "seed"),
+    *("response_format", "stream", "n"),
+}
+"""What of a call's body is the program's own: its settings, and what decides how a reply is read."""
+OWN_HEADERS = {
+    *("authorization", "host", "content-length", "content-type", "content-encoding", "accept", "accept-encoding"),
+    *("connection", "transfer-encoding", "proxy-authorization"),
+}
+"""Headers that the program sends itself, in lower case."""
+_HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
+"""A header's name, as RFC 9110 allows it."""
+_SECRET = re.compile(r"[A-Za-z0-9_-]+")
+"""The name of an environment variable or Secret block."""
 
 
 class Judge(Record):
@@ -43,7 +59,25 @@ class Judge(Record):
     temperature: float = Field(
         default=1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting."
     )
+    effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"] = Field(
+        default="",
+        description="How much a model that reasons does so before it replies. Empty: what it does by itself.",
+    )
+    seed: int = Field(
+        default=-1,
+        ge=-1,
+        description="Seed of the sampling, for endpoints that have one; further votes take those after it. -1: none.",
+    )
     max_output_tokens: int = Field(default=10_000, ge=16, description="Longest reply, in tokens.")
+    extra: dict[str, Any] = Field(
+        default={}, description='What else is sent in the body of every call, as a JSON object: {"top_k": 1}.'
+    )
+    headers: dict[str, str] = Field(
+        default={},
+        description="What else is sent as a header of every call, as a JSON object: its name, and the name (never the "
+        "value) of the environment variable or Prefect Secret block that holds its value, listed for the host as a key "
+        'is: {"X-Team": "TEAM_NAME"}.',
+    )
     timeout_seconds: float = Field(
         default=120.0, gt=0, le=3600, description="Longest silence of the judge that is waited for."
     )
@@ -63,6 +97,46 @@ class Judge(Record):
     price_in: float = Field(default=0.0, ge=0, description="Price of a million input tokens; 0: unknown.")
     price_out: float = Field(default=0.0, ge=0, description="Price of a million output tokens; 0: unknown.")
 
+    @field_validator("extra", "headers", mode="before")
+    @classmethod
+    def _read_json(cls, given: Any) -> Any:
+        """A command line has no other way to give an object."""
+        try:
+            found = json.loads(given) if isinstance(given, str) else given
+        except (ValueError, RecursionError):
+            found = None
+        if not isinstance(found, dict):
+            raise ValueError('Input should be a JSON object, such as {"top_k": 1}')
+        return found  # pyright: ignore[reportUnknownVariableType]
+
+    @field_validator("extra")
+    @classmethod
+    def _check_extra(cls, extra: dict[str, Any]) -> dict[str, Any]:
+        if own := sorted(OWN_ARGUMENTS & extra.keys()):
+            raise InputError(
+                f"judge.extra holds {', '.join(own)}, which the program sends or leaves out by itself: take it out"
+            )
+        try:
+            json.dumps(extra, ensure_ascii=False, allow_nan=False).encode()
+        except (ValueError, TypeError, RecursionError) as error:
+            raise InputError(f"judge.extra holds what no JSON does: {error}") from None
+        return extra
+
+    @field_validator("headers")
+    @classmethod
+    def _check_headers(cls, headers: dict[str, str]) -> dict[str, str]:
+        for name, secret in headers.items():
+            if not _HEADER.fullmatch(name) or name.lower() in OWN_HEADERS:
+                raise InputError(
+                    f"judge.headers holds {name!r}, which is no name of a header or one that the program sends itself"
+                )
+            if not _SECRET.fullmatch(secret):  # Its value stays unsaid: it may be a key, put where its name belongs.
+                raise InputError(
+                    f"judge.headers: what stands for {name} is no name of an environment variable or Secret block, "
+                    "which have letters, digits, _ and -; the value itself is never given here"
+                )
+        return headers
+
     @model_validator(mode="after")
     def _address(self) -> "Judge":
         if self.base_url == EMBEDDED:
@@ -77,11 +151,28 @@ class Judge(Record):
             raise InputError(
                 f"judge.base_url {self.base_url!r} is no address: allowed are `embedded`, http://… and https://…"
             )
+        if "api-version" in parts.query or "/openai/deployments/" in parts.path:
+            raise InputError(
+                "judge.base_url is the older address of Azure OpenAI, which takes other requests: set it to "
+                f"https://{parts.hostname}/openai/v1, without a query, and judge.model to the name of the deployment"
+            )
         if parts.username or parts.password or parts.query or parts.fragment:
             raise InputError(
                 "judge.base_url must hold no user, password, query or fragment: a key is named in judge.api_key_env"
             )
         return self
+
+    @property
+    def asked_besides(self) -> dict[str, str]:
+        """Settings of every call that not all judges need, where they are given: what differs in them is told apart."""
+        given = {"effort": self.effort, "extra": self.extra, "headers": self.headers}
+        named = {name: value for name, value in given.items() if value} | (
+            {"seed": self.seed} if self.seed >= 0 else {}
+        )
+        return {
+            name: value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
+            for name, value in named.items()
+        }
 
 
 class Probe(Record):

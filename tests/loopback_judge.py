@@ -13,6 +13,7 @@ import inspect
 import json
 import os
 import signal
+import ssl
 import subprocess
 import sys
 import threading
@@ -69,11 +70,19 @@ def send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
 class LoopbackJudge:
     """Answers `POST /v1/chat/completions` and `GET /stats` in a thread of its own, for the length of a `with`."""
 
-    def __init__(self, answer: Answer | None = None, *, model: str = MODEL, keep_requests: bool = True) -> None:
+    def __init__(
+        self,
+        answer: Answer | None = None,
+        *,
+        model: str = MODEL,
+        keep_requests: bool = True,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self.answer = answer or allowed_reply()
         self.model = model
         self.base_url = ""
         self.keep_requests = keep_requests
+        self.tls = tls
         # Only the server's thread writes these, each in one step, so other threads may read them at any time.
         self.requests: list[Request] = []
         self.by_name: Counter[str] = Counter()
@@ -108,8 +117,10 @@ class LoopbackJudge:
     async def serve(self, port: int, started: Callable[[], object]) -> None:
         """Serves until `stop`. Open connections end with the loop: `asyncio.run` cancels what is left."""
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(self._connection, "127.0.0.1", port, limit=READ_LIMIT, backlog=1024)
-        self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        server = await asyncio.start_server(
+            self._connection, "127.0.0.1", port, limit=READ_LIMIT, backlog=1024, ssl=self.tls
+        )
+        self.base_url = f"{'https' if self.tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
         started()
         await self._stopped.wait()
         server.close()

@@ -9,11 +9,13 @@ from typing import Any
 import pytest
 
 from flows.runtime.secrets import secret_block
-from tasks.endpoint.api_keys import find_key, listed_keys
+from tasks.endpoint.api_keys import find_headers, find_key, is_loopback, listed_keys
 from tasks.errors import JudgeStopped
 from tasks.parameters import Judge
 
 LOOPBACK = "http://127.0.0.1:8000/v1"
+ENDPOINTS = "127.0.0.1={}"
+"""What the worker has to say, so that a key may go to loopback."""
 
 
 def found(base_url: str, named: str) -> str:
@@ -33,7 +35,11 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("embedded", "", "", ""),
         (LOOPBACK, "", "", ""),
-        (LOOPBACK, "MY_KEY", "", "mine"),
+        (LOOPBACK, "MY_KEY", "127.0.0.1=MY_KEY", "mine"),
+        (LOOPBACK, "", "127.0.0.1=MY_KEY", "mine"),
+        ("http://[::1]:8000/v1", "", "::1=MY_KEY", "mine"),
+        ("http://localhost:8000/v1", "MY_KEY", "localhost=MY_KEY", "mine"),
+        ("https://judge.example:8443/v1", "MY_KEY", "judge.example=MY_KEY", "mine"),
         ("https://api.openai.com/v1", "", "", "openai"),
         ("https://judge.example/v1", "", "judge.example=MY_KEY", "mine"),
         ("https://judge.example/v1", "MY_KEY", "other.example=X, judge.example=MY_KEY", "mine"),
@@ -57,6 +63,21 @@ def test_a_key_is_found_for_a_host_it_is_listed_for(
         ("https://api.openai.com.evil.example/v1", "OPENAI_API_KEY", "", "may not go to"),
         ("https://judge.example/v1", "", "judge.example=A,judge.example=B", "set judge.api_key_env to one of A, B"),
         ("https://judge.example/v1", "", "judge.example", "must read host=KEY_NAME"),
+        (
+            LOOPBACK,
+            "MY_KEY",
+            "",
+            r"may not go to 127\.0\.0\.1: no key .* allows it with JURY_ENDPOINTS=127\.0\.0\.1=MY_KEY",
+        ),
+        (LOOPBACK, "MY_KEY", "localhost=MY_KEY", r"may not go to 127\.0\.0\.1: no key is listed for it"),
+        (
+            "http://judge.example/v1",
+            "",
+            "judge.example=A",
+            "over http, .*: begin judge.base_url with https://, or .* tunnel",
+        ),
+        ("http://api.openai.com/v1", "", "", "OPENAI_API_KEY may not go to api.openai.com over http"),
+        ("http://127.0.0.1.example/v1", "A", "127.0.0.1.example=A", "may not go to 127.0.0.1.example over http"),
     ],
 )
 def test_a_key_goes_nowhere_else(
@@ -72,16 +93,58 @@ def test_the_list_of_endpoints_is_read_case_insensitively_by_host() -> None:
     assert listed_keys("Judge.Example=MY_KEY")["judge.example"] == {"MY_KEY"}
 
 
+@pytest.mark.parametrize(
+    ("host", "here"),
+    [("127.0.0.1", True), ("127.8.9.1", True), ("::1", True), ("localhost", True), ("10.0.0.1", False), ("", False)],
+)
+def test_what_is_this_machine(host: str, here: bool) -> None:
+    assert is_loopback(host) is here
+
+
+def headers(base_url: str, **named: str) -> dict[str, str]:
+    return asyncio.run(find_headers(Judge(model="m", base_url=base_url, headers=named), secret_block))
+
+
+def test_the_value_of_a_header_is_found_and_listed_like_a_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_ENDPOINTS", "judge.example=MY_KEY,judge.example=TEAM_NAME")
+    monkeypatch.setenv("TEAM_NAME", "blue\n")
+    monkeypatch.setenv("MY_KEY", "mine")
+    judge = Judge(model="m", base_url="https://judge.example/v1", headers={"Team": "TEAM_NAME"})
+    assert asyncio.run(find_headers(judge)) == {"Team": "blue"}
+    assert asyncio.run(find_key(judge)) == "mine", "what is a header's value is not taken for the key"
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name", "words"),
+    [
+        ("https://judge.example/v1", "OTHER", "The value OTHER of the header Team may not go to judge.example: listed"),
+        ("https://evil.example/v1", "TEAM_NAME", "The value TEAM_NAME of the header Team may not go to evil.example"),
+        ("http://judge.example/v1", "TEAM_NAME", "may not go to judge.example over http"),
+        ("https://judge.example/v1", "TEAM_NAME", "is not set: there is no environment variable TEAM_NAME, and no"),
+    ],
+)
+@pytest.mark.usefixtures("alone")
+def test_a_header_takes_no_secret_elsewhere(
+    base_url: str, name: str, words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURY_ENDPOINTS", "judge.example=TEAM_NAME")
+    monkeypatch.setenv("OTHER", "secret")
+    with pytest.raises(JudgeStopped, match=words):
+        headers(base_url, Team=name)
+
+
 @pytest.mark.parametrize("key", ["sk-1\nsk-2", "schlüssel"])
 def test_a_key_that_no_header_takes_is_refused_without_quoting_it(key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", key)
+    monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("MY_KEY"))
     with pytest.raises(JudgeStopped, match="characters other than printable ASCII") as told:
         found(LOOPBACK, "MY_KEY")
     assert key not in str(told.value) and "sk-" not in str(told.value)
 
 
 @pytest.mark.usefixtures("alone")
-def test_a_key_that_is_in_neither_place_is_told_with_both() -> None:
+def test_a_key_that_is_in_neither_place_is_told_with_both(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("NO_KEY"))
     with pytest.raises(
         JudgeStopped, match=r"no environment variable NO_KEY, and no Prefect server .* no-key: PREFECT_API"
     ):
@@ -93,6 +156,7 @@ def test_without_another_place_to_look_in_a_key_is_in_the_environment_or_nowhere
 ) -> None:
     judge = Judge(model="m", base_url=LOOPBACK, api_key_env="MY_KEY")  # pyright: ignore
     monkeypatch.delenv("MY_KEY", raising=False)
+    monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("MY_KEY"))
     with pytest.raises(JudgeStopped, match=r"no environment variable MY_KEY, and nowhere else to look for my-key$"):
         asyncio.run(find_key(judge))
     monkeypatch.setenv("MY_KEY", "mine")
@@ -112,7 +176,7 @@ def test_prefect_is_not_imported_when_there_is_nothing_to_ask_it(key: str, api: 
         "except ValueError as error: print('stopped')\n"
         "print([name for name in sys.modules if name == 'prefect'])"
     )
-    given = {"MY_KEY": key, "PREFECT_API_URL": api}
+    given = {"MY_KEY": key, "PREFECT_API_URL": api, "JURY_ENDPOINTS": ENDPOINTS.format("MY_KEY")}
     done = subprocess.run([sys.executable, "-c", look], env=given, capture_output=True, text=True, check=True)
     assert done.stdout.splitlines() == [key or "stopped", "[]"]
 
@@ -127,6 +191,7 @@ def saved(block: str, value: Any) -> None:
 def test_a_key_that_is_not_in_the_environment_is_in_a_secret_block(
     value: str, prefect_server: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("BLOCK_KEY"))
     saved("block-key", value)
     assert found(LOOPBACK, "BLOCK_KEY") == value.strip()
     monkeypatch.setenv("BLOCK_KEY", "in the environment")
@@ -134,19 +199,21 @@ def test_a_key_that_is_not_in_the_environment_is_in_a_secret_block(
 
 
 @pytest.mark.usefixtures("prefect_server", "alone")
-def test_a_flow_asks_the_server_that_runs_it() -> None:
+def test_a_flow_asks_the_server_that_runs_it(monkeypatch: pytest.MonkeyPatch) -> None:
     from prefect import flow
 
     @flow
     async def look() -> str:
         return await find_key(Judge(model="m", base_url=LOOPBACK, api_key_env="FLOW_KEY"), secret_block)  # pyright: ignore
 
+    monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("FLOW_KEY"))
     saved("flow-key", "sk-for-the-flow")
     assert asyncio.run(look()) == "sk-for-the-flow"
 
 
 @pytest.mark.usefixtures("prefect_server")
-def test_a_block_that_is_not_there_or_holds_no_key_is_told() -> None:
+def test_a_block_that_is_not_there_or_holds_no_key_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=LOST_KEY,127.0.0.1=JSON_KEY")
     with pytest.raises(
         JudgeStopped, match=r"no environment variable LOST_KEY, and .* server has no Secret block lost-key"
     ):
@@ -158,7 +225,8 @@ def test_a_block_that_is_not_there_or_holds_no_key_is_told() -> None:
 
 def test_a_server_that_does_not_answer_is_told(tmp_path: Path) -> None:
     """In a process of its own: this one's Prefect is bound to the tests' server."""
-    given = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path), "DO_NOT_TRACK": "1"}
+    prefect = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path), "DO_NOT_TRACK": "1"}
+    given = {**prefect, "JURY_ENDPOINTS": ENDPOINTS.format("MY_KEY")}
     asked = ["--judge.model", "m", "--judge.base-url", LOOPBACK, "--judge.api-key-env", "MY_KEY"]
     jury = str(Path(sys.executable).with_name("jury"))
     done = subprocess.run([jury, "probe", *asked], env=given, capture_output=True, text=True)

@@ -60,6 +60,7 @@ def test_the_request_carries_prompt_pictures_schema_and_settings(loopback: Loopb
         {"type": "text", "text": "Reply as JSON."},
     ]
     assert (body["model"], body["temperature"], body["max_completion_tokens"]) == ("gpt-test", 0.5, 500)
+    assert not {"seed", "reasoning_effort"} & body.keys()
     schema = body["response_format"]["json_schema"]
     assert schema == {"name": "diagram_faithfulness", "strict": True, "schema": QUESTION.schema}
 
@@ -185,16 +186,26 @@ def test_a_refused_reply_format_moves_down_for_the_rest_of_the_run(
     assert loopback.count == len(refused) + 3
 
 
-@pytest.mark.parametrize("name", ["temperature", "detail", "max_completion_tokens"])
+def test_effort_seed_and_what_else_is_asked_for_is_sent(loopback: LoopbackJudge) -> None:
+    extra = {"top_k": 1, "chat_template_kwargs": {"enable_thinking": False}, "note": 'ünd "so"'}
+    ask(judge(loopback, effort="minimal", seed=0, extra=extra))
+    body = loopback.requests[0].body
+    assert (body["reasoning_effort"], body["seed"]) == ("minimal", 0)
+    assert {name: body[name] for name in extra} == extra
+
+
+@pytest.mark.parametrize("name", ["temperature", "detail", "max_completion_tokens", "seed", "reasoning_effort"])
 def test_a_refused_parameter_is_left_out_for_the_rest_of_the_run(loopback: LoopbackJudge, name: str) -> None:
     def answer(seen: Seen) -> Reply:
         present = name in seen.line or name in str(seen.body)
         return error(400, f"Unsupported parameter: '{name}'", param=name) if present else verdict("Model")
 
     loopback.answer = answer
-    replies = asyncio.run(ask_all(judge(loopback, concurrency=8), [QUESTION] * 8))
+    replies = asyncio.run(ask_all(judge(loopback, concurrency=8, effort="low", seed=1), [QUESTION] * 8))
     assert {reply.status for reply in replies} == {"ok"}
     assert loopback.count <= 16
+    if name != "max_completion_tokens":
+        assert {reply.not_sent for reply in replies} == {(name,)}
     if name == "max_completion_tokens":
         assert loopback.requests[-1].body["max_tokens"] == 10_000
 
@@ -222,6 +233,7 @@ def test_what_no_call_survives_stops_the_run_without_telling_the_key(
     loopback: LoopbackJudge, answer: Reply, words: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TEST_KEY", "sk-secret-1")
+    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=TEST_KEY")
     loopback.answer = lambda _: answer
     with pytest.raises(JudgeStopped) as stopped:
         ask(judge(loopback, api_key_env="TEST_KEY"))

@@ -18,6 +18,7 @@ from tasks.endpoint.client import Vlm
 from tasks.errors import InvalidReply, JudgeGaveUp, JudgeStopped, JudgeUnavailable
 from tasks.judge import judge_dimension, take_over
 from tasks.judging.case import INVALID_ATTEMPTS, Case, plan
+from tasks.judging.protocol import asked_protocol
 from tasks.judging.questions import call_key, delimited, request
 from tasks.judging.results import Results
 from tasks.judging.run import Run
@@ -286,6 +287,10 @@ def key(**changes: Any) -> str:
         {"judge": {"temperature": 0.5}},
         {"judge": {"max_output_tokens": 99}},
         {"judge": {"detail": "low"}},
+        {"judge": {"effort": "low"}},
+        {"judge": {"seed": 0}},
+        {"judge": {"extra": {"top_k": 1}}},
+        {"judge": {"headers": {"X-Team": "TEAM_NAME"}}},
         {"pictures": {"human": prepare(MODEL, POLICY), "model": prepare(HUMAN, POLICY)}},
     ],
 )
@@ -294,7 +299,42 @@ def test_whatever_changes_the_question_changes_its_key(changes: dict[str, Any]) 
 
 
 @pytest.mark.parametrize(
-    "judge", [{"timeout_seconds": 5}, {"concurrency": 3}, {"price_in": 1.0}, {"api_key_env": "OTHER"}]
+    "judge",
+    [
+        {"timeout_seconds": 5},
+        {"call_seconds": 5},
+        {"patience_seconds": 5},
+        {"concurrency": 3},
+        {"price_in": 1.0},
+        {"api_key_env": "OTHER"},
+    ],
 )
 def test_what_does_not_change_the_question_keeps_its_key(judge: dict[str, Any]) -> None:
     assert key(judge=judge) == key()
+
+
+def test_the_order_of_what_is_sent_besides_keeps_the_key() -> None:
+    one, other = ({"extra": extra} for extra in ({"top_k": 1, "a": 2}, {"a": 2, "top_k": 1}))
+    assert key(judge=one) == key(judge=other) != key(judge={"extra": {"a": 2}})
+
+
+def test_what_all_calls_send_besides_is_part_of_the_protocol() -> None:
+    def items(**changes: Any) -> dict[str, str]:
+        settings = Judge(model="m", base_url="http://127.0.0.1:1/v1", **changes)
+        return asked_protocol(PairwiseParameters(judge=settings), RUBRIC)
+
+    changed = items(effort="high", seed=0, extra={"top_k": 1}, headers={"X-Team": "TEAM_NAME"})
+    besides = {name: value for name, value in changed.items() if name not in items()}
+    assert besides == {"effort": "high", "seed": "0", "extra": '{"top_k": 1}', "headers": '{"X-Team": "TEAM_NAME"}'}
+    assert items(patience_seconds=5, call_seconds=5) == items()
+
+
+def test_each_vote_and_each_new_try_after_an_invalid_reply_has_a_seed_of_its_own(
+    tmp_path: Path, loopback: LoopbackJudge
+) -> None:
+    settings = Judge(model="m", base_url=loopback.base_url, seed=40, concurrency=1)
+    scene = Scene(tmp_path, loopback, votes=3)
+    scene.parameters = scene.parameters.model_copy(update={"judge": settings})
+    loopback.queue(verdict("Model"), text("no verdict"))
+    scene.judge(times=2)
+    assert [seen.body["seed"] for seen in loopback.requests] == [40, 41, 42, 44]

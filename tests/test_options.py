@@ -38,6 +38,18 @@ def test_a_nested_field_is_an_option_with_a_dot() -> None:
     assert (judge.model, judge.base_url, judge.detail) == ("m", "http://127.0.0.1:8000/v1", "low")
 
 
+def test_an_object_is_given_as_json() -> None:
+    judge = given("--judge.extra", '{"top_k": 1, "a": [2]}', "--judge.headers", '{"X-Team": "TEAM_NAME"}').judge
+    assert (judge.extra, judge.headers) == ({"top_k": 1, "a": [2]}, {"X-Team": "TEAM_NAME"})
+
+
+@pytest.mark.parametrize("name", ["judge.extra", "judge.headers"])
+@pytest.mark.parametrize("written", ["top_k=1", "[1]", "1", "", "{'top_k': 1}"])
+def test_what_is_no_object_is_told_by_its_option(name: str, written: str) -> None:
+    [told] = complaint(f"--{name}", written)
+    assert told == f'--{name}: Input should be a JSON object, such as {{"top_k": 1}}, found {written!r}'
+
+
 @pytest.mark.parametrize("flow", FLOWS)
 def test_every_field_has_an_option_under_a_heading_with_its_sentence_default_and_choices(flow: str) -> None:
     model = parameters_of(flow)
@@ -47,6 +59,7 @@ def test_every_field_has_an_option_under_a_heading_with_its_sentence_default_and
     for name, info in [*model.model_fields.items(), *type(model().judge).model_fields.items()]:
         if name != "judge":
             assert name.replace("_", "-") in words and " ".join(str(info.description).split()) in words
+    assert "--judge.effort none|minimal|low|" in words and "--judge.extra JSON What" in words
     assert "--judge.detail auto|low|high" in words and "(default: 10000)" in words
     assert all(f"{heading}: --" in words for heading in HEADINGS)
 
@@ -73,6 +86,15 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
         ),
         (["--judge.base-url", "judge"], "judge.base_url 'judge' is no address: allowed are"),
         (["--judge.base-url", "http://a:b@c"], "judge.base_url must hold no user, password, query or fragment"),
+        (
+            ["--judge.base-url", "https://a.openai.azure.com/openai/v1?api-version=2025-04-01-preview"],
+            "judge.base_url is the older address of Azure OpenAI, which takes other requests: set it to "
+            "https://a.openai.azure.com/openai/v1, without a query, and judge.model to the name of the deployment",
+        ),
+        (
+            ["--judge.base-url", "https://a.openai.azure.com/openai/deployments/gpt"],
+            "judge.base_url is the older address",
+        ),
         (["--shard", "2"], "shard is 2, allowed are 0"),
     ],
 )

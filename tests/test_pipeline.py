@@ -365,6 +365,7 @@ def test_no_key_is_kept_anywhere(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("JUDGE_KEY", "sk-do-not-keep-me")
+    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=JUDGE_KEY")
 
     def telltale(seen: Seen) -> Reply:
         judging = seen.schema_name != "probe"

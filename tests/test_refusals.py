@@ -308,8 +308,14 @@ MODERATED = [
     Case("OpenRouter, error types", 403, openrouter("…", 403, error_type="content_policy_violation"), "moderated"),
     Case("Gemini", 400, [gemini("PROHIBITED_CONTENT", status="INVALID_ARGUMENT", code=400)], "moderated"),
     Case("Gemini behind a proxy", 400, gemini("…", status="PROHIBITED_CONTENT", code=400), "moderated"),
-    Case("Mistral, guardrails", 403, {"message": "Request blocked by guardrail"}, "moderated"),
-    Case("DashScope, error codes", 400, openai("…", "data_inspection_failed"), "moderated"),
+    Case(
+        "Mistral, guardrails (403 is documented, the words are not)",
+        403,
+        {"message": "Request blocked by guardrail"},
+        "moderated",
+    ),
+    Case("DashScope, owl#432", 400, openai("…", "data_inspection_failed"), "moderated", code="data_inspection_failed"),
+    Case("DashScope, qwen-code#2905", 400, openai("Input text data may contain inappropriate content."), "moderated"),
 ]
 
 REFUSED = [

@@ -28,6 +28,9 @@ from tasks.parameters import Judge
 
 KEY = "sk-Vw8-do-not-keep-me"
 WRONG = "sk-Zr5-nor-keep-me"
+TEAM = "team-Qp3-nor-keep-me"
+"""Value of a header, which is as secret as a key."""
+LISTED = ("KEY_IN_A_BLOCK", "KEY_IN_THE_ENVIRONMENT", "WRONG_KEY", "TEAM_NAME")
 FINEST = {"PREFECT_LOGGING_LEVEL": "DEBUG", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "DEBUG"}
 JURY = str(Path(sys.executable).with_name("jury"))
 SAVE = """
@@ -67,7 +70,7 @@ def demanding(seen: Request) -> Reply:
     if given != f"Bearer {KEY}":
         return error(401, f"Incorrect API key provided: {given}")
     if seen.schema_name == "diagram_faithfulness" and "caption 0" in str(seen.texts):
-        return error(400, f"You sent {given}, and these pictures are too many")
+        return error(400, f"You sent {given}, and {seen.headers['x-team']}: these pictures are too many")
     return allowed_reply()(seen)
 
 
@@ -83,9 +86,11 @@ def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
         environment.setenv("PREFECT_SERVER_LOGGING_LEVEL", "DEBUG")
         with bench.prefect_server(root / "server") as (api, _):
             worker = {**os.environ, **FINEST, "PREFECT_API_URL": api, "PREFECT_HOME": str(root / "client")}
+            worker |= {"TEAM_NAME": TEAM, "JURY_ENDPOINTS": ",".join(f"127.0.0.1={name}" for name in LISTED)}
             subprocess.run([sys.executable, "-c", SAVE], env=worker, input=KEY, text=True, check=True)
             given = ["--dataset", data, "--results", results, "--store", root / "store", "--reuse-hours", "0"]
             given += ["--judge.model", "m", "--judge.base-url", judge.base_url]
+            given += ["--judge.headers", json.dumps({"X-Team": "TEAM_NAME"})]
             runs = {
                 name: subprocess.run(
                     [JURY, "run", "diagram", *map(str, given), "--judge.api-key-env", name],
@@ -127,7 +132,7 @@ def post(url: str, body: object = None) -> Any:
 
 def keys_in(text: str | bytes) -> list[str]:
     content = text.encode() if isinstance(text, str) else text
-    return [key for key in (KEY, WRONG) if key.encode() in content]
+    return [key for key in (KEY, WRONG, TEAM) if key.encode() in content]
 
 
 def test_each_key_was_found_and_sent(left: Left) -> None:
@@ -150,7 +155,7 @@ def test_no_file_holds_a_key(left: Left) -> None:
 
 def test_the_ledger_and_the_history_hold_what_the_judge_said_without_the_key(left: Left) -> None:
     rows = "".join(file.read_text() for file in left.root.rglob("judgments.jsonl"))
-    assert rows.count("You sent Bearer [key], and") >= 2
+    assert rows.count("You sent Bearer [key], and [key]: these") >= 2
     with duckdb.connect(str(left.root / "store" / "history.duckdb"), read_only=True) as history:
         tables = [name for (name,) in history.execute("SELECT table_name FROM information_schema.tables").fetchall()]
         kept = {name: str(history.execute(f'SELECT * FROM "{name}"').fetchall()) for name in tables}
@@ -187,6 +192,7 @@ def test_a_long_message_is_not_cut_within_the_key(
 ) -> None:
     """A cut at 2,000 or 200 characters would leave a part that no longer looks like the key."""
     monkeypatch.setenv("MY_KEY", KEY)
+    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=MY_KEY")
     loopback.answer = lambda _: reply
 
     async def ask() -> str:

@@ -118,7 +118,7 @@ def _option(path: str, info: FieldInfo) -> Option:
     elif info.default == []:
         option = make([_name(path), key], multiple=True, metavar="A,B")
     else:
-        complete = files if path in PLACES else partial(_choices, get_args(info.annotation))
+        complete = files if path in PLACES else partial(_choices, _literals(info))
         option = make([_name(path), key], metavar=_metavar(name, info), shell_complete=complete)
     option.heading = next(heading for heading, names in HEADINGS.items() if path.partition(".")[0] in names)
     return option
@@ -130,11 +130,18 @@ def _name(path: str) -> str:
 
 def _metavar(name: str, info: FieldInfo) -> str:
     """What stands for the value: the choices where there are some, else the last word of the field's name."""
-    return "|".join(get_args(info.annotation)) or name.rsplit("_", 1)[-1].upper()
+    if isinstance(info.default, dict):
+        return "JSON"
+    return "|".join(_literals(info)) or name.rsplit("_", 1)[-1].upper()
+
+
+def _literals(info: FieldInfo) -> tuple[str, ...]:
+    """The values that a field allows, where it names them; the empty one is not given by hand."""
+    return tuple(each for each in get_args(info.annotation) if isinstance(each, str) and each)
 
 
 def _help(info: FieldInfo) -> str:
-    default = "" if info.default in ("", [], None) else f" (default: {info.default})"
+    default = "" if info.default in ("", [], {}, None) else f" (default: {info.default})"
     return f"{info.description}{default}"
 
 

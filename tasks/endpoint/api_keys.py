@@ -1,10 +1,11 @@
 """Which key goes to which host, and where it is found.
 
-Owns the rule that a key goes only to a host it is listed for: whoever fills in a form must not be able to send the
-worker's secrets elsewhere. A key is read here when a run starts, and kept by the client alone. What there is beside the
-environment to look in, whoever runs the judge provides.
+Owns the rule that a key, or a header's value, goes only to a host it is listed for, and over https unless that is this
+machine: whoever fills in a form must not be able to send the worker's secrets elsewhere. They are read here when a run
+starts, and kept by the client alone. What there is beside the environment to look in, whoever runs the judge provides.
 """
 
+import ipaddress
 import os
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
@@ -12,9 +13,8 @@ from urllib.parse import urlsplit
 from tasks.errors import JudgeStopped
 from tasks.parameters import EMBEDDED, Judge
 
-LOOPBACK = {"127.0.0.1", "localhost", "::1"}
 LISTED = {"api.openai.com": {"OPENAI_API_KEY"}}
-"""Hosts that may receive a key without being listed in JURY_ENDPOINTS; loopback may receive any that is named."""
+"""Hosts that may receive a key without being listed in JURY_ENDPOINTS."""
 
 
 Secret = Callable[[str], Awaitable[str]]
@@ -33,42 +33,31 @@ async def find_key(judge: Judge, secret: Secret = no_secret) -> str:
         secret: asked for `block_name` of the key's name.
 
     Raises:
-        JudgeStopped: the named key is not listed for the host, it is found in neither place, or what is found is no
-            key. The sentence names both places and never holds the key.
+        JudgeStopped: the named key may not go to the host, it is found in neither place, or what is found is no key.
+            The sentence names both places and never holds the key.
     """
-    host = urlsplit(judge.base_url).hostname or ""
-    name = _key_name(judge, host)
-    if not name:
-        return ""
+    name = "" if judge.base_url == EMBEDDED else _key_name(judge)
+    return await _found(judge, name, f"key {name}", secret) if name else ""
+
+
+async def find_headers(judge: Judge, secret: Secret = no_secret) -> dict[str, str]:
+    """The headers of `judge.headers` with their values, found like the key.
+
+    Raises:
+        JudgeStopped: as for a key.
+    """
+    if judge.base_url == EMBEDDED:
+        return {}
+    named = {header: (name, f"value {name} of the header {header}") for header, name in judge.headers.items()}
+    return {header: await _found(judge, name, what, secret) for header, (name, what) in named.items()}
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host, as it stands in an address, is this machine."""
     try:
-        # A file or a form easily adds a line break, which no header takes and whose refusal would quote the key.
-        key = os.environ.get(name, "").strip() or (await secret(block_name(name))).strip()
-    except LookupError as nowhere:
-        raise JudgeStopped(
-            f"The key {name} for {host} is not set: there is no environment variable {name}, and {nowhere}"
-        ) from None
-    if not (key and key.isascii() and key.isprintable()):
-        raise JudgeStopped(f"The key {name} for {host} is empty or holds characters other than printable ASCII")
-    return key
-
-
-def _key_name(judge: Judge, host: str) -> str:
-    """Name of the key that goes to the host; "" where none is needed."""
-    listed = listed_keys(os.environ.get("JURY_ENDPOINTS", "")).get(host, set())
-    name = judge.api_key_env or (min(listed) if len(listed) == 1 else "")
-    if judge.base_url == EMBEDDED or not (name or listed):
-        return ""
-    if not name:
-        raise JudgeStopped(
-            f"{host} has several keys listed: set judge.api_key_env to one of {', '.join(sorted(listed))}"
-        )
-    if name not in listed and host not in LOOPBACK:
-        allowed = f"listed for it: {', '.join(sorted(listed))}" if listed else "no key is listed for it"
-        raise JudgeStopped(
-            f"The key {name} may not go to {host}: {allowed}. "
-            f"Whoever runs the worker allows it with JURY_ENDPOINTS={host}={name}"
-        )
-    return name
+        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+    except ValueError:
+        return False
 
 
 def listed_keys(endpoints: str) -> dict[str, set[str]]:
@@ -89,3 +78,50 @@ def listed_keys(endpoints: str) -> dict[str, set[str]]:
 def block_name(name: str) -> str:
     """Name of the Secret block for a key's name: blocks take lower-case letters, digits and dashes."""
     return name.lower().replace("_", "-")
+
+
+def _key_name(judge: Judge) -> str:
+    """Name of the key: the one that is set, else the one listed for the host; "" where there is none."""
+    keys = sorted(_listed(judge) - {*judge.headers.values()})
+    if judge.api_key_env or len(keys) < 2:
+        return judge.api_key_env or "".join(keys)
+    raise JudgeStopped(f"{_host(judge)} has several keys listed: set judge.api_key_env to one of {', '.join(keys)}")
+
+
+async def _found(judge: Judge, name: str, what: str, secret: Secret) -> str:
+    """What is kept under a name, once it is sure that it may go to the judge."""
+    _check_may_go(judge, name, what)
+    host = _host(judge)
+    try:
+        # A file or a form easily adds a line break, which no header takes and whose refusal would quote the key.
+        value = os.environ.get(name, "").strip() or (await secret(block_name(name))).strip()
+    except LookupError as nowhere:
+        raise JudgeStopped(
+            f"The {what} for {host} is not set: there is no environment variable {name}, and {nowhere}"
+        ) from None
+    if not (value and value.isascii() and value.isprintable()):
+        raise JudgeStopped(f"The {what} for {host} is empty or holds characters other than printable ASCII")
+    return value
+
+
+def _check_may_go(judge: Judge, name: str, what: str) -> None:
+    host, listed = _host(judge), _listed(judge)
+    if name not in listed:
+        allowed = f"listed for it: {', '.join(sorted(listed))}" if listed else "no key is listed for it"
+        raise JudgeStopped(
+            f"The {what} may not go to {host}: {allowed}. "
+            f"Whoever runs the worker allows it with JURY_ENDPOINTS={host}={name}"
+        )
+    if not judge.base_url.startswith("https:") and not is_loopback(host):
+        raise JudgeStopped(
+            f"The {what} may not go to {host} over http, where everyone on the way can read it: begin judge.base_url "
+            "with https://, or reach the server through a tunnel to this machine"
+        )
+
+
+def _listed(judge: Judge) -> set[str]:
+    return listed_keys(os.environ.get("JURY_ENDPOINTS", "")).get(_host(judge), set())
+
+
+def _host(judge: Judge) -> str:
+    return urlsplit(judge.base_url).hostname or ""

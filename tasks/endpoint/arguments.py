@@ -15,7 +15,7 @@ from tasks.parameters import Judge
 
 RUNGS = ("json_schema", "json_object", "plain")
 """Reply formats, the strictest first."""
-DISPENSABLE = ("temperature", "detail")
+DISPENSABLE = ("temperature", "detail", "seed", "reasoning_effort")
 """Parameters without which a call still asks the same."""
 
 _PLACE = secrets.token_hex(16)
@@ -71,14 +71,24 @@ def give_way(manner: Manner, words: str, param: str) -> Manner | None:
 def _arguments(judge: Judge, request: Request, manner: Manner) -> dict[str, Any]:
     system = {"role": "system", "content": request.system}
     user = {"role": "user", "content": [_part(part, judge, manner) for part in request.content]}
-    settings: dict[str, Any] = {"temperature": judge.temperature}
     return {
         "model": judge.model,
         "messages": [system, user],
         manner.length_name: judge.max_output_tokens,
-        **{name: value for name, value in settings.items() if name not in manner.left_out},
+        **{name: value for name, value in _settings(judge, request).items() if name not in manner.left_out},
+        **judge.extra,
         **_response_format(request, RUNGS[manner.rung]),
     }
+
+
+def _settings(judge: Judge, request: Request) -> dict[str, Any]:
+    """The parameters that an endpoint may refuse, where they are asked for."""
+    settings: dict[str, Any] = {"temperature": judge.temperature}
+    if judge.effort:
+        settings["reasoning_effort"] = judge.effort
+    if judge.seed >= 0:
+        settings["seed"] = judge.seed + request.turn
+    return settings
 
 
 def _response_format(request: Request, rung: str) -> Mapping[str, Any]:

@@ -4,10 +4,8 @@ Owns the bound and what stands in the place of a body beyond it. What a body say
 """
 
 from contextlib import aclosing
-from typing import Any
 
 import httpx2
-from openai import DefaultAsyncHttpxClient
 
 LONGEST_REPLY = 4_000_000
 """Most bytes of a body, after decompression. More is not read: the connection is closed."""
@@ -18,28 +16,20 @@ _PROBLEM = "image_jury_problem"
 _OF_THE_WIRE = {"content-encoding", "content-length", "transfer-encoding"}
 
 
-class BoundedClient(DefaultAsyncHttpxClient):
-    """The SDK's HTTP client; each of its responses has its body in memory, whole or cut."""
+async def bounded(response: httpx2.Response) -> httpx2.Response:
+    """A streamed response with its body read, whole or cut at the bound. Who gave it closes it.
 
-    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """Send a request, and read the response of any status up to the bound.
-
-        Raises:
-            httpx2.TransportError: no response came, or it broke off.
-        """
-        options["stream"] = True
-        response = await super().send(request, **options)
-        try:
-            if _fits(response.headers):
-                await response.aread()
-                return response
-            return await _read(response)
-        finally:
-            await response.aclose()
+    Raises:
+        httpx2.TransportError: it broke off.
+    """
+    if _fits(response.headers):
+        await response.aread()
+        return response
+    return await _read(response)
 
 
 def problem(response: httpx2.Response) -> str:
-    """Why a response of this client has not its whole body, in words; empty where it has."""
+    """Why a bounded response has not its whole body, in words; empty where it has."""
     return response.extensions.get(_PROBLEM, "")
 
 

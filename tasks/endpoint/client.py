@@ -15,20 +15,20 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import httpx2
-from openai import APIConnectionError, APIStatusError, APITimeoutError, AsyncOpenAI
+from openai import APIConnectionError, APIStatusError, APITimeoutError
 from openai.types.chat import ChatCompletion
 
-from tasks.embedded_judge.app import app as pixel_judge
 from tasks.endpoint import arguments
 from tasks.endpoint.adaptive_limit import Turn
-from tasks.endpoint.api_keys import Secret, find_key, no_secret
-from tasks.endpoint.body import BoundedClient, problem
+from tasks.endpoint.api_keys import Secret, find_headers, find_key, no_secret
+from tasks.endpoint.body import problem
 from tasks.endpoint.completion import Reply, read
+from tasks.endpoint.connections import connected
 from tasks.endpoint.gate import Gate
 from tasks.endpoint.refusals import Refusal, read_refusal
 from tasks.endpoint.requests import Request, probe_request
 from tasks.errors import JudgeStopped
-from tasks.parameters import EMBEDDED, Judge
+from tasks.parameters import Judge
 from tasks.text import well_formed
 
 RAW = {"X-Stainless-Raw-Response": "raw"}
@@ -41,7 +41,6 @@ MOST_FAILURES = 3
 """A call is sent so often where no reply comes and the endpoint is there."""
 RETRY_SECONDS = 0.5
 """Before a call is sent again, with half as much or as little by chance; twice as long before the third time."""
-CONNECT_SECONDS = 10.0
 MOST_REFUSED = 5
 """Calls refused by 403 or 404 one after another: the key or the model is refused, not the single call."""
 FIRST_REFUSED = 20
@@ -96,7 +95,8 @@ class Vlm:
 
     async def __aenter__(self) -> Self:
         self._key = await find_key(self.judge, self._secret)
-        self._client = _client(self.judge, self._key)
+        self._headers = await find_headers(self.judge, self._secret)
+        self._client = connected(self.judge, self._key, self._headers)
         patience = self.judge.patience_seconds
         self._gate = Gate(self._who(), self.judge.concurrency, patience, self._slots, self._knock)
         self._open = AsyncExitStack()
@@ -254,31 +254,24 @@ class Vlm:
         return True
 
     def without_key(self, text: str) -> str:
-        """A text to keep, plain or JSON, without the key. One as short as a word is no secret, and may be one."""
-        if len(self._key) < SHORTEST_SECRET:
-            return text
-        return text.replace(self._key, "[key]").replace(json.dumps(self._key)[1:-1], "[key]")
+        """A text to keep, plain or JSON, without the key and the like. One as short as a word is no secret, and may be
+        one."""
+        for value in self._secrets():
+            if len(value) >= SHORTEST_SECRET:
+                text = text.replace(value, "[key]").replace(json.dumps(value)[1:-1], "[key]")
+        return text
 
     def _redacted(self, words: str) -> str:
         """Words of an error without the key; to be applied before they are cut, which might leave a part of it."""
-        return words.replace(self._key, "[key]") if self._key else words
+        for value in self._secrets():
+            words = words.replace(value, "[key]")
+        return words
+
+    def _secrets(self) -> list[str]:
+        return [value for value in (self._key, *self._headers.values()) if value]
 
     def _who(self) -> str:
         return f"The judge {self.judge.model} at {self.judge.base_url}"
-
-
-def _client(judge: Judge, key: str) -> AsyncOpenAI:
-    limits = httpx2.Limits(max_connections=None, max_keepalive_connections=judge.concurrency)
-    if judge.base_url == EMBEDDED:
-        base_url = "http://embedded/v1"
-        http = BoundedClient(transport=httpx2.ASGITransport(app=pixel_judge))
-    else:
-        base_url = judge.base_url
-        # A redirect would carry pictures and texts to a host that nobody listed.
-        http = BoundedClient(limits=limits, follow_redirects=False)
-    timeout = httpx2.Timeout(judge.timeout_seconds, connect=min(CONNECT_SECONDS, judge.timeout_seconds))
-    # The client's own retries would spend attempts where the judge only asks to wait.
-    return AsyncOpenAI(api_key=key or "none", base_url=base_url, timeout=timeout, max_retries=0, http_client=http)
 
 
 def _no_reply(error: APIConnectionError | TimeoutError, judge: Judge) -> tuple[str, bool]:

@@ -74,9 +74,10 @@ _CONTENT_FIELDS = {"reasons", "flagged_input"}
 _CONTENT_WORDS = re.compile(
     r"flagged (?:as|for)|content management policy|content policy|safety system|content moderation"
     r"|moderation guardrail|blocked by (?:a )?guardrail|prompt injection|prohibited_content|content_policy"
+    r"|may contain inappropriate content"
 )
 _TOO_LARGE = "request too large"
-"""Begins OpenAI's 429 to a call that is above the limit of a minute by itself: no wait makes it smaller."""
+"""In OpenAI's 429 to a call that is above the limit of a minute by itself: no wait makes it smaller."""
 
 _MESSAGES = ("message", "error", "detail", "msg", "errors", "title")
 """Fields that hold words, the most telling first."""
@@ -115,7 +116,7 @@ def _kind(status: int, values: list[tuple[str, str]], words: str) -> Kind:
         marks & _CONTENT_MARKS or _CONTENT_FIELDS & {name for name, _ in values} or _CONTENT_WORDS.search(words)
     ):
         return "moderated"
-    if status == 429 and words.startswith(_TOO_LARGE):
+    if status == 429 and _TOO_LARGE in words:
         return "rejected"
     return "redirected" if 300 <= status < 400 else _BY_STATUS.get(status, "unavailable")
 

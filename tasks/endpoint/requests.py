@@ -28,6 +28,8 @@ class Request(NamedTuple):
     name: str
     """Name of the reply schema."""
     schema: Mapping[str, Any]
+    turn: int = 0
+    """How often the same was asked before: a seed moves on by so much, or each vote would be the first one again."""
 
 
 @cache

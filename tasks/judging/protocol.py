@@ -96,6 +96,7 @@ def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:
         "temperature": f"{settings.temperature:g}",
         "max output tokens": str(settings.max_output_tokens),
         "detail": settings.detail,
+        **settings.asked_besides,
         "orders": ", ".join(parameters.order_list()),
         "votes": str(parameters.votes),
         "pictures": picture_policy(parameters).model_dump_json(),

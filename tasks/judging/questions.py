@@ -71,7 +71,8 @@ def call_key(prompt: Prompt, digests: Mapping[str, str], order: Order, vote: int
         "prompt": prompt.sha256,
         "reply": kind_of(prompt.flow).reply_form(prompt).allowed,
         "inputs": [[label, digests[name]] for name, label in prompt.inputs.items()],
-        "judge": judge.model_dump(include={"model", "base_url", "temperature", "max_output_tokens", "detail"}),
+        "judge": judge.model_dump(include={"model", "base_url", "temperature", "max_output_tokens", "detail"})
+        | judge.asked_besides,
         # The embedded judge answers by its version, which the name it is asked by does not tell.
         "version": ANSWERED_MODEL if judge.base_url == EMBEDDED else "",
         "order": order,

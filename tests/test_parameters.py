@@ -1,0 +1,62 @@
+"""Settings of the judge: what a form shows, and what is refused before anything is asked."""
+
+import json
+from typing import Any
+
+import pytest
+from pydantic import ValidationError
+
+from tasks.parameters import PAIRWISE, T2I, Judge, parameters_of
+
+ADDRESS = {"model": "m", "base_url": "https://judge.example/v1"}
+
+
+def complaint(**settings: Any) -> str:
+    with pytest.raises(ValidationError) as error:
+        Judge(**ADDRESS, **settings)
+    [told] = error.value.errors()
+    return told["msg"]
+
+
+@pytest.mark.parametrize("flow", [*PAIRWISE, *T2I])
+def test_a_form_has_one_kind_of_value_for_each_field(flow: str) -> None:
+    schema = json.dumps(parameters_of(flow).model_json_schema())
+    assert "anyOf" not in schema and "oneOf" not in schema
+    fields = parameters_of(flow).model_json_schema()["$defs"]["Judge"]["properties"]
+    assert (fields["extra"]["type"], fields["headers"]["type"]) == ("object", "object")
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["model", "messages", "max_tokens", "temperature", "response_format", "reasoning_effort", "seed", "stream", "n"],
+)
+def test_what_the_program_sends_itself_is_no_extra(name: str) -> None:
+    assert f"judge.extra holds {name}, which the program" in complaint(extra={"top_k": 1, name: 1})
+
+
+@pytest.mark.parametrize("value", [float("nan"), "half \ud835", {1}])
+def test_what_no_body_can_hold_is_no_extra(value: Any) -> None:
+    assert "judge.extra holds what no JSON does" in complaint(extra={"top_k": [value]})
+
+
+@pytest.mark.parametrize(
+    "name", ["", "X Team", "X:Team", "X-Tëam", "X\r\nY", "Authorization", "HOST", "content-length"]
+)
+def test_a_header_that_cannot_be_sent_or_is_the_programs_own_is_refused(name: str) -> None:
+    assert f"judge.headers holds {name!r}" in complaint(headers={name: "TEAM_NAME"})
+
+
+@pytest.mark.parametrize("value", ["", "Bearer sk-1", "sk-1.2", "$TEAM"])
+def test_a_header_names_where_its_value_is_and_a_value_in_its_place_is_not_repeated(value: str) -> None:
+    told = complaint(headers={"X-Team": value})
+    assert "what stands for X-Team is no name of an environment variable" in told
+    assert not value or value not in told
+
+
+@pytest.mark.parametrize("effort", ["none", "minimal", "low", "medium", "high", "xhigh", "max"])
+def test_every_effort_that_the_api_knows_is_allowed(effort: Any) -> None:
+    assert Judge(effort=effort).asked_besides == {"effort": effort}
+
+
+def test_nothing_is_asked_besides_unless_it_is_set() -> None:
+    assert Judge().asked_besides == {}
