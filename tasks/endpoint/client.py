@@ -210,7 +210,10 @@ class Vlm:
         """A text to keep, plain or JSON, without the key. One as short as a word is no secret, and may be one."""
         if len(self._key) < SHORTEST_SECRET:
             return text
-        return text.replace(self._key, "[key]").replace(json.dumps(self._key)[1:-1], "[key]")
+        form = self._key
+        for _ in range(3):  # as it is, in JSON, and in JSON within JSON
+            text, form = text.replace(form, "[key]"), json.dumps(form)[1:-1]
+        return text
 
     def _redacted(self, words: str) -> str:
         """Words of an error without the key; to be applied before they are cut, which might leave a part of it."""
