@@ -11,6 +11,7 @@ from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
+import hypothesis
 import pytest
 from loopback_judge import LoopbackJudge
 from own_data import (
@@ -27,6 +28,10 @@ from flows.cli import main
 from flows.runtime.server import client_settings, own_server
 from tasks.files import write_whole
 from tasks.rubrics.rubric import Rubric, load_rubric
+
+# The same examples in each run, on any machine: a test that fails here fails there. Time is no subject of theirs.
+hypothesis.settings.register_profile("same", derandomize=True, deadline=None, database=None, max_examples=200)
+hypothesis.settings.load_profile("same")
 
 BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
 """Module of tests -> the program that sees for them what takes minutes."""

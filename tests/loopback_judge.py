@@ -53,18 +53,31 @@ async def client_left(reader: asyncio.StreamReader, seconds: float) -> bool:
         return False
 
 
-def send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
+async def send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
     """Writes the reply; False: the connection ends here."""
     if reply.body is None:
         return False
-    page = isinstance(reply.body, str)
-    kind, content = ("text/html", reply.body) if page else ("application/json", json.dumps(reply.body))
-    body = content.encode()
-    headers = {"content-type": kind, **reply.headers, "content-length": len(body)}
-    fields = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
+    kind, body = content_of(reply)
+    length = {"transfer-encoding": "chunked"} if reply.chunked else {"content-length": len(body) * reply.times}
+    fields = "".join(
+        f"{name}: {value}\r\n" for name, value in {"content-type": kind, **reply.headers, **length}.items()
+    )
     head = f"HTTP/1.1 {reply.status} {responses.get(reply.status, '')}\r\n{fields}\r\n"
-    writer.write(head.encode() + (body[: len(body) // 2] if reply.torn else body))
+    piece = b"%x\r\n%b\r\n" % (len(body), body) if reply.chunked else body
+    writer.write(head.encode() + (body[: len(body) // 2] if reply.torn else piece))
+    for _ in range(reply.times - 1):
+        writer.write(piece)
+        await writer.drain()
+    writer.write(b"0\r\n\r\n" if reply.chunked else b"")
+    await writer.drain()
     return not reply.torn
+
+
+def content_of(reply: Reply) -> tuple[str, bytes]:
+    """Media type and bytes of a body."""
+    if isinstance(reply.body, str):
+        return "text/html", reply.body.encode()
+    return "application/json", reply.body if isinstance(reply.body, bytes) else json.dumps(reply.body).encode()
 
 
 class LoopbackJudge:
@@ -129,8 +142,8 @@ class LoopbackJudge:
         # Cancelled when the judge stops, and then to end quietly: asyncio 3.11 fails over a connection left cancelled.
         quietly = suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError)
         with quietly, closing(writer):
-            while send(writer, await self._reply(await read_request(reader), reader)):
-                await writer.drain()
+            while await send(writer, await self._reply(await read_request(reader), reader)):
+                pass
 
     async def _reply(self, request: Request, reader: asyncio.StreamReader) -> Reply:
         if request.line == "GET /stats":

@@ -4,9 +4,11 @@ Owns the bodies of the OpenAI API, good and bad. How they travel stands in `loop
 """
 
 import base64
+import gzip
 import json
 import math
 import random
+import zlib
 from collections import Counter
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field, replace
@@ -88,14 +90,18 @@ class Request:
 class Reply:
     """What goes back over the wire."""
 
-    body: dict[str, Any] | str | None
-    """JSON, a page of another server, or None: the socket is closed without a word."""
+    body: Any
+    """Bytes as they are, a page of another server, None: the socket is closed without a word; all else goes as JSON."""
     status: int = 200
     headers: Mapping[str, str] = field(default_factory=dict)
     seconds: float = 0.0
     """Wait before it is sent."""
     torn: bool = False
     """Half of the body is sent, then the socket is closed."""
+    times: int = 1
+    """How often the body is sent, one after the other: a long one without holding it."""
+    chunked: bool = False
+    """No length is told before the body."""
 
 
 Answer = Callable[[Request], Reply | Awaitable[Reply]]
@@ -122,6 +128,17 @@ def refusal(words: str) -> Reply:
 def cut_off() -> Reply:
     """A reply that ran into the token limit in the middle of its reasoning."""
     return text('{"comparison_reasoning": "The Model figure shows', finish_reason="length")
+
+
+def gzipped(content: bytes) -> Reply:
+    return Reply(gzip.compress(content), headers={"content-encoding": "gzip"})
+
+
+def gzip_bomb(megabytes: int) -> Reply:
+    """A body of so many megabytes of spaces, a thousandth of it on the wire."""
+    packer, spaces = zlib.compressobj(9, wbits=31), b" " * 2**20
+    first, again = (packer.compress(spaces) + packer.flush(zlib.Z_FULL_FLUSH) for _ in range(2))
+    return Reply(first + again * (megabytes - 1), headers={"content-encoding": "gzip"})
 
 
 def error(

@@ -19,6 +19,8 @@ from tasks.records import (
     Judgment,
     Outcome,
     RunStart,
+    Seen,
+    SeenObject,
 )
 
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"
@@ -47,6 +49,28 @@ def test_rows_come_back_as_they_went_in(tmp_path: Path) -> None:
     outcomes = query(tmp_path, f"SELECT * REPLACE ({timed.format('decided_at')}) FROM outcomes")
     assert [Judgment.model_validate(row) for row in as_json_rows(judgments)] == list(read_judgments(run))
     assert [Outcome.model_validate(row) for row in as_json_rows(outcomes)] == list(read_outcomes(run))
+
+
+@pytest.mark.parametrize("count", [10**30, 2**31, -5])
+def test_a_row_with_numbers_that_cannot_be_is_loaded_without_them(tmp_path: Path, count: int) -> None:
+    """Rows were once written as the judge counted; a run that holds one was left out for good."""
+    seen = Seen(objects=(SeenObject(name="dog", present=True, count=count, color=""),))
+    rows = [
+        judgment("s1", tokens_in=count, price=count / 1e6),
+        judgment("s2", tokens_out=count, tokens_cached=count),
+        judgment("s3", seen=seen),
+        judgment("s4", tokens_in=2**31 - 1),
+    ]
+    run = write_run(tmp_path, start(), rows, end())
+    assert sync(tmp_path) == Synced((RUN,), ())
+    told = "SELECT tokens_in, tokens_out, tokens_cached, price, seen FROM judgments ORDER BY sample_id"
+    assert ask(tmp_path, told) == [
+        (0, 100, 10, None, None),
+        (1000, 0, 0, None, None),
+        (1000, 100, 10, 0.25, None),
+        (2**31 - 1, 100, 10, 0.25, None),
+    ]
+    assert [row.tokens_in for row in read_judgments(run)] == [0, 1000, 1000, 2**31 - 1]
 
 
 def test_the_stored_ledger_of_schema_1_loads(tmp_path: Path) -> None:

@@ -8,7 +8,9 @@ from contextlib import aclosing
 import httpx2
 
 LONGEST_REPLY = 4_000_000
-"""Most bytes of a body, after decompression. More is not read: the connection is closed."""
+"""Most bytes of a reply, after decompression. More is not read: the connection is closed."""
+LONGEST_ERROR = 1_000_000
+"""The same of what comes with any other status than success."""
 KEPT = 20_000
 """Bytes kept of the beginning of a longer body."""
 
@@ -22,10 +24,11 @@ async def bounded(response: httpx2.Response) -> httpx2.Response:
     Raises:
         httpx2.TransportError: it broke off.
     """
-    if _fits(response.headers):
+    longest = LONGEST_REPLY if response.is_success else LONGEST_ERROR
+    if _fits(response.headers, longest):
         await response.aread()
         return response
-    return await _read(response)
+    return await _read(response, longest)
 
 
 def problem(response: httpx2.Response) -> str:
@@ -33,21 +36,21 @@ def problem(response: httpx2.Response) -> str:
     return response.extensions.get(_PROBLEM, "")
 
 
-def _fits(headers: httpx2.Headers) -> bool:
+def _fits(headers: httpx2.Headers, longest: int) -> bool:
     """Whether the headers promise a short body as it is: the connection gives no more bytes than they say."""
     length = headers.get("content-length", "")
-    return "content-encoding" not in headers and length.isdecimal() and int(length) <= LONGEST_REPLY
+    return "content-encoding" not in headers and length.isdecimal() and int(length) <= longest
 
 
-async def _read(response: httpx2.Response) -> httpx2.Response:
+async def _read(response: httpx2.Response, longest: int) -> httpx2.Response:
     content, found = bytearray(), ""
     try:
         # httpx2 decompresses in pieces of at most 1 MiB, each when it is asked for.
         async with aclosing(response.aiter_bytes()) as pieces:
             async for piece in pieces:
                 content += piece
-                if len(content) > LONGEST_REPLY:
-                    found = f"it is longer than {LONGEST_REPLY:,} bytes{_declared(response.headers)}"
+                if len(content) > longest:
+                    found = f"it is longer than {longest:,} bytes{_declared(response.headers)}"
                     break
     except httpx2.DecodingError as error:
         found = f"it cannot be decompressed: {error}"

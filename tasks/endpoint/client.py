@@ -254,11 +254,10 @@ class Vlm:
         return True
 
     def without_key(self, text: str) -> str:
-        """A text to keep, plain or JSON, without the key and the like. One as short as a word is no secret, and may be
-        one."""
-        for value in self._secrets():
-            if len(value) >= SHORTEST_SECRET:
-                text = text.replace(value, "[key]").replace(json.dumps(value)[1:-1], "[key]")
+        """A text to keep, plain or JSON, without keys. One as short as a word is no secret, and may be one."""
+        for form in (value for value in self._secrets() if len(value) >= SHORTEST_SECRET):
+            for _ in range(3):  # as it is, in JSON, and in JSON within JSON
+                text, form = text.replace(form, "[key]"), json.dumps(form)[1:-1]
         return text
 
     def _redacted(self, words: str) -> str:

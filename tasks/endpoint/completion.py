@@ -24,6 +24,8 @@ BROKEN = {"error", "network_error", "abort", "insufficient_system_resource"}
 SHOWN = 200
 """Characters shown of a body that is no completion, and most characters of a name."""
 
+_NO_TEXT = dict.fromkeys({*range(32)} - {*b"\t\n\r"}, "\ufffd")
+"""Bytes that make a page no text. In a ledger each would take six."""
 _DECODER = json.JSONDecoder(parse_int=number)
 
 
@@ -70,7 +72,7 @@ def read(body: bytes, redacted: Callable[[str], str], problem: str = "") -> Repl
     except (ValueError, RecursionError):  # no JSON; or so deeply nested that nobody means it
         failed = ""
     shown = problem or failed or one_line(redacted(text), SHOWN) or "it is empty"
-    return Reply("unavailable", text=text, error=f"the reply is no chat completion: {shown}")
+    return Reply("unavailable", text=text.translate(_NO_TEXT), error=f"the reply is no chat completion: {shown}")
 
 
 def _said(choice: dict[str, Any], body: str) -> Reply:

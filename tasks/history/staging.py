@@ -104,7 +104,8 @@ def _insert(db: Connection, table: str, rows: Iterable[Mapping[str, Any]], sourc
     with tempfile.TemporaryDirectory() as place:
         lines = Path(place) / f"{table}.jsonl"
         with lines.open("w", encoding="utf-8") as file:
-            file.writelines(json.dumps(row) + "\n" for row in rows)
+            # As it is: escapes would make a long reply six times as long, and DuckDB reads no row above 16 MB.
+            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
         read = f"read_json($lines, format = 'newline_delimited', columns = {{{columns}}})"
         try:
             db.execute(f"INSERT INTO {table} BY NAME SELECT {values} FROM {read}", {"lines": str(lines)})

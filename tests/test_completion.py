@@ -1,0 +1,110 @@
+"""Bytes with status 200, any of them, and the numbers in them."""
+
+import json
+import math
+from typing import Any, get_args
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tasks.endpoint.completion import Reply, read
+from tasks.kinds import verdict_reply
+from tasks.records import MOST_COUNTED, token_count
+from tasks.rubrics.rubric import load_rubric
+
+STATUSES = set(get_args(Reply.__annotations__["status"])) - {"rejected"}
+PROMPT = load_rubric("diagram").prompt("faithfulness")
+
+numbers = st.integers() | st.floats() | st.sampled_from([10**30, -(10**30), 10**400, 2**31, -1])
+anything = st.recursive(
+    st.none() | st.booleans() | numbers | st.text(max_size=20) | st.sampled_from(["length", "SAFETY", "\ud835"]),
+    lambda inner: st.lists(inner, max_size=4) | st.dictionaries(st.text(max_size=8), inner, max_size=4),
+    max_leaves=12,
+)  # fmt: skip
+
+
+def odd_object(*keys: str, **known: st.SearchStrategy[Any]) -> st.SearchStrategy[dict[str, Any]]:
+    """Objects with some of the keys, each with the value known for it or with anything."""
+    return st.fixed_dictionaries({}, optional={**dict.fromkeys(keys, anything), **known})
+
+
+messages = odd_object("content", "refusal", "reasoning", "reasoning_content", "tool_calls")
+choices = odd_object("finish_reason", "error", message=messages | anything)
+usages = odd_object("prompt_tokens", "completion_tokens", "prompt_tokens_details")
+completions = odd_object("model", "error", choices=st.lists(choices | anything, max_size=2), usage=usages | anything)
+
+
+def redacted(words: str) -> str:
+    return words
+
+
+def check(reply: Reply) -> None:
+    """Whatever it was: a status, words where it is not ok, and values that a ledger and a history can hold."""
+    assert reply.status in STATUSES and bool(reply.error) == (reply.status != "ok")
+    assert all(0 <= count <= MOST_COUNTED for count in (reply.tokens_in, reply.tokens_out, reply.tokens_cached))
+    assert len(reply.model) <= 200 and len(reply.finish_reason) <= 200
+    (reply.model + reply.finish_reason).encode()
+    reading = verdict_reply.read(reply.text, PROMPT)
+    assert reading.verdict is None if reading.error else reading.verdict in PROMPT.verdicts
+
+
+@given(st.binary(max_size=400))
+def test_any_bytes_end_in_a_status(body: bytes) -> None:
+    check(read(body, redacted))
+
+
+@given(anything)
+def test_any_json_ends_in_a_status(value: Any) -> None:
+    check(read(json.dumps(value).encode(), redacted))
+
+
+@given(completions)
+def test_anything_like_a_completion_ends_in_a_status(value: dict[str, Any]) -> None:
+    check(read(json.dumps(value).encode(), redacted))
+
+
+@given(completions, st.data())
+def test_a_damaged_completion_ends_in_a_status(value: dict[str, Any], data: st.DataObject) -> None:
+    whole = json.dumps(value).encode()
+    begin, end = sorted(data.draw(st.tuples(*[st.integers(0, len(whole))] * 2)))
+    check(read(whole[:begin] + data.draw(st.binary(max_size=8)) + whole[end:], redacted))
+
+
+@given(st.text(st.characters()), st.sampled_from(["stop", None, "eos"]))
+def test_any_text_arrives_as_it_is(content: str, finish: str | None) -> None:
+    body = {"choices": [{"message": {"content": content}, "finish_reason": finish}]}
+    reply = read(json.dumps(body).encode(), redacted)
+    assert (reply.status, reply.text) == (("ok", content) if content.strip() else ("invalid", ""))
+
+
+@pytest.mark.parametrize("depth", [100, 900, 1000, 5000, 200_000])
+@pytest.mark.parametrize("begin", ['{"choices":[{"message":{"content":', '{"choices":[{"error":', '{"error":', ""])
+@pytest.mark.parametrize(("opening", "closing"), [("[", "]"), ('{"a":', "}")])
+def test_any_depth_ends_in_a_status(depth: int, begin: str, opening: str, closing: str) -> None:
+    ends = {"[": "]", "{": "}"}
+    close = "".join(ends[sign] for sign in reversed(begin) if sign in ends)
+    check(read((begin + opening * depth + "1" + closing * depth + close).encode(), redacted))
+    check(read((begin + opening * depth).encode(), redacted))
+
+
+@pytest.mark.parametrize(
+    ("told", "count"),
+    [
+        (0, 0),
+        (12, 12),
+        ("12", 12),
+        (3.5, 3),
+        (2**31 - 1, 2**31 - 1),
+        (2**31, 0),
+        (10**30, 0),
+        (-1, 0),
+        (math.inf, 0),
+        (math.nan, 0),
+        ("many", 0),
+        (None, 0),
+        ([1], 0),
+    ],
+)
+def test_a_number_of_tokens_that_cannot_be_is_unknown(told: object, count: int) -> None:
+    assert token_count(told) == count

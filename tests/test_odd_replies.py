@@ -1,0 +1,187 @@
+"""Whatever a judge sends back: a status, words, a row in the ledger, and the next call."""
+
+import asyncio
+import json
+import tracemalloc
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+from factories import end, start
+from loopback_judge import LoopbackJudge
+from loopback_replies import Reply, error, gzip_bomb, text, verdict
+from odd_replies import ODD, PLAIN
+from test_judge import POLICY, RUBRIC, case
+
+from tasks.endpoint.body import LONGEST_REPLY
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.requests import probe_request
+from tasks.history.asking import query
+from tasks.history.loading import Synced, sync
+from tasks.judge import judge_dimension
+from tasks.judging.case import plan
+from tasks.judging.results import Results
+from tasks.judging.run import Run
+from tasks.ledger.reading import folder, read_judgments
+from tasks.ledger.reuse import Replies
+from tasks.ledger.writing import Ledger
+from tasks.parameters import Judge, PairwiseParameters
+from tasks.records import Judgment
+
+
+def judged(store: Path, loopback: LoopbackJudge, replies: list[Reply], **changes: str) -> list[Judgment]:
+    """The rows of a run that asks one call after the other, and gets these replies; it ends as runs do."""
+    settings = Judge(model="m", base_url=loopback.base_url, concurrency=1, **changes)  # pyright: ignore
+    parameters = PairwiseParameters(store=str(store), judge=settings)
+    cases = [case(f"{number:03}") for number in range(len(replies))]
+    for each in cases:
+        each.calls = tuple(call for call in plan(each, RUBRIC, parameters) if call.dimension == "faithfulness")
+    loopback.queue(*replies)
+
+    async def scene() -> None:
+        async with Vlm(settings) as vlm:
+            with closing(Ledger(store, start())) as ledger:
+                run = Run(start(), RUBRIC, parameters, POLICY, vlm, ledger, Replies({}), Results(start(), []))
+                await judge_dimension(run, "faithfulness", cases, last=True)
+                ledger.end(end())
+
+    asyncio.run(scene())
+    return list(read_judgments(folder(store, start().run_id)))
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A ledger of all odd replies, each followed by a good one."""
+    store = tmp_path_factory.mktemp("odd")
+    with LoopbackJudge(keep_requests=False) as loopback:
+        judged(store, loopback, [reply for odd in ODD for reply in (odd.reply, verdict("Human"))])
+        assert loopback.count == 2 * len(ODD)
+    return store
+
+
+@pytest.fixture(scope="module")
+def rows(store: Path) -> dict[str, Judgment]:
+    return {row.sample_id: row for row in read_judgments(folder(store, start().run_id))}
+
+
+def test_there_are_many_and_each_is_another() -> None:
+    assert len(ODD) >= 60 and len({odd.name for odd in ODD}) == len(ODD)
+
+
+@pytest.mark.parametrize("number", range(len(ODD)), ids=[odd.name for odd in ODD])
+def test_an_odd_reply_ends_in_a_status_with_words_and_the_run_goes_on(rows: dict[str, Judgment], number: int) -> None:
+    odd, row, following = ODD[number], rows[f"{2 * number:03}"], rows[f"{2 * number + 1:03}"]
+    assert (row.status, row.verdict) == (odd.status, odd.verdict), row.error
+    assert odd.words in row.error and bool(row.error) == (row.status != "ok") and len(row.error) <= 2000
+    assert odd.kept in row.raw and odd.reasoning in row.reasoning
+    assert row.recovery == odd.recovery or odd.status != "ok"
+    assert odd.tokens_in in (None, row.tokens_in) and len(row.model_answered) <= 200
+    assert (following.status, following.verdict) == ("ok", "Human")
+
+
+def test_the_run_is_loaded_into_the_history(store: Path) -> None:
+    assert sync(store) == Synced((start().run_id,), ())
+    counts = query(store, "SELECT status, count(*) FROM judgments GROUP BY status").rows
+    assert dict(counts) == {
+        "ok": len(ODD) + of("ok"),
+        **{each: of(each) for each in {odd.status for odd in ODD} - {"ok"}},
+    }
+
+
+def of(status: str) -> int:
+    return sum(odd.status == status for odd in ODD)
+
+
+def test_a_reply_of_the_longest_size_is_kept_whole(tmp_path: Path, loopback: LoopbackJudge) -> None:
+    """Control characters take six bytes each in JSON, and DuckDB takes no row above 16 MB."""
+    umlauts = Reply(json.dumps(text(with_words("ü" * 1_900_000 + "end")).body, ensure_ascii=False).encode())
+    controls, binary = text(with_words("\x02" * 600_000 + "end")), Reply(b"\x01" * LONGEST_REPLY)
+    page = Reply("é" * (LONGEST_REPLY // 2))
+    rows = judged(tmp_path, loopback, [umlauts, binary, controls, page])
+    assert [row.status for row in rows] == ["ok", "unavailable", "ok", "unavailable"]
+    assert "\x02end" in rows[2].raw and rows[2].reasoning.endswith("\x02end of it")
+    assert rows[0].raw == with_words("ü" * 1_900_000 + "end") and rows[0].reasoning.endswith("üend of it")
+    assert len(rows[1].raw) == LONGEST_REPLY and rows[3].raw == "é" * (LONGEST_REPLY // 2)
+    assert max(len(row.model_dump_json().encode()) for row in rows) < 16_000_000
+    assert sync(tmp_path) == Synced((start().run_id,), ())
+
+
+def with_words(words: str) -> str:
+    return PLAIN.replace("half", words)
+
+
+@pytest.mark.parametrize("status", [200, 400, 503])
+@pytest.mark.parametrize(
+    "body", [Reply(b"x" * 2**20, times=200), Reply(b"x" * 2**20, times=200, chunked=True), gzip_bomb(6 * 1024)],
+    ids=["200 MB", "200 MB without a length", "6 GB behind gzip"],
+)  # fmt: skip
+def test_little_of_an_endless_body_gets_into_memory(loopback: LoopbackJudge, body: Reply, status: int) -> None:
+    headers = {**body.headers, "x-should-retry": "false"}
+    loopback.queue(Reply(body.body, status, headers, times=body.times, chunked=body.chunked))
+    settings = Judge(model="m", base_url=loopback.base_url)  # pyright: ignore
+
+    async def scene() -> tuple[str, str]:
+        async with Vlm(settings) as vlm:
+            reply, following = await vlm.ask(probe_request()), await vlm.ask(probe_request())
+            assert following.status == "ok"
+            return reply.text, reply.error
+
+    tracemalloc.start()
+    try:
+        kept, words = asyncio.run(scene())
+        peak = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    # The server is in this process, too: of it there are the buffers of a connection and one piece.
+    assert peak < 40_000_000
+    longest = "longer than 4,000,000 bytes" if status == 200 else "longer than 1,000,000 bytes"
+    assert len(kept) < 21_000 and f"[The rest was not read: it is {longest}" in kept
+    assert status != 200 or longest in words
+
+
+@pytest.mark.parametrize("key", ["k", "a", "e", "Model", "winner"])
+def test_a_key_like_a_word_is_left_in_replies_and_cut_out_of_errors(
+    tmp_path: Path, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("TEST_KEY", key)
+    reasoning = '{"comparison_reasoning": "feedback on the Human figure", "winner": "Model"}'
+    refused = error(400, f"the key is <{key}>")
+    good, bad, page = judged(
+        tmp_path, loopback, [text(reasoning), refused, Reply("a dark page")], api_key_env="TEST_KEY"
+    )
+    assert (good.verdict, good.raw, good.reasoning) == ("Model", reasoning, "feedback on the Human figure")
+    assert bad.status == "rejected" and f"<{key}>" not in bad.error and "<[key]>" in bad.error
+    assert page.raw == "a dark page" and key not in page.error.replace("[key]", "").partition("completion: ")[2]
+
+
+@pytest.mark.parametrize("key", ["comparison_reasoning", 'sk-"quoted"-key-0123', "sk-an-ordinary-key-0123"])
+def test_a_long_key_is_cut_out_of_what_is_kept_once_the_reply_is_read(
+    tmp_path: Path, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch, key: str
+) -> None:
+    monkeypatch.setenv("TEST_KEY", key)
+    quoting = verdict("Human", f"your key is {key}, is it not?")
+    escaped = text(PLAIN.replace("half", "".join(f"\\u{ord(sign):04x}" for sign in key)))
+    replies = [quoting, escaped, text(f"Your key is {key}."), error(400, "x" * 1990 + key), said_by(key)]
+    rows = judged(tmp_path, loopback, replies, api_key_env="TEST_KEY")
+    assert [row.status for row in rows] == ["ok", "ok", "invalid", "rejected", "ok"]
+    assert [row.verdict for row in rows] == ["Human", "Model", None, None, "Model"]
+    assert rows[0].reasoning == "your key is [key], is it not?" and rows[1].reasoning == "[key] of it"
+    assert "Your key is [key]." in rows[2].raw and "Your key is [key]." in rows[2].error
+    assert key[:6] not in rows[3].error.replace("[key]", "") and rows[4].model_answered == "[key]"
+    kept = (folder(tmp_path, start().run_id) / "judgments.jsonl").read_text()
+    assert key not in kept.replace("\\", "")
+
+
+def said_by(model: str) -> Reply:
+    return Reply({**text(PLAIN).body, "model": model})
+
+
+def test_the_probe_shows_no_key(loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEST_KEY", "sk-an-ordinary-key-0123")
+    loopback.queue(text("ready, sk-an-ordinary-key-0123"))
+
+    async def scene() -> str:
+        async with Vlm(Judge(model="m", base_url=loopback.base_url, api_key_env="TEST_KEY")) as vlm:  # pyright: ignore
+            return (await vlm.probe(probe_request())).text
+
+    assert asyncio.run(scene()) == "ready, [key]"

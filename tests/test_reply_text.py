@@ -1,0 +1,189 @@
+"""Replies taken apart: in work that grows as the reply does, and in no way that raises."""
+
+import gc
+import json
+import re
+import re._constants as kinds_of_items  # pyright: ignore
+import re._parser as patterns  # pyright: ignore
+import sys
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from tasks.endpoint import reply_text
+from tasks.endpoint.reply_text import pairs, unwrapped
+from tasks.kinds import score_reply, verdict_reply
+from tasks.kinds.values import Reading
+from tasks.rubrics.rubric import load_rubric
+
+FIGURES = [prompt for flow in ("diagram", "plot") for prompt in load_rubric(flow).prompts]
+IMAGES = [load_rubric("colors").prompt("colors"), load_rubric("position", "checked").prompt("position")]
+GOOD = '{"comparison_reasoning": "a", "winner": "Model"}'
+SCORES = json.dumps({key: {"explanation": "e", "score": 7} for key in (*IMAGES[0].aspects, "overall_score")})
+SEEN = {"objects": [{"object": "dog", "present": True, "color": "", "count": 1}]}
+CHECKED = json.dumps(
+    {**{key: {"score": 7} for key in (*IMAGES[1].aspects, "overall_score")}, "seen": {**SEEN, "relation_holds": None}}
+)
+
+PIECES = [
+    GOOD, SCORES, "{", "}", "[", "]", '"', "'", ":", ",", "\\", "\\u", "\\ud835", "\\udd38", "\ud835", "```",
+    "```json\n", "\n", " ", "\x00", "<think>", "</think>", "<thinking>", "</thinking>", '"winner"', "winner: 'Human'",
+    "Winner", '{"winner": "Human"', '"comparison_reasoning": "', '"score": 8', '"overall_score"', '{"explanation":',
+    '"8/10"', "1e999", "NaN", "-", "9" * 30, "9" * 5000, "null", "true",
+    '{"seen": {"objects": [{"object": "a", "present": true, "count": ',
+]  # fmt: skip
+replies = st.lists(st.sampled_from(PIECES) | st.text(st.characters(), max_size=5), max_size=14).map("".join)
+GROWING: dict[str, Callable[[int], str]] = {
+    "line breaks in a fence": lambda n: "```\n" + "\n" * n,
+    "line breaks in a whole fence": lambda n: "```json" + "\n" * n + "a" + "\n" * n + "```",
+    "fences": lambda n: "```\n" * n,
+    "beginnings of thinking": lambda n: "<think>" * n,
+    "ends of thinking": lambda n: "</think>" * n,
+    "thinking, begun and ended": lambda n: "<think></think>" * n,
+    "thinking in objects": lambda n: '{"a": "<think>"}' * n + "<think>",
+    "winners without a value": lambda n: "winner" * n,
+    "quotes": lambda n: "\"'" * n + "winner",
+    "winners and quotes": lambda n: "winner\"'" * n,
+    "winners and spaces": lambda n: "winner" + " " * n + "winner:" + " " * n,
+    "winners with half a value": lambda n: 'winner: "' + "a " * n,
+    "reasoning without an end": lambda n: '"comparison_reasoning": "' * n,
+    "quotes within reasoning": lambda n: '"comparison_reasoning": "' + '" ' * n,
+    "commas": lambda n: '{"a": 1' + "," * n + " " * n,
+    "commas and spaces": lambda n: '{"a": 1' + ", " * n,
+    "braces": lambda n: "{" * n,
+    "braces and spaces": lambda n: "{ " * n + '"',
+    "objects": lambda n: "{}" * n,
+    "broken objects": lambda n: '{"a' * n,
+    "objects broken at their end": lambda n: '{"a": [' + "1, " * n + "x",
+    "objects in broken objects": lambda n: '{"a": ' * 40 + '"' + "b" * n,
+    "objects too deep": lambda n: '{"a": ' * n,
+    "lists too deep": lambda n: '{"a": ' + "[" * n,
+    "pairs": lambda n: "{" + ", ".join(f'"a{i}": {i}' for i in range(n)) + "}",
+    "halves of surrogate pairs": lambda n: '{"a": "' + "\\ud835" * n + '"}',
+    "backslashes": lambda n: '{"a": "\\ud835' + "\\\\" * n + '"}',
+    "digits": lambda n: '{"overall_score": ' + "9" * n + "}",
+    "digits in quotes": lambda n: '{"overall_score": "' + "9" * n + " " * n + '"}',
+    "spaces in keys": lambda n: '{"' + " -" * n + 'a": 1}',
+}
+
+
+def read_all(text: str) -> list[Reading]:
+    verdicts = [verdict_reply.read(text, prompt) for prompt in FIGURES]  # pyright: ignore
+    return verdicts + [score_reply.read(text, prompt) for prompt in IMAGES]  # pyright: ignore
+
+
+@given(replies)
+@example(GOOD.replace('"a"', '"\ud835"'))
+@example(GOOD.replace('"a"', '["\\ud835"]'))
+@example(SCORES.replace('"e"', '"\\ud835"'))
+@example(SCORES.replace('"e"', "[" * 900 + "]" * 900))
+@example(SCORES.replace("7", "9" * 5000))
+@example(CHECKED.replace("1}", "9" * 30 + "}"))
+@example(CHECKED.replace("dog", "\\udd38"))
+def test_no_reply_makes_a_reader_raise_or_say_what_is_not_allowed(text: str) -> None:
+    for prompt, reading in zip([*FIGURES, *IMAGES], read_all(text), strict=True):
+        said = reading.verdict is not None or bool(reading.scores)
+        assert said != bool(reading.error)
+        assert reading.verdict in (None, *getattr(prompt, "verdicts", ()))
+        assert all(each.score is None or 0 <= each.score <= 10 for each in reading.scores)
+        assert all(each.score is not None for each in reading.scores if each.aspect == "overall_score")
+        "".join((reading.reasoning, reading.error, reading.recovery)).encode()
+        assert all(each.model_dump_json() for each in (*reading.scores, reading.seen) if each)
+        assert all(each.count < 2**31 for each in (reading.seen.objects if reading.seen else ()))
+
+
+@given(replies, st.sampled_from(FIGURES[0].verdicts), replies)
+def test_a_verdict_is_one_that_the_reply_names_once(before: str, winner: str, after: str) -> None:
+    """Whatever stands around it: another verdict than the one that was put in comes only from what stands around it."""
+    text = f'{before}{{"comparison_reasoning": "r", "winner": "{winner}"}}{after}'
+    verdict = verdict_reply.read(text, FIGURES[0]).verdict  # pyright: ignore
+    assert verdict in (None, winner) or verdict.casefold() in (before + after).casefold()
+
+
+@given(st.text(st.characters()), st.sampled_from(["think", "thinking"]))
+def test_thinking_before_an_answer_is_set_aside_whole(thought: str, mark: str) -> None:
+    for text in (f"<{mark}>{thought}</{mark}>{GOOD}", f"{thought}</{mark}>\n{GOOD}"):
+        if "think" not in thought and not pairs(unwrapped(thought)[0])[0]:
+            assert unwrapped(text) == (GOOD, ["thinking dropped"])
+
+
+def items(parsed: Any) -> Iterator[tuple[Any, Any]]:
+    """All items of a pattern, with those within them."""
+    for kind, value in parsed:
+        yield kind, value
+        for part in value if isinstance(value, tuple | list) else (value,):
+            for inner in part if isinstance(part, list) else (part,):
+                if isinstance(inner, patterns.SubPattern):
+                    yield from items(inner)
+
+
+def endless(kind: Any, value: Any) -> bool:
+    return kind in (kinds_of_items.MAX_REPEAT, kinds_of_items.MIN_REPEAT) and value[1] is kinds_of_items.MAXREPEAT
+
+
+READERS = [
+    pytest.param(value, id=f"{module.__name__}.{name}")
+    for module in (reply_text, verdict_reply, score_reply)
+    for name, value in vars(module).items()
+    if isinstance(value, re.Pattern)
+]
+
+
+@pytest.mark.parametrize("pattern", READERS)
+def test_no_pattern_goes_back_over_what_it_has_passed(pattern: re.Pattern[str]) -> None:
+    """A repetition without a bound never gives back (`*+`): what it has passed in a reply is passed once."""
+    found = list(items(patterns.parse(pattern.pattern, pattern.flags)))
+    assert not any(endless(kind, value) for kind, value in found), pattern.pattern
+
+
+def test_the_patterns_of_the_first_version_would_have_been_found() -> None:
+    slow = (r"<think>.*?</think>", r"^\s*```[a-zA-Z]*\s*\n(.*?)\n?\s*```\s*$", r"[\"'*_]*winner[\"'*_]*\s*:")
+    assert all(any(endless(kind, value) for kind, value in items(patterns.parse(each))) for each in slow)
+    assert len(READERS) >= 8
+
+
+class Work:
+    """What is done while a text is read: calls of any function, and characters that the JSON decoder goes over."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.calls = self.characters = 0
+        decode = json.JSONDecoder.raw_decode
+
+        def counted(decoder: json.JSONDecoder, text: str, start: int = 0) -> tuple[Any, int]:
+            try:
+                value, end = decode(decoder, text, start)
+            except json.JSONDecodeError as broken:
+                self.characters += broken.pos - start
+                raise
+            self.characters += end - start
+            return value, end
+
+        monkeypatch.setattr(json.JSONDecoder, "raw_decode", counted)
+
+    def of(self, text: str) -> tuple[int, int]:
+        self.calls = self.characters = 0
+        gc.disable()
+        sys.setprofile(self._count)
+        try:
+            read_all(text)
+        finally:
+            sys.setprofile(None)
+            gc.enable()
+        return self.calls, self.characters
+
+    def _count(self, _frame: object, event: str, _argument: object) -> None:
+        self.calls += event in ("call", "c_call")
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_a_reply_four_times_as_long_is_four_times_the_work(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    work, text = Work(monkeypatch), GROWING[name]
+    read_all(text(10))  # what is made once is made
+    calls, _ = work.of(text(200))
+    more_calls, characters = work.of(text(800))
+    assert more_calls <= 4 * calls + 100
+    # Each of the readers decodes a text once, and once more where commas are mended or thinking is looked for.
+    assert characters <= 3 * len(FIGURES + IMAGES) * len(text(800))
