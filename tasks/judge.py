@@ -94,7 +94,9 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
 
 
 async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment:
-    answer = await run.vlm.ask(request(prompt, case.texts, case.pictures, call.order))
+    asked = request(prompt, case.texts, case.pictures, call.order)
+    answer = await run.vlm.ask(asked)
+    run.input_tokens.note(asked, answer)
     row = _judgment(run, case, prompt, call, answer)
     _record(run, case, row)
     return row

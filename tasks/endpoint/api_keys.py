@@ -9,11 +9,12 @@ import os
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
+from tasks.endpoint.known import usual_keys
 from tasks.errors import JudgeStopped
 from tasks.parameters import EMBEDDED, Judge
 
 LOOPBACK = {"127.0.0.1", "localhost", "::1"}
-LISTED = {"api.openai.com": {"OPENAI_API_KEY"}}
+LISTED = usual_keys()
 """Hosts that may receive a key without being listed in JURY_ENDPOINTS; loopback may receive any that is named."""
 
 
@@ -55,7 +56,8 @@ async def find_key(judge: Judge, secret: Secret = no_secret) -> str:
 def _key_name(judge: Judge, host: str) -> str:
     """Name of the key that goes to the host; "" where none is needed."""
     listed = listed_keys(os.environ.get("JURY_ENDPOINTS", "")).get(host, set())
-    name = judge.api_key_env or (min(listed) if len(listed) == 1 else "")
+    own = listed - LISTED.get(host, set()) or listed  # what the worker lists goes before what is usual
+    name = judge.api_key_env or (min(own) if len(own) == 1 else "")
     if judge.base_url == EMBEDDED or not (name or listed):
         return ""
     if not name:

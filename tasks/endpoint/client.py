@@ -20,7 +20,8 @@ from openai.types.chat import ChatCompletion
 from tasks.embedded_judge.app import app as pixel_judge
 from tasks.endpoint.api_keys import Secret, find_key, no_secret
 from tasks.endpoint.completion import Reply, read
-from tasks.endpoint.requests import Image, Request
+from tasks.endpoint.known import known_at
+from tasks.endpoint.requests import Image, Request, advice
 from tasks.errors import JudgeStopped
 from tasks.parameters import EMBEDDED, Judge
 from tasks.text import well_formed
@@ -55,8 +56,9 @@ class Vlm:
         self.judge = judge
         self._secret = secret
         self._slots = slots or asyncio.Semaphore(judge.concurrency)
-        self._rung = 0
-        self._length_name = "max_completion_tokens"
+        known = known_at(judge.base_url)
+        self._rung = RUNGS.index(known.reply_format) if known else 0
+        self._length_name = known.token_limit if known else "max_completion_tokens"
         self._dropped: set[str] = set()
         self._not_before = 0.0
         self._probing: asyncio.Task[Reply] | None = None
@@ -128,7 +130,8 @@ class Vlm:
     async def _probe(self, request: Request) -> Reply:
         reply = await self.ask(request)
         if reply.status == "rejected":
-            raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}")
+            mend = advice(request, reply.error)
+            raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}{mend}")
         if reply.status == "unavailable" and reply.error.startswith("no connection"):
             raise JudgeStopped(f"{self._who()} cannot be reached: {reply.error}")
         return reply
