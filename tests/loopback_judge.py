@@ -69,6 +69,9 @@ def send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
 class LoopbackJudge:
     """Answers `POST /v1/chat/completions` and `GET /stats` in a thread of its own, for the length of a `with`."""
 
+    root = "/v1"
+    """Path of the API, as it stands at the end of `base_url`."""
+
     def __init__(self, answer: Answer | None = None, *, model: str = MODEL, keep_requests: bool = True) -> None:
         self.answer = answer or allowed_reply()
         self.model = model
@@ -109,7 +112,7 @@ class LoopbackJudge:
         """Serves until `stop`. Open connections end with the loop: `asyncio.run` cancels what is left."""
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
         server = await asyncio.start_server(self._connection, "127.0.0.1", port, limit=READ_LIMIT, backlog=1024)
-        self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        self.base_url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}{self.root}"
         started()
         await self._stopped.wait()
         server.close()
@@ -124,7 +127,7 @@ class LoopbackJudge:
     async def _reply(self, request: Request, reader: asyncio.StreamReader) -> Reply:
         if request.line == "GET /stats":
             return Reply(self.stats())
-        if request.line != "POST /v1/chat/completions":
+        if request.line != f"POST {self.root}/chat/completions":
             return error(404, f"Nothing answers {request.line!r} here.")
         self._enter(request)
         try:
