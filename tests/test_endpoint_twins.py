@@ -20,7 +20,7 @@ from tasks.endpoint.completion import Reply
 from tasks.endpoint.known import addressed, endpoints
 from tasks.endpoint.requests import Image, Request, probe_request
 from tasks.kinds import kind_of
-from tasks.parameters import Judge, Probe
+from tasks.parameters import Judge, Probe, RubricParameters
 from tasks.rubrics.rubric import holdings, load_rubric
 
 KEY = "sk-of-the-twin-0001"
@@ -113,6 +113,22 @@ def test_a_server_that_cuts_long_questions_is_told_at_the_end_of_the_run(
     assert words in err and "2,050 for 5" in err and "OLLAMA_CONTEXT_LENGTH=32768" in err
     [run] = ask("SELECT warnings FROM runs")
     assert [each for each in run["warnings"] if each.startswith(words)]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_run_that_a_form_starts_takes_a_short_name_and_records_the_address(
+    tmp_path: Path, images: list[str], ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows.counting import counting
+
+    judge = Judge(model="m", base_url="groq")
+    with Twin("groq") as twin:
+        twin.take_its_place(monkeypatch)
+        given = RubricParameters(dataset=images[1], store=str(tmp_path / "store"), judge=judge)  # pyright: ignore
+        state = asyncio.run(counting(given, return_state=True))  # pyright: ignore
+    assert state.is_completed(), state.message
+    [run] = ask("SELECT endpoint, protocol FROM runs")
+    assert run["endpoint"] == run["protocol"]["endpoint"] == twin.base_url
 
 
 # The twins themselves: what they refuse, and that they tell it as the table says

@@ -26,8 +26,10 @@ def said(*questions: tuple[int, int], base_url: str = "https://judge.example/v1"
         [(4000, 2050)] * 20,
         [(4000, 1200), (5000, 1200), (6000, 1200)],
         [(50, 1024), (60, 1024)],
+        [(4000 + more, 2048 + more) for more in range(3)] * 20,
+        [*((4000 + 500 * more, 2048) for more in range(3)), *[(8000, 2500)] * 60],
     ],
-    ids=["none", "eight characters a token", "few", "not reported", "one length", "no limit", "two lengths"],
+    ids=["none", "eight a token", "few", "not reported", "one length", "no limit", "two", "nearly one length", "rare"],
 )
 def test_what_can_be_is_not_warned_of(questions: list[tuple[int, int]]) -> None:
     assert said(*questions) == []
@@ -36,14 +38,15 @@ def test_what_can_be_is_not_warned_of(questions: list[tuple[int, int]]) -> None:
 def test_fewer_tokens_than_the_text_has_are_told_with_the_worst_example() -> None:
     [words] = said((20_000, 5000), (20_000, 2050), (30_000, 2048))
     assert words == (
-        "the judge seems to read only the beginning of its questions: 2 of 3 replies report fewer input tokens than the "
-        "text has, for example 2,048 for 30,000 characters and the pictures. Raise the context length of its server."
+        "the judge seems to read only the beginning of its questions: 2 of 3 replies report fewer input tokens than "
+        "the text has, for example 2,048 for 30,000 characters and the pictures. "
+        "Raise the context length of its server."
     )
 
 
 @pytest.mark.parametrize("limit", [2048, 2050, 4097, 32_770, 40_960])
 def test_one_number_for_questions_of_different_lengths_is_told_where_a_context_could_end_there(limit: int) -> None:
-    [words] = said(*((4 * limit + more, limit) for more in (0, 500, 900)))
+    [words] = said(*((4 * limit + more, limit) for more in (0, 500, limit)))
     assert f"questions of different lengths all report {limit:,} input tokens" in words
 
 
