@@ -25,6 +25,7 @@ COMMANDS = {
         "demo": "Draw samples with known defects and judge them, with no key and no network.",
         "run": "Judge a dataset.",
         "probe": "Ask the judge one cheap question.",
+        "endpoints": "List the endpoints that are known by a short name, with what their documentation says.",
         "prompts": "List, show, check or import prompts.",
         "samples": "Draw figures and images with known defects into a folder.",
     },

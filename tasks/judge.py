@@ -92,6 +92,7 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment:
     invalid = sum(row.status == "invalid" for row in case.attempts(call))
     question = request(prompt, case.texts, case.pictures, call.order)
     answer = await run.vlm.ask(question._replace(turn=call.vote - 1 + invalid * run.parameters.votes))
+    run.input_tokens.note(question, answer)
     row = _without_key(run, _judgment(run, case, prompt, call, answer))
     _record(run, case, row)
     return row

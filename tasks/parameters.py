@@ -47,8 +47,9 @@ class Judge(Record):
     )
     base_url: str = Field(
         default=EMBEDDED,
-        description="Address of the API, such as https://api.openai.com/v1, or `embedded`: the pixel judge, which "
-        "measures pixels, needs no key and no network, and is no model.",
+        description="Address of the API, such as https://api.openai.com/v1, or a short name that `jury endpoints` "
+        "lists, such as openai, or `embedded`: the pixel judge, which measures pixels, needs no key and no network, "
+        "and is no model.",
     )
     api_key_env: str = Field(
         default="",
@@ -145,6 +146,8 @@ class Judge(Record):
                     f"judge.model is {self.model!r} and needs an address, the embedded judge is {EMBEDDED_MODEL!r}: "
                     "set judge.base_url, for example to https://api.openai.com/v1"
                 )
+            return self
+        if self.base_url.isalnum():  # a short name, which `endpoint.known` looks up where a run begins
             return self
         parts = urlsplit(self.base_url)
         if parts.scheme not in ("http", "https") or not parts.hostname:

@@ -83,6 +83,9 @@ def content_of(reply: Reply) -> tuple[str, bytes]:
 class LoopbackJudge:
     """Answers `POST /v1/chat/completions` and `GET /stats` in a thread of its own, for the length of a `with`."""
 
+    root = "/v1"
+    """Path of the API, as it stands at the end of `base_url`."""
+
     def __init__(
         self,
         answer: Answer | None = None,
@@ -133,7 +136,7 @@ class LoopbackJudge:
         server = await asyncio.start_server(
             self._connection, "127.0.0.1", port, limit=READ_LIMIT, backlog=1024, ssl=self.tls
         )
-        self.base_url = f"{'https' if self.tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}/v1"
+        self.base_url = f"{'https' if self.tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}{self.root}"
         started()
         await self._stopped.wait()
         server.close()
@@ -148,7 +151,7 @@ class LoopbackJudge:
     async def _reply(self, request: Request, reader: asyncio.StreamReader) -> Reply:
         if request.line == "GET /stats":
             return Reply(self.stats())
-        if request.line != "POST /v1/chat/completions":
+        if request.line != f"POST {self.root}/chat/completions":
             return error(404, f"Nothing answers {request.line!r} here.")
         self._enter(request)
         try:

@@ -137,6 +137,7 @@ def in_a_process(code: str, **settings: str) -> subprocess.CompletedProcess[str]
         ["labels", "import", "{place}/people.csv", "--flow", "diagram"],
         ["sync"],
         ["prompts", "list"],
+        ["endpoints"],
         ["samples", "{place}/drawn", "--count", "8", "--prompts", "1"],
     ],
     ids=lambda words: words[0],

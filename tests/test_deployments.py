@@ -55,6 +55,7 @@ WRONG = [
     ({"schedules": [{"cron": "0 2 * * *"}]}, "schedules.0.slug: Field required"),
     ({"parameters": {"dataset": "samples"}}, "parameters.dataset: Extra inputs"),
     ({"parameters": {"parameters": {"limit": -1}}}, "parameters.parameters.limit: Input should be greater"),
+    ({"parameters": {"parameters": {"judge": {"model": "m", "base_url": "opnai"}}}}, "'opnai' is no address: allowed"),
 ]
 
 

@@ -5,6 +5,7 @@ import click
 from flows.commands.options import FLOWS, store_option
 from flows.commands.run import run_flow
 from flows.commands.sections import Command
+from tasks.endpoint.models import recommended
 from tasks.ledger.remote import local_cache
 from tasks.parameters import default_store, parameters_of
 
@@ -17,13 +18,14 @@ def command(store: str) -> int:
     for flow in FLOWS:
         print(f"\n{flow}: drawn samples, judged by pixels\n")
         codes.append(run_flow(flow, parameters_of(flow)(store=store, reuse_hours=0)))
+    model = next(iter(recommended().values()))
     print(f"\nThe history is {local_cache(store) / 'history.duckdb'}. Next:\n")
     for words in (
         "query leaderboard",
         "query t2i_leaderboard",
         "report -o report.html",
         "query \"SELECT sample_id, overall, path FROM outcomes WHERE injected = 'black'\"",
-        "run diagram --judge.model gpt-5 --judge.base-url https://api.openai.com/v1 --limit 4",
+        f"run diagram --judge.model {model.name} --judge.base-url {model.endpoint} --limit 4",
     ):
         print(f"  .venv/bin/jury {words}" + ("" if store == default_store() else f" --store {store}"))
     return max(codes)

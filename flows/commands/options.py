@@ -14,10 +14,11 @@ from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
 
 from flows.commands.sections import Option
+from tasks.endpoint.known import addressed
 from tasks.errors import InputError
-from tasks.parameters import DEFAULT_STORE, PAIRWISE, T2I
+from tasks.parameters import DEFAULT_STORE, PAIRWISE, T2I, Parameters, Probe
 
-M = TypeVar("M", bound=BaseModel)
+M = TypeVar("M", bound=Parameters | Probe)
 F = TypeVar("F", bound=Callable[..., Any])
 
 FLOWS = (*PAIRWISE, *T2I)
@@ -81,7 +82,8 @@ def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
     """Build the model from the values of its options that were given; the others keep their defaults.
 
     Raises:
-        InputError: values out of range or of the wrong kind, all of them in one message, by option name.
+        InputError: values out of range or of the wrong kind, all of them in one message, by option name; or a short
+            name of an endpoint that is not known.
     """
     values: dict[str, Any] = {}
     for path, _ in _fields(model):
@@ -94,7 +96,7 @@ def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
             place = place.setdefault(parent, {})
         place[name] = _items(value) if isinstance(value, tuple) else value  # pyright: ignore[reportUnknownArgumentType]
     try:
-        return model.model_validate(values)
+        return addressed(model.model_validate(values))
     except ValidationError as error:
         raise InputError("\n".join(_sentence(each) for each in error.errors())) from None
 

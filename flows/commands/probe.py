@@ -9,10 +9,13 @@ from flows.commands.sections import Command
 from flows.runtime.secrets import secret_block
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
+from tasks.kinds import KINDS
 from tasks.ledger.remote import local_cache
 from tasks.parameters import Judge, Probe, default_store
 from tasks.text import one_line
 
+MOST_PICTURES = max(len(kind.display.sides) for kind in KINDS)
+"""Pictures of a question, in the kind of flow that shows the most."""
 LONGEST = 500
 """Most characters shown of a reply."""
 
@@ -29,7 +32,7 @@ command = Command("probe", params=model_options(Probe), callback=probe)
 
 async def _ask(judge: Judge) -> int:
     async with Vlm(judge, secret=secret_block) as vlm:
-        reply = await vlm.probe(probe_request())
+        reply = await vlm.probe(probe_request(MOST_PICTURES))
     print(f"{reply.status}: {one_line(reply.model or judge.model)} in {reply.seconds:g} s, reply format {reply.rung}")
     print(one_line(reply.error or reply.text, LONGEST))
     if reply.not_sent:

@@ -62,6 +62,7 @@ class Chunks:
         self._taken_over: list[Case] = []
         """Samples with nothing to ask, until there are enough of them to be aggregated together."""
         self._aggregated = 0
+        self._probe = probe_request(len(run.kind.display.sides))
 
     async def each(self, work: Work) -> None:
         """Do the work on every chunk, with as many in hand as keep the judge busy and no more.
@@ -88,7 +89,7 @@ class Chunks:
         async with asyncio.TaskGroup() as group:
             if self._samples and not len(run.replies):
                 # Nothing can spare the question whether the judge is there: it is asked while the first chunk is read.
-                group.create_task(run.vlm.probe(probe_request()))
+                group.create_task(run.vlm.probe(self._probe))
             for first in range(0, len(self._samples), size):
                 await room.acquire()
                 done = group.create_task(self._one(first, self._samples[first : first + size], work))
@@ -111,7 +112,7 @@ class Chunks:
         prompts = run.rubric.prompts
         asked = tuple(each.dimension for each in prompts if any(case.unsettled(each.dimension) for case in cases))
         if asked:
-            await run.vlm.probe(probe_request())
+            await run.vlm.probe(self._probe)
             await self._work(f"{first}-{first + len(samples) - 1}", asked, cases, work)
             return
         for case in cases:

@@ -16,6 +16,7 @@ from prefect.schedules import Schedule
 from prefect.types.entrypoint import EntrypointType
 from pydantic import BaseModel, ValidationError, field_validator, model_validator
 
+from tasks.endpoint.known import addressed
 from tasks.errors import InputError, Problems
 from tasks.parameters import PAIRWISE, T2I, parameters_of
 
@@ -86,7 +87,7 @@ class Deployed(BaseModel, extra="forbid"):
         if self.entrypoint not in ENTRYPOINTS:
             raise InputError(f"there is no entrypoint {self.entrypoint}; allowed are {', '.join(ENTRYPOINTS)}")
         try:
-            parameters_of(ENTRYPOINTS[self.entrypoint]).model_validate(self.parameters.parameters)
+            addressed(parameters_of(ENTRYPOINTS[self.entrypoint]).model_validate(self.parameters.parameters))
         except ValidationError as error:
             raise InputError("; ".join(f"parameters.parameters.{words}" for words in _words(error))) from None
         return self

@@ -120,7 +120,8 @@ class Session:
         unused = [words] if unreadable else []
         alone = run.start.shards == 1  # shards are compared with the last run once all of them are there
         unchanged = await unchanged_sentences(Path(self.store), run.start.run_id) if alone else []
-        return [*exported, *unused, *run.tally.comparability.warnings(), *unchanged]
+        cut = run.input_tokens.warnings(self.parameters.judge.base_url)
+        return [*exported, *unused, *cut, *run.tally.comparability.warnings(), *unchanged]
 
     async def storing(self, step: Coroutine[Any, Any, None]) -> list[str]:
         """Run the store step; a history that stays in use costs a warning, for the ledger holds everything."""

@@ -19,6 +19,7 @@ from flows.runtime.process import hush, settle_garbage_collector
 from flows.runtime.session import unchanged_sentences
 from flows.runtime.shards import judge_in_shards
 from tasks.datasets.paths import resolved
+from tasks.endpoint.known import addressed
 from tasks.errors import InputError, first_of
 from tasks.history.loading import sync
 from tasks.ledger.evaluations import read_evaluation
@@ -44,7 +45,7 @@ async def final_state(flow: str, parameters: Parameters, chain: Callable[[str, P
         if sentence := await unfinished_before():
             return Completed(name="Skipped", message=sentence)
         now = datetime.now().astimezone()
-        asked = await asyncio.to_thread(resolved, at_store(parameters), now)
+        asked = await asyncio.to_thread(resolved, addressed(at_store(parameters)), now)
         if asked.to_be_split:
             evaluation = await judge_in_shards(flow, asked.model_copy(update={"store": parameters.store}))
             return await _put_together(evaluation, asked.store, now)

@@ -10,10 +10,11 @@ import os
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
+from tasks.endpoint.known import usual_keys
 from tasks.errors import JudgeStopped
 from tasks.parameters import EMBEDDED, Judge
 
-LISTED = {"api.openai.com": {"OPENAI_API_KEY"}}
+LISTED = usual_keys()
 """Hosts that may receive a key without being listed in JURY_ENDPOINTS."""
 
 
@@ -82,7 +83,8 @@ def block_name(name: str) -> str:
 
 def _key_name(judge: Judge) -> str:
     """Name of the key: the one that is set, else the one listed for the host; "" where there is none."""
-    keys = sorted(_listed(judge) - {*judge.headers.values()})
+    listed = _listed(judge) - {*judge.headers.values()}
+    keys = sorted(listed - LISTED.get(_host(judge), set()) or listed)  # what the worker lists goes before what is usual
     if judge.api_key_env or len(keys) < 2:
         return judge.api_key_env or "".join(keys)
     raise JudgeStopped(f"{_host(judge)} has several keys listed: set judge.api_key_env to one of {', '.join(keys)}")

@@ -10,6 +10,7 @@ import secrets
 from collections.abc import Mapping
 from typing import Any, NamedTuple
 
+from tasks.endpoint.known import Endpoint
 from tasks.endpoint.requests import Image, Request
 from tasks.parameters import Judge
 
@@ -36,6 +37,11 @@ class Manner(NamedTuple):
     """Place among `RUNGS`; a refusal moves one down."""
     length_name: str = _LENGTH[0]
     left_out: frozenset[str] = frozenset()
+
+
+def first_manner(known: Endpoint | None) -> Manner:
+    """How an endpoint is asked first, by what its documentation promises where it is known."""
+    return Manner(RUNGS.index(known.reply_format), known.token_limit) if known else Manner()
 
 
 def body(judge: Judge, request: Request, manner: Manner) -> bytes:

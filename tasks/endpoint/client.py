@@ -25,8 +25,9 @@ from tasks.endpoint.body import problem
 from tasks.endpoint.completion import Reply, read
 from tasks.endpoint.connections import connected
 from tasks.endpoint.gate import Gate
+from tasks.endpoint.known import known_at
 from tasks.endpoint.refusals import Refusal, read_refusal
-from tasks.endpoint.requests import Request, probe_request
+from tasks.endpoint.requests import Request, advice, probe_request
 from tasks.errors import JudgeStopped
 from tasks.parameters import Judge
 from tasks.text import well_formed
@@ -83,7 +84,7 @@ class Vlm:
         self.judge = judge
         self._secret = secret
         self._slots = slots or asyncio.Semaphore(judge.concurrency)
-        self._manner = arguments.Manner()
+        self._manner = arguments.first_manner(known_at(judge.base_url))
         self._probing: asyncio.Task[Reply] | None = None
         self._ready: Request | None = None
         """The question that was asked first, and is asked again where the endpoint is away."""
@@ -238,7 +239,8 @@ class Vlm:
     async def _probe(self, request: Request) -> Reply:
         reply = await self._asked(request)
         if reply.status == "rejected":
-            raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}")
+            mend = advice(request, reply.error)
+            raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}{mend}")
         return reply._replace(text=self.without_key(reply.text))
 
     async def _knock(self) -> bool:

@@ -4,6 +4,7 @@ How texts and pictures of a sample become a question is for `judging.questions`.
 """
 
 import base64
+import re
 from collections.abc import Mapping
 from functools import cache
 from io import BytesIO
@@ -12,6 +13,9 @@ from typing import Any, NamedTuple
 from PIL import Image as PillowImage
 
 from tasks.embedded_judge.app import PROBE
+
+PICTURE_LIMIT = re.compile(r"at most (\d+) image|supports up to (\d+) image", re.IGNORECASE)
+"""How servers refuse a request with more pictures than they take: vLLM, Groq."""
 
 
 class Image(NamedTuple):
@@ -31,10 +35,15 @@ class Request(NamedTuple):
     turn: int = 0
     """How often the same was asked before: a seed moves on by so much, or each vote would be the first one again."""
 
+    @property
+    def pictures(self) -> int:
+        """How many it shows."""
+        return sum(isinstance(part, Image) for part in self.content)
+
 
 @cache
-def probe_request() -> Request:
-    """A cheap question in the form of the real ones: a picture, a reply schema, a word about JSON."""
+def probe_request(pictures: int = 1) -> Request:
+    """A cheap question in the form of the real ones: as many pictures, a reply schema, a word about JSON."""
     white = BytesIO()
     PillowImage.new("RGB", (64, 64), "white").save(white, "PNG")
     words = 'This checks that you can be reached. Reply with the JSON object {"ready": true} and nothing around it.'
@@ -45,4 +54,19 @@ def probe_request() -> Request:
         "additionalProperties": False,
     }
     picture = Image(b"data:image/png;base64," + base64.b64encode(white.getvalue()))
-    return Request("You answer readiness checks.", (words, picture), PROBE, schema)
+    return Request("You answer readiness checks.", (words, *[picture] * pictures), PROBE, schema)
+
+
+def advice(request: Request, refusal: str) -> str:
+    """What to do about a refusal of this request, to be added to its words; "" where they say it all."""
+    limit = PICTURE_LIMIT.search(refusal)
+    most = int(limit[1] or limit[2]) if limit else request.pictures
+    if most >= request.pictures:
+        return ""
+    if not most:
+        return ". The model takes no pictures: choose one that does"
+    return (
+        f". A question holds {request.pictures} pictures: start the judge's server so that it takes them (vLLM: "
+        f"--limit-mm-per-prompt '{{\"image\": {request.pictures}}}', older versions image={request.pictures}), or "
+        "choose another model"
+    )

@@ -7,6 +7,7 @@ from contextvars import ContextVar
 from dataclasses import dataclass, field
 
 from tasks.endpoint.client import Vlm
+from tasks.endpoint.input_tokens import InputTokens
 from tasks.judging.case import Case
 from tasks.judging.results import Results
 from tasks.kinds import kind_of
@@ -70,6 +71,7 @@ class Run:
     results: Results
     export: Export | None = None
     tally: Tally = field(default_factory=Tally)
+    input_tokens: InputTokens = field(default_factory=InputTokens)
     in_hand: dict[str, list[Case]] = field(default_factory=dict[str, list[Case]])
     """Name of a chunk of samples, as its tasks bear it -> those samples."""
 

@@ -1,0 +1,59 @@
+"""`jury endpoints`: the endpoints that are known by a short name, and what their documentation says of one."""
+
+import json
+from collections.abc import Iterator, Sequence
+from itertools import zip_longest
+
+import click
+
+from flows.commands.options import json_option
+from flows.commands.sections import Command
+from tasks.endpoint.known import RESOURCE, Endpoint, endpoints
+from tasks.errors import InputError
+from tasks.text import listed
+
+GAP = "  "
+
+
+@click.command(cls=Command)
+@click.argument("name", default="", metavar="[NAME]", help="Empty: list them all.")
+@json_option("Print an array of objects, with all that is known.")
+def command(name: str, as_json: bool) -> int:
+    """Print them all, or one with what its documentation says."""
+    if name and name not in endpoints():
+        raise InputError(f"no endpoint is known as {name!r}; there are {listed(endpoints())}")
+    shown = [each for each in endpoints().values() if name in ("", each.name)]
+    if as_json:
+        print(json.dumps([each.model_dump(mode="json") for each in shown], indent=1, ensure_ascii=False))
+    elif name:
+        print("\n".join(_details(shown[0])))
+    else:
+        rows = [(each.name, each.title, each.address, each.key) for each in shown]
+        print("\n".join(_aligned([("name", "what", "address", "key"), *rows])))
+        print("\n`jury endpoints NAME` tells what its documentation says.")
+    return 0
+
+
+def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
+    """Rows of cells as lines, each column as wide as its longest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    for row in rows:
+        yield GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+
+
+def _details(known: Endpoint) -> Iterator[str]:
+    """One endpoint, a fact a line; what its documentation does not say has none."""
+    yield f"{known.title}: --judge.base-url {known.address if known.has_resources else known.name}"
+    resource = f" ({RESOURCE}: the name of yours)" if known.has_resources else ""
+    facts = [
+        ("  address", known.address + resource),
+        ("  key", known.key),
+        ("  token limit", known.token_limit),
+        ("  reply format", known.reply_format),
+        ("  pictures", f"{known.pictures:,} a request" if known.pictures else ""),
+        ("  limits", known.limits),
+        ("  moderation", known.moderation),
+        *zip_longest(["  worth knowing"], known.worth_knowing, fillvalue=""),
+        ("  documentation", f"{known.page}, looked up {known.looked_up}"),
+    ]
+    yield from _aligned([(fact, words) for fact, words in facts if words])

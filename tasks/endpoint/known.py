@@ -1,0 +1,123 @@
+"""Endpoints that are known by a short name: their address, and what their documentation says of them.
+
+Owns the reading of `known.toml`, and which endpoint stands at an address. What an endpoint refuses in spite of it, the
+client finds out by asking; which key goes to which host is for `api_keys`.
+"""
+
+from datetime import date
+from functools import cache
+from pathlib import Path
+from typing import Literal, TypeVar
+from urllib.parse import urlsplit
+
+from pydantic import Field, model_validator
+
+from tasks.endpoint.tables import read_tables
+from tasks.errors import InputError
+from tasks.parameters import EMBEDDED, Parameters, Probe
+from tasks.records import Record
+from tasks.text import listed
+
+TABLE = Path(__file__).with_suffix(".toml")
+RESOURCE = "RESOURCE"
+"""Stands in an address for a name that every user has of their own."""
+
+P = TypeVar("P", bound=Parameters | Probe)
+
+
+class Endpoint(Record):
+    """What the documentation of one endpoint says, as of the day it was looked up; empty or 0: it says nothing."""
+
+    name: str = Field(pattern="^[a-z][a-z0-9]*$")
+    title: str = Field(min_length=1)
+    address: str = Field(pattern=r"^https?://[^/\s]+(/[^/\s]+)*$")
+    """Without a slash at its end. Plain http: a server on a machine of the user's own, at its usual port."""
+    key: str = Field(default="", pattern="^[A-Z][A-Z0-9_]*$|^$")
+    """Environment variable that usually holds the key."""
+    token_limit: Literal["max_completion_tokens", "max_tokens"]
+    """Name of the longest reply's parameter."""
+    reply_format: Literal["json_schema", "json_object", "plain"]
+    """The strictest that is promised."""
+    pictures: int = Field(default=0, ge=0)
+    """Most pictures that a request may hold."""
+    limits: str = ""
+    """How it is told that calls are too many."""
+    moderation: str = ""
+    """How it is told that a question or a reply is not allowed."""
+    worth_knowing: tuple[str, ...] = ()
+    """Parameters that are ignored or refused, and other surprises."""
+    on_cut_input: str = ""
+    """What to do where the server cuts what is longer than its context."""
+    page: str = Field(pattern="^https://")
+    looked_up: date
+
+    @model_validator(mode="after")
+    def _encrypted_beyond_this_machine(self) -> "Endpoint":
+        if self.is_local != (urlsplit(self.address).hostname in ("localhost", "127.0.0.1")):
+            raise InputError("the address must be https, or http at localhost")
+        return self
+
+    @property
+    def is_local(self) -> bool:
+        """Whether it is a server that users run themselves."""
+        return self.address.startswith("http://")
+
+    @property
+    def has_resources(self) -> bool:
+        """Whether every user has an address of their own."""
+        return RESOURCE in self.address
+
+    def stands_at(self, base_url: str) -> bool:
+        """Whether an address is one of this endpoint: by its host, or of a server that users run by its port."""
+        found, own = urlsplit(base_url), urlsplit(self.address)
+        if self.is_local:
+            return found.netloc.endswith(f":{own.port}")
+        if self.has_resources:
+            return (found.hostname or "").endswith((own.hostname or "").removeprefix(RESOURCE.lower()))
+        return found.hostname == own.hostname
+
+
+@cache
+def endpoints() -> dict[str, Endpoint]:
+    """Short name -> endpoint, in the order in which they are shown."""
+    return read_tables(TABLE, Endpoint)
+
+
+def known_at(base_url: str) -> Endpoint | None:
+    """The known endpoint at an address; None: any other server."""
+    return next((each for each in endpoints().values() if each.stands_at(base_url)), None)
+
+
+def addressed(asked: P) -> P:
+    """The same with the address of the judge in the place of a short name, as it is recorded.
+
+    Raises:
+        InputError: nothing is known by that name, or its address is another for every user.
+    """
+    name = asked.judge.base_url
+    if name == EMBEDDED or not name.isalnum():
+        return asked
+    judge = asked.judge.model_copy(update={"base_url": _address(name)})
+    return asked.model_copy(update={"judge": judge})
+
+
+def usual_keys() -> dict[str, set[str]]:
+    """Host -> the usual name of its key, for hosts that are the same for every user."""
+    hosts = [each for each in endpoints().values() if each.key and not (each.is_local or each.has_resources)]
+    return {urlsplit(each.address).hostname or "": {each.key} for each in hosts}
+
+
+def _address(name: str) -> str:
+    known = endpoints().get(name)
+    if not known:
+        raise InputError(
+            f"judge.base_url {name!r} is no address: allowed are `embedded`, http://… and https://…, and the short "
+            f"names that `jury endpoints` explains: {listed(endpoints())}"
+        )
+    if known.has_resources:
+        raise InputError(
+            f"judge.base_url {name!r}: every user of {known.title} has an address of their own. Write {known.address} "
+            f"with the name of your resource in the place of {RESOURCE}; the worker lets your key go there with "
+            f"JURY_ENDPOINTS={urlsplit(known.address).netloc}={known.key}"
+        )
+    return known.address

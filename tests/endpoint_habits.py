@@ -1,0 +1,198 @@
+"""What the known endpoints take and how they tell what they do not, as their documentation says: habits of their twins.
+
+Owns the facts: fields, schemas, pictures a request may hold, and the very form of errors, limits, moderation and usage.
+How a twin acts by them stands in `endpoint_twins`.
+"""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+
+from loopback_replies import Reply, completion, error, refusal
+
+LIMIT_HEADERS = {
+    f"x-ratelimit-{what}-{of}": value
+    for of in ("requests", "tokens")
+    for what, value in (("limit", "60"), ("remaining", "59"), ("reset", "1s"))
+}
+SCHEMA_WORDS = {"allOf", "not", "if", "then", "else", "dependentRequired", "dependentSchemas"}
+"""Keywords that no strict schema may hold."""
+BOUND_WORDS = {
+    *("minLength", "maxLength", "pattern", "format", "minimum", "maximum", "multipleOf"),
+    *("patternProperties", "propertyNames", "minProperties", "maxProperties"),
+    *("contains", "minContains", "maxContains", "minItems", "maxItems", "uniqueItems"),
+}
+"""Keywords that Azure's strict schemas may not hold either."""
+
+ErrorForm = Callable[[int, str, str], Reply]
+"""Status, words and the parameter at fault -> an error in the endpoint's own form."""
+
+
+# Errors
+
+
+def openai_error(status: int, words: str, param: str = "") -> Reply:
+    return error(status, words, type="invalid_request_error", param=param or None)
+
+
+def azure_filter() -> Reply:
+    inner = {"code": "ResponsibleAIPolicyViolation", "content_filter_result": {"violence": {"filtered": True}}}
+    words = "The response was filtered due to the prompt triggering the content management policy."
+    details = {"message": words, "type": None, "param": "prompt", "code": "content_filter", "status": 400}
+    return Reply({"error": {**details, "innererror": inner}}, 400)
+
+
+def gemini_error(status: int, words: str, _param: str = "", wait: str = "") -> Reply:
+    """A list with one error; how long to wait stands in its details."""
+    kind = {429: "RESOURCE_EXHAUSTED"}.get(status, "INVALID_ARGUMENT")
+    details = [{"@type": "type.googleapis.com/google.rpc.RetryInfo", "retryDelay": wait}] if wait else []
+    body = [{"error": {"code": status, "message": words, "status": kind, "details": details}}]
+    return Reply(body, status)  # pyright: ignore
+
+
+def openrouter_error(status: int, words: str, _param: str = "", **metadata: object) -> Reply:
+    return Reply({"error": {"message": words, "code": status, "metadata": metadata}}, status)
+
+
+def vllm_error(status: int, words: str, param: str = "") -> Reply:
+    """Of older versions, without an object around it."""
+    kind = "BadRequestError" if status == 400 else "InternalServerError"
+    return Reply({"object": "error", "message": words, "type": kind, "param": param or None, "code": status}, status)
+
+
+def litellm_error(status: int, words: str, param: str = "") -> Reply:
+    kind = {429: "throttling_error"}.get(status, "invalid_request_error")
+    return error(status, words, code=str(status), type=kind, param=param or None)
+
+
+def mistral_error(status: int, words: str, param: str = "") -> Reply:
+    """A field that it does not know is told by place, everything else in words."""
+    if status == 422:
+        return Reply({"detail": [{"type": "extra_forbidden", "loc": ["body", param], "msg": words}]}, status)
+    kind, code = ("rate_limited", "1300") if status == 429 else ("invalid_request_error", "3051")
+    return Reply({"object": "error", "message": words, "type": kind, "param": None, "code": code}, status)
+
+
+# What the twins are
+
+
+@dataclass(frozen=True)
+class Habits:
+    """What an endpoint takes, and how it tells what it does not."""
+
+    error: ErrorForm = openai_error
+    token_limits: tuple[str, ...] = ("max_completion_tokens", "max_tokens")
+    """Parameters that bound a reply."""
+    ignored: tuple[str, ...] = ()
+    """Parameters that are taken and mean nothing."""
+    unknown: int = 0
+    """Status for a field that it does not know; 0: what is unknown is ignored."""
+    pictures: int = 0
+    """Most pictures in a request; 0: any number."""
+    too_many: str = "Too many images in request."
+    schema_words: frozenset[str] | None = None
+    """Keywords that its strict schemas may not hold; None: its schemas need not be strict."""
+    context: int = 0
+    """Tokens that are read of a question: of one that is longer, half as many and two more; 0: all."""
+    usage: Mapping[str, object] = field(default_factory=dict)
+    """What is reported beside the three counts."""
+    headers: Mapping[str, str] = field(default_factory=dict)
+    """Of every reply."""
+    limited: Reply | None = None
+    """What it says to a call too many; None: its documentation knows no such thing."""
+    moderated: tuple[Reply, ...] = ()
+    """What it says to a question, or in the place of a reply, that is not allowed."""
+
+
+def _strict(*more: str) -> frozenset[str]:
+    return frozenset(SCHEMA_WORDS | {*more})
+
+
+def _told(reply: Reply, **headers: str) -> Reply:
+    return replace(reply, headers={**reply.headers, **{name.replace("_", "-"): text for name, text in headers.items()}})
+
+
+CACHED = {"prompt_tokens_details": {"cached_tokens": 0}, "completion_tokens_details": {"reasoning_tokens": 0}}
+_BUSY = "Rate limit reached for requests"
+_FILTERED = completion("", finish_reason="content_filter")
+
+HABITS: dict[str, Habits] = {
+    "openai": Habits(
+        token_limits=("max_completion_tokens",),
+        pictures=1500,
+        schema_words=_strict(),
+        usage=CACHED,
+        headers=LIMIT_HEADERS,
+        limited=error(429, _BUSY, "rate_limit_exceeded", "requests", headers=LIMIT_HEADERS),
+        moderated=(refusal("I can't help with that."), _FILTERED),
+    ),
+    "azure": Habits(
+        token_limits=("max_completion_tokens",),
+        pictures=50,
+        schema_words=_strict(*BOUND_WORDS),
+        usage=CACHED,
+        headers=LIMIT_HEADERS,
+        limited=_told(error(429, "Please retry after 2 seconds.", "429", headers=LIMIT_HEADERS), retry_after="2"),
+        moderated=(azure_filter(), _FILTERED),
+    ),
+    "gemini": Habits(
+        error=gemini_error,
+        unknown=400,
+        pictures=3600,
+        limited=gemini_error(429, "Resource has been exhausted (e.g. check quota).", wait="2s"),
+        moderated=(completion(None, finish_reason="SAFETY"), completion(None, finish_reason="PROHIBITED_CONTENT")),
+    ),
+    "anthropic": Habits(
+        ignored=("response_format", "seed", "reasoning_effort"),
+        pictures=100,
+        usage={"prompt_tokens_details": None, "completion_tokens_details": None},
+        headers=LIMIT_HEADERS,
+        limited=_told(error(429, "This request would exceed your rate limit.", headers=LIMIT_HEADERS), retry_after="2"),
+    ),
+    "openrouter": Habits(
+        error=openrouter_error,
+        usage={"cost": 0.0012},
+        limited=openrouter_error(429, "Provider returned error", raw="m is temporarily rate-limited upstream."),
+        moderated=(openrouter_error(403, "Your input was flagged", reasons=["violence"], flagged_input="a … b"),),
+    ),
+    "vllm": Habits(
+        error=vllm_error,
+        pictures=999,
+        too_many="At most {most} image(s) may be provided in one prompt.",
+        usage={"prompt_tokens_details": None},
+    ),
+    "ollama": Habits(
+        token_limits=("max_tokens",),
+        ignored=("max_completion_tokens",),
+        limited=error(503, "server busy, please try again.  maximum pending requests exceeded", type="api_error"),
+    ),
+    "litellm": Habits(
+        error=litellm_error,
+        headers=LIMIT_HEADERS,
+        limited=_told(litellm_error(429, f"litellm.RateLimitError: {_BUSY}"), **LIMIT_HEADERS),
+        moderated=(litellm_error(400, "litellm.ContentPolicyViolationError: the prompt was filtered"),),
+    ),
+    "groq": Habits(
+        pictures=3,
+        too_many="Too many images provided. This model supports up to {most} images",
+        schema_words=_strict(),
+        usage={"queue_time": 0.01, "prompt_time": 0.02, "completion_time": 0.1, "total_time": 0.13},
+        headers=LIMIT_HEADERS,
+        limited=_told(error(429, _BUSY, "rate_limit_exceeded", "tokens", headers=LIMIT_HEADERS), retry_after="2"),
+    ),
+    "together": Habits(
+        token_limits=("max_tokens",),
+        ignored=("max_completion_tokens",),
+        headers=LIMIT_HEADERS,
+        limited=error(429, "You have been rate limited.", type="credit_limit", headers=LIMIT_HEADERS),
+    ),
+    "mistral": Habits(
+        error=mistral_error,
+        token_limits=("max_tokens",),
+        unknown=422,
+        pictures=8,
+        headers=LIMIT_HEADERS,
+        limited=_told(mistral_error(429, "Rate limit exceeded"), **LIMIT_HEADERS),
+    ),
+}
+OLD_VLLM = replace(HABITS["vllm"], pictures=1, too_many="At most {most} image(s) may be provided in one request.")
+SMALL_OLLAMA = replace(HABITS["ollama"], context=4096)

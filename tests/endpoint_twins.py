@@ -1,0 +1,93 @@
+"""Twins of the known endpoints on loopback: each accepts, refuses and counts as its documentation says.
+
+Owns acting by the habits that stand in `endpoint_habits`; what is the same for all stands in `loopback_judge`. A twin
+keeps what it refused, so that a test sees what was asked in vain.
+"""
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from endpoint_habits import HABITS, Habits
+from loopback_judge import LoopbackJudge
+from loopback_replies import Reply, Request, completion, example
+
+from tasks.endpoint import known
+
+STANDARD = {"model", "messages", "temperature", "response_format", "stop", "top_p", "n", "stream", "tools"}
+"""Fields that every endpoint takes."""
+LENGTHS = {"max_tokens", "max_completion_tokens"}
+TOKENS_A_PICTURE = 258
+
+
+class Twin(LoopbackJudge):
+    """A known endpoint on loopback, with its habits or others."""
+
+    def __init__(self, name: str, habits: Habits | None = None) -> None:
+        super().__init__(self._answer)
+        self.name = name
+        self.root = urlsplit(known.endpoints()[name].address).path
+        self.habits = habits or HABITS[name]
+        self.refusals: list[Reply] = []
+
+    def take_its_place(self, monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
+        """Let the endpoint's address be this one, for as long as the test lasts; `changes` are other facts of it."""
+        table = known.endpoints()
+        moved = table[self.name].model_copy(update={"address": self.base_url, **changes})
+        monkeypatch.setattr(known, "endpoints", lambda: {**table, self.name: moved})
+
+    def _answer(self, request: Request) -> Reply:
+        if refused := self._refused(request):
+            self.refusals.append(refused)
+            return refused
+        body = {} if "response_format" in self.habits.ignored else request.schema
+        content = json.dumps(example(body, {}) if body else in_words(request))
+        # An endpoint that is held to no format writes as models do.
+        reply = completion(content if body else f"```json\n{content}\n```")
+        return replace(reply, body={**reply.body, "usage": self._usage(request)}, headers=self.habits.headers)  # pyright: ignore
+
+    def _refused(self, request: Request) -> Reply | None:
+        habits = self.habits
+        strange = set(request.body) - STANDARD - {*habits.token_limits, *habits.ignored}
+        for name in sorted(strange if habits.unknown else strange & LENGTHS):
+            words = "Extra inputs are not permitted" if habits.unknown == 422 else f"Unsupported parameter: '{name}'"
+            return habits.error(habits.unknown or 400, words, name)
+        if habits.pictures and len(request.images) > habits.pictures:
+            return habits.error(400, habits.too_many.format(most=habits.pictures), "messages")
+        wrong = [] if habits.schema_words is None else [*not_strict(request.schema, habits.schema_words)]
+        return (
+            habits.error(400, f"Invalid schema for response_format: {wrong[0]}", "response_format") if wrong else None
+        )
+
+    def _usage(self, request: Request) -> dict[str, object]:
+        characters = sum(map(len, request.texts))
+        asked = characters // 4 + TOKENS_A_PICTURE * len(request.images)
+        read = self.habits.context // 2 + 2 if 0 < self.habits.context < asked else asked
+        return {"prompt_tokens": read, "completion_tokens": 80, "total_tokens": read + 80, **self.habits.usage}
+
+
+def not_strict(schema: Mapping[str, Any], words: frozenset[str]) -> Sequence[str]:
+    """What a strict schema may not be: objects with more than they require, and keywords that are not supported."""
+    found = [f"'{word}' is not permitted" for word in words & set(schema)]
+    properties: Mapping[str, Any] = schema.get("properties", {})
+    if schema.get("type") == "object":
+        if schema.get("additionalProperties") is not False:
+            found.append("'additionalProperties' is required to be supplied and to be false")
+        if {*schema.get("required", ())} != {*properties}:
+            found.append("'required' is required to be supplied and to include every key in properties")
+    inner = [*properties.values(), *([schema["items"]] if "items" in schema else [])]
+    return [*found, *(problem for each in inner for problem in not_strict(each, words))]
+
+
+def in_words(request: Request) -> dict[str, Any]:
+    """The plainest reply to a question whose form is asked for in words alone."""
+    asked = request.texts[-1]
+    if verdicts := re.search(r'exactly one of "([^"]+)"', asked):
+        return {"comparison_reasoning": "As the words ask.", "winner": verdicts[1]}
+    if keys := re.search(r"these keys, in this order: (.*?)\. Each", asked):
+        return {key: {"explanation": "As the words ask.", "score": 7} for key in re.findall('"([^"]+)"', keys[1])}
+    return {"ready": True}

@@ -1,0 +1,247 @@
+"""Every known endpoint through the whole flow, against a twin that takes and refuses what its documentation says."""
+
+import asyncio
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import httpx2
+import pytest
+from endpoint_habits import BOUND_WORDS, HABITS, OLD_VLLM, SCHEMA_WORDS, SMALL_OLLAMA
+from endpoint_twins import LENGTHS, Twin, not_strict
+from loopback_judge import judged_by
+from own_data import RESULTS, write_own_benchmark
+from written_datasets import record, result, write_benchmark, write_json
+from written_images import prompt_row, write_geneval
+
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.completion import Reply
+from tasks.endpoint.known import addressed, endpoints
+from tasks.endpoint.requests import Image, Request, probe_request
+from tasks.kinds import kind_of
+from tasks.parameters import Judge, Probe, RubricParameters
+from tasks.rubrics.rubric import holdings, load_rubric
+
+KEY = "sk-of-the-twin-0001"
+CALLS = 4
+"""Of a diagram: a call a dimension."""
+
+
+@pytest.fixture(scope="module")
+def figures(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """One drawn diagram, as options of `jury run diagram`."""
+    root = write_own_benchmark(tmp_path_factory.mktemp("figures") / "bench")
+    return ["--dataset", str(root), "--results", str(root / RESULTS), "--limit", "1"]
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
+    """One image of one prompt, as options of `jury run counting`."""
+    rows = [prompt_row("clock", "counting")]
+    return ["--dataset", str(write_geneval(tmp_path_factory.mktemp("images"), rows, images_per_prompt=1))]
+
+
+@pytest.fixture(params=[*endpoints()])
+def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[Twin]:
+    """The twin of an endpoint in its place, with its usual key listed and set."""
+    with Twin(request.param) as standing:
+        key = endpoints()[request.param].key
+        monkeypatch.setenv("JURY_ENDPOINTS", f"127.0.0.1={key}" if key else "")
+        monkeypatch.setenv(key or "NO_KEY", KEY)
+        standing.take_its_place(monkeypatch)
+        yield standing
+
+
+def pointed_at(twin: Twin) -> list[str]:
+    """Options of `jury run` for the endpoint, by its short name where it has one address for all."""
+    own = endpoints()[twin.name].has_resources
+    return judged_by(twin, **({} if own else {"judge.base-url": twin.name}))
+
+
+# Runs
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_run_of_each_kind_asks_as_the_documentation_wants_it(
+    twin: Twin, figures: list[str], images: list[str], jury: Any, ask: Any
+) -> None:
+    promised = endpoints()[twin.name]
+    for flow, data in (("diagram", figures), ("counting", images)):
+        code, _, err = jury("run", flow, *data, *pointed_at(twin))
+        assert code == 0 and "seems to read" not in err, err
+    rows = ask("SELECT status, rung, endpoint, tokens_in, tokens_out, not_sent, recovery FROM judgments")
+    assert len(rows) == CALLS + 1
+    assert {(row["status"], row["rung"], row["endpoint"]) for row in rows} == {
+        ("ok", promised.reply_format, twin.base_url)
+    }
+    assert all(row["tokens_in"] > 0 and row["tokens_out"] == 80 and row["not_sent"] == [] for row in rows)
+    assert {row["recovery"] for row in rows} == {"fence removed" if promised.reply_format == "plain" else "strict"}
+    assert twin.refusals == [], "a question was asked in vain"
+    assert [len(seen.images) for seen in twin.requests] == [2] * (1 + CALLS) + [1] * 2  # each probe as its questions
+    for seen in twin.requests:
+        [length] = LENGTHS & set(seen.body)
+        assert length == promised.token_limit and length in twin.habits.token_limits
+        assert (seen.response_format.get("type") or "plain") == promised.reply_format
+        assert seen.headers["authorization"] == f"Bearer {KEY if promised.key else 'none'}"
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_server_that_takes_one_picture_is_told_by_the_probe_with_what_to_do(
+    figures: list[str], images: list[str], jury: Any
+) -> None:
+    with Twin("vllm", OLD_VLLM) as twin:
+        code, _, err = jury("run", "diagram", *figures, *judged_by(twin))
+        assert code == 2 and len(twin.requests) == 1
+        assert "refuses the first question: 400: At most 1 image(s) may be provided in one request" in err
+        assert "A question holds 2 pictures" in err and "--limit-mm-per-prompt '{\"image\": 2}'" in err
+        assert jury("run", "counting", *images, *judged_by(twin))[0] == 0
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_server_that_cuts_long_questions_is_told_at_the_end_of_the_run(
+    tmp_path: Path, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    root = write_benchmark(tmp_path / "data", [record(0, content="The encoder reads tokens. " * 2000)])
+    results = write_json(root / "results.json", [result(0)])
+    with Twin("ollama", SMALL_OLLAMA) as twin:
+        twin.take_its_place(monkeypatch)
+        data = ["--dataset", str(root), "--results", str(results)]
+        code, _, err = jury("run", "diagram", *data, *judged_by(twin, **{"judge.base-url": "ollama"}))
+    assert code == 0
+    words = "the judge seems to read only the beginning of its questions: "
+    assert words in err and "2,050 for 5" in err and "OLLAMA_CONTEXT_LENGTH=32768" in err
+    [run] = ask("SELECT warnings FROM runs")
+    assert [each for each in run["warnings"] if each.startswith(words)]
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_a_run_that_a_form_starts_takes_a_short_name_and_records_the_address(
+    tmp_path: Path, images: list[str], ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from flows.counting import counting
+
+    judge = Judge(model="m", base_url="groq")
+    with Twin("groq") as twin:
+        twin.take_its_place(monkeypatch)
+        given = RubricParameters(dataset=images[1], store=str(tmp_path / "store"), judge=judge)  # pyright: ignore
+        state = asyncio.run(counting(given, return_state=True))  # pyright: ignore
+    assert state.is_completed(), state.message
+    [run] = ask("SELECT endpoint, protocol FROM runs")
+    assert run["endpoint"] == run["protocol"]["endpoint"] == twin.base_url
+
+
+# The twins themselves: what they refuse, and that they tell it as the table says
+
+
+def asked(twin: Twin, request: Request) -> Reply:
+    async def scene() -> Reply:
+        judge = addressed(Probe(judge=Judge(model="m", base_url=twin.name))).judge
+        async with Vlm(judge) as vlm:
+            return await vlm.ask(request)
+
+    return asyncio.run(scene())
+
+
+@pytest.mark.parametrize("name", [name for name, habits in HABITS.items() if habits.schema_words is not None])
+@pytest.mark.parametrize(
+    ("schema", "words"),
+    [
+        ({"type": "object", "properties": {}, "required": []}, "additionalProperties"),
+        ({"type": "object", "properties": {"a": {"type": "string"}}, "additionalProperties": False}, "required"),
+        ({"type": "object", "additionalProperties": False, "allOf": []}, "'allOf' is not permitted"),
+    ],
+)
+def test_a_strict_twin_refuses_other_schemas(
+    name: str, schema: dict[str, Any], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with Twin(name) as twin:
+        twin.take_its_place(monkeypatch)
+        reply = asked(twin, probe_request()._replace(schema=schema))
+    assert twin.refusals and words in str(twin.refusals[0].body)
+    assert reply.rung == "json_object"  # the client gives way, as it does to any refusal of a format
+
+
+def test_every_schema_of_the_program_is_strict_for_every_endpoint() -> None:
+    words = frozenset(SCHEMA_WORDS | BOUND_WORDS)
+    sets = [(flow, name) for name in ("default", "paper", "checked") for flow in holdings(name)]
+    prompts = [prompt for flow, name in sets for prompt in load_rubric(flow, name).prompts]
+    assert len(prompts) > 20
+    assert [not_strict(kind_of(each.flow).reply_form(each).schema, words) for each in prompts] == [[]] * len(prompts)
+
+
+@pytest.mark.parametrize(
+    ("name", "refused", "status"),
+    [
+        ("openai", True, "rejected"),
+        ("azure", True, "rejected"),
+        ("mistral", True, "ok"),  # the client gives way to the older name
+        ("ollama", False, "ok"),
+        ("together", False, "ok"),
+        ("anthropic", False, "ok"),
+    ],
+)
+def test_a_twin_takes_the_other_name_of_the_token_limit_as_its_endpoint_does(
+    name: str, refused: bool, status: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    right = endpoints()[name].token_limit
+    wrong = "max_tokens" if right == "max_completion_tokens" else "max_completion_tokens"
+    with Twin(name) as twin:
+        twin.take_its_place(monkeypatch, token_limit=wrong)
+        assert asked(twin, probe_request()).status == status
+    assert [wrong in str(each.body) for each in twin.refusals] == [True] * refused
+
+
+@pytest.mark.parametrize(("name", "status"), [("gemini", 400), ("mistral", 422), ("openai", 200)])
+def test_a_field_that_nobody_knows_is_refused_where_the_documentation_says_so(name: str, status: int) -> None:
+    content = [{"type": "text", "text": "?"}]
+    body = {"model": "m", "messages": [{"role": "user", "content": content}], "strange": 1}
+    with Twin(name) as twin:
+        answered = httpx2.post(f"{twin.base_url}/chat/completions", json=body)
+    assert answered.status_code == status and ("strange" in answered.text) == (status != 200)
+
+
+@pytest.mark.parametrize("name", [*HABITS])
+def test_a_twin_takes_as_many_pictures_as_the_table_says(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    most = endpoints()[name].pictures
+    assert HABITS[name].pictures == most
+    if most > 100:
+        return
+    picture = Image(b"data:image/png;base64,AAAA")
+    with Twin(name) as twin:
+        twin.take_its_place(monkeypatch)
+        for pictures in (most, most + 1) if most else (200,):
+            asked(twin, probe_request()._replace(content=("?", *[picture] * pictures)))
+    assert len(twin.refusals) == bool(most)
+
+
+@pytest.mark.parametrize("name", [*HABITS])
+def test_a_twin_tells_limits_and_moderation_in_the_form_that_the_table_names(name: str) -> None:
+    told, habits = endpoints()[name], HABITS[name]
+    assert bool(habits.limited) == bool(told.limits) and bool(habits.moderated) == bool(told.moderation)
+    if limited := habits.limited:
+        assert str(limited.status) == told.limits[:3]
+        assert ("retry-after" in limited.headers) == bool(re.search("(?<!without )retry-after", told.limits))
+        assert any(header.startswith("x-ratelimit-") for header in limited.headers) == ("x-ratelimit" in told.limits)
+        assert ("retryDelay" in str(limited.body)) == ("retryDelay" in told.limits)
+    for moderated in habits.moderated:
+        if moderated.status == 200:
+            assert moderated.body
+            [choice] = moderated.body["choices"]  # pyright: ignore
+            assert choice["finish_reason"] in told.moderation or choice["message"]["refusal"]
+        else:
+            assert str(moderated.status) in told.moderation
+
+
+@pytest.mark.parametrize("name", ["openai", "azure"])
+def test_a_moderated_reply_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Twin(name) as twin:
+        twin.take_its_place(monkeypatch)
+        for moderated in HABITS[name].moderated:
+            if moderated.status == 200:
+                twin.queue(moderated)
+                assert asked(twin, probe_request()).status == "refused"
+
+
+def test_every_known_endpoint_has_a_twin() -> None:
+    assert [*HABITS] == [*endpoints()]

@@ -1,0 +1,55 @@
+"""Input tokens that replies report beside what was asked: when they look as if questions were cut."""
+
+import pytest
+
+from tasks.endpoint.completion import Reply
+from tasks.endpoint.input_tokens import InputTokens
+from tasks.endpoint.requests import Image, Request
+
+
+def said(*questions: tuple[int, int], base_url: str = "https://judge.example/v1") -> list[str]:
+    """The warnings after questions of so many characters, each answered with so many input tokens."""
+    seen = InputTokens()
+    for length, tokens in questions:
+        content = ("x" * (length - 10), Image(b"a picture of any size" * 100))
+        seen.note(Request("y" * 10, content, "diagram_faithfulness", {}), Reply("ok", tokens_in=tokens))
+    return seen.warnings(base_url)
+
+
+@pytest.mark.parametrize(
+    "questions",
+    [
+        [],
+        [(8000, 1000)],
+        [(20_000, 5000), (12_000, 4096), (400, 2048)],
+        [(100_000, 0)],
+        [(4000, 2050)] * 20,
+        [(4000, 1200), (5000, 1200), (6000, 1200)],
+        [(50, 1024), (60, 1024)],
+        [(4000 + more, 2048 + more) for more in range(3)] * 20,
+        [*((4000 + 500 * more, 2048) for more in range(3)), *[(8000, 2500)] * 60],
+    ],
+    ids=["none", "eight a token", "few", "not reported", "one length", "no limit", "two", "nearly one length", "rare"],
+)
+def test_what_can_be_is_not_warned_of(questions: list[tuple[int, int]]) -> None:
+    assert said(*questions) == []
+
+
+def test_fewer_tokens_than_the_text_has_are_told_with_the_worst_example() -> None:
+    [words] = said((20_000, 5000), (20_000, 2050), (30_000, 2048))
+    assert words == (
+        "the judge seems to read only the beginning of its questions: 2 of 3 replies report fewer input tokens than "
+        "the text has, for example 2,048 for 30,000 characters and the pictures. "
+        "Raise the context length of its server."
+    )
+
+
+@pytest.mark.parametrize("limit", [2048, 2050, 4097, 32_770, 40_960])
+def test_one_number_for_questions_of_different_lengths_is_told_where_a_context_could_end_there(limit: int) -> None:
+    [words] = said(*((4 * limit + more, limit) for more in (0, 500, limit)))
+    assert f"questions of different lengths all report {limit:,} input tokens" in words
+
+
+def test_what_to_do_is_told_for_the_endpoint() -> None:
+    [words] = said((30_000, 2050), base_url="http://gpu-box:11434/v1")
+    assert words.endswith("Start Ollama with OLLAMA_CONTEXT_LENGTH=32768 in its environment.")

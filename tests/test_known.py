@@ -1,0 +1,273 @@
+"""Known endpoints: the table, short names in the place of addresses, usual keys, and how the client begins."""
+
+import asyncio
+import json
+import re
+from contextlib import redirect_stdout
+from datetime import date
+from io import StringIO
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_judge import LoopbackJudge
+
+from flows.cli import COMMANDS, main
+from flows.commands import demo
+from flows.commands.options import FLOWS, parse_options
+from tasks.endpoint import known
+from tasks.endpoint.api_keys import find_key
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.known import Endpoint, addressed, endpoints, known_at
+from tasks.endpoint.models import Model, recommended
+from tasks.endpoint.requests import probe_request
+from tasks.endpoint.tables import read_tables
+from tasks.errors import InputError
+from tasks.judging.protocol import asked_protocol
+from tasks.ledger.protocol_keys import judge_key
+from tasks.parameters import Judge, PairwiseParameters
+from tasks.rubrics.rubric import Rubric
+
+README = Path(__file__).parents[1] / "README.md"
+MODEL_NAMES = re.compile(
+    r"(?<=--judge\.model )[^\s`]+(?<![,.])"
+    r"|\b(?:gpt|claude|gemini|mistral|pixtral|llama|qwen)[\w.-]*\d[\w.:-]*(?<![.:])\b|\bo\d\b"
+)
+"""What is given as a judge's model, and names of the families that judge."""
+PLACEHOLDERS = {"…", "MODEL", "X"}
+WITH_ADDRESS = [name for name, each in endpoints().items() if not each.has_resources]
+
+
+def asking(base_url: str, **settings: Any) -> PairwiseParameters:
+    return PairwiseParameters(judge=Judge(model="m", base_url=base_url, **settings))  # pyright: ignore
+
+
+def test_the_eleven_endpoints_are_known() -> None:
+    names = "openai azure gemini anthropic openrouter vllm ollama litellm groq together mistral"
+    assert [*endpoints()] == names.split()
+
+
+# The file
+
+
+def test_all_that_is_wrong_with_the_table_is_told_in_one_message(tmp_path: Path) -> None:
+    sound = endpoints()["ollama"].model_dump(mode="json", exclude={"name", "worth_knowing", "looked_up"})
+    lines = "\n".join(f"{key} = {value!r}" for key, value in sound.items()) + "\nlooked_up = 2026-11-22"
+    file = tmp_path / "known.toml"
+    wrong = [
+        'loose = "x"',
+        f"[a]\n{lines}",
+        "[b]\n" + lines.replace("'max_tokens'", "'tokens'").replace("title", "titel"),
+        "[c]\n" + lines.replace("http://localhost", "http://judge.example"),
+    ]
+    file.write_text("\n".join(wrong), encoding="utf-8")
+    with pytest.raises(InputError) as told:
+        read_tables(file, Endpoint)
+    assert str(told.value).splitlines() == [
+        f"{file} has 5 problems:",
+        "  loose: found 'x'; allowed is a table",
+        "  b, title: Field required",
+        "  b, token_limit: Input should be 'max_completion_tokens' or 'max_tokens', found 'tokens'",
+        "  b, titel: Extra inputs are not permitted, found 'Ollama'",
+        "  c: the address must be https, or http at localhost",
+    ]
+    file.write_text("[a", encoding="utf-8")
+    with pytest.raises(InputError, match=r"known\.toml is not TOML: "):
+        read_tables(file, Endpoint)
+
+
+# Short names
+
+
+@pytest.mark.parametrize("name", WITH_ADDRESS)
+def test_a_short_name_and_its_address_are_one_endpoint_with_one_key(name: str, diagram: Rubric) -> None:
+    by_name = parse_options({"judge__base_url": name, "judge__model": "m"}, PairwiseParameters)
+    by_address = asking(endpoints()[name].address)
+    assert by_name == by_address and addressed(by_address) is by_address
+    keys = {judge_key(asked_protocol(each, diagram)) for each in (by_name, by_address)}
+    assert len(keys) == 1 and known_at(by_name.judge.base_url) == endpoints()[name]
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("azure", "Write https://RESOURCE.openai.azure.com/openai/v1 with the name of your resource in the place of "),
+        ("azure", "JURY_ENDPOINTS=RESOURCE.openai.azure.com=AZURE_OPENAI_API_KEY"),
+        (
+            "opnai",
+            "judge.base_url 'opnai' is no address: allowed are `embedded`, http://… and https://…, and the short",
+        ),
+        ("opnai", "openai, azure, gemini, "),
+    ],
+)
+def test_a_name_without_an_address_is_refused_with_what_to_write(name: str, words: str) -> None:
+    with pytest.raises(InputError) as told:
+        addressed(asking(name))
+    assert words in str(told.value)
+
+
+@pytest.mark.parametrize("base_url", ["openrouter", "opnai", "azure"])
+def test_a_run_and_the_probe_take_short_names_alike(
+    base_url: str, jury: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
+    judge = ["--judge.model", "m", "--judge.base-url", base_url]
+    code, _, err = jury("run", "diagram", *judge) if base_url != "openrouter" else (2, "", "")
+    assert code == 2 and main(["probe", *judge]) == 2
+    told = capsys.readouterr().err
+    words = "The key OPENROUTER_API_KEY for openrouter.ai is not set" if base_url == "openrouter" else err
+    assert words and words in told
+
+
+@pytest.mark.parametrize(
+    ("base_url", "name"),
+    [
+        ("https://api.openai.com/v1/", "openai"),
+        ("https://my-team.openai.azure.com/openai/v1", "azure"),
+        ("http://gpu-box:11434/v1", "ollama"),
+        ("http://127.0.0.1:8000/v1", "vllm"),
+        ("https://api.openai.com.evil.example/v1", ""),
+        ("https://openai.azure.com.evil.example/v1", ""),
+        ("http://127.0.0.1:8001/v1", ""),
+        ("embedded", ""),
+    ],
+)
+def test_an_endpoint_is_known_at_its_addresses_and_nowhere_else(base_url: str, name: str) -> None:
+    found = known_at(base_url)
+    assert (found.name if found else "") == name
+
+
+# Keys
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_ADDRESS if not endpoints()[name].is_local])
+def test_the_usual_key_goes_to_its_host_where_none_is_named(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_ENDPOINTS", "")
+    monkeypatch.setenv(endpoints()[name].key, "usual")
+    judge = addressed(asking(name)).judge
+    assert asyncio.run(find_key(judge)) == "usual"
+
+
+def test_a_key_that_the_worker_lists_goes_before_the_usual_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_ENDPOINTS", "openrouter.ai=TEAM_KEY")
+    monkeypatch.setenv("OPENROUTER_API_KEY", "usual")
+    monkeypatch.setenv("TEAM_KEY", "team")
+    assert asyncio.run(find_key(addressed(asking("openrouter")).judge)) == "team"
+    named = addressed(asking("openrouter", api_key_env="OPENROUTER_API_KEY")).judge
+    assert asyncio.run(find_key(named)) == "usual"
+
+
+# The client
+
+
+@pytest.mark.parametrize("name", [*endpoints()])
+def test_the_first_question_has_the_format_and_the_names_that_the_documentation_promises(
+    name: str, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = endpoints()[name]
+    moved = expected.model_copy(update={"address": loopback.base_url})
+    monkeypatch.setattr(known, "endpoints", lambda: {name: moved})
+
+    async def scene() -> str:
+        async with Vlm(addressed(asking(name)).judge) as vlm:
+            return (await vlm.probe(probe_request())).rung
+
+    assert asyncio.run(scene()) == expected.reply_format
+    body = loopback.requests[0].body
+    assert {"max_tokens", "max_completion_tokens"} & set(body) == {expected.token_limit}
+    assert body.get("response_format", {"type": "plain"})["type"] == expected.reply_format
+
+
+# The command
+
+
+def test_the_command_lists_all_of_them_and_tells_all_of_one(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["endpoints"]) == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.split()[0] for line in lines[1:12]] == [*endpoints()]
+    for name, each in endpoints().items():
+        assert main(["endpoints", name]) == 0
+        out = capsys.readouterr().out
+        facts = (each.address, each.key, each.token_limit, each.reply_format, each.limits, each.moderation, each.page)
+        assert all(fact in out for fact in (*facts, *each.worth_knowing, str(each.looked_up)))
+        assert (f"{each.pictures:,} a request" in out) == bool(each.pictures)
+
+
+def test_the_command_has_all_of_them_as_json(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["endpoints", "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == [each.model_dump(mode="json") for each in endpoints().values()]
+    assert main(["endpoints", "opnai"]) == 2
+    assert "no endpoint is known as 'opnai'; there are openai, " in capsys.readouterr().err
+
+
+# The README
+
+
+def cells(each: Endpoint) -> tuple[str, ...]:
+    """An endpoint's row in the README."""
+    return (
+        f"`{each.name}`",
+        f"[{each.title}]({each.page})",
+        f"`{each.address}`",
+        f"`{each.key}`" if each.key else "",
+        f"`{each.token_limit}`",
+        f"`{each.reply_format}`" if each.reply_format != "plain" else "plain",
+        f"{each.pictures:,}" if each.pictures else "",
+        each.limits,
+        each.moderation,
+        "; ".join(each.worth_knowing),
+        str(each.looked_up),
+    )
+
+
+def test_the_table_in_the_readme_says_what_the_file_says() -> None:
+    rows = [
+        f"| {' | '.join(cells(each))} |".replace("|  |", "| |").replace("|  |", "| |") for each in endpoints().values()
+    ]
+    assert "\n".join(rows) in README.read_text(encoding="utf-8"), "the rows should be:\n" + "\n".join(rows)
+
+
+# Recommended models
+
+
+def helps() -> str:
+    """The help of every command and flow."""
+    commands = [[name] for names in COMMANDS.values() for name in names] + [["run", flow] for flow in FLOWS]
+    with redirect_stdout(StringIO()) as out:
+        assert {main([*words, "--help"]) for words in commands} == {0}
+    return out.getvalue()
+
+
+def test_every_model_that_readme_and_help_name_is_in_the_table_of_dates() -> None:
+    in_readme = {*MODEL_NAMES.findall(README.read_text(encoding="utf-8"))}
+    named = (in_readme | {*MODEL_NAMES.findall(helps())}) - PLACEHOLDERS
+    assert named <= set(recommended()), "look up when these end, and add them to tasks/endpoint/models.toml"
+    assert in_readme & set(recommended())
+
+
+def test_the_demo_names_a_model_of_that_table() -> None:
+    assert MODEL_NAMES.findall(Path(demo.__file__).read_text(encoding="utf-8")) == ["{model.name}"]
+
+
+@pytest.mark.parametrize("name", ["gpt-5", "claude-opus-9", "gemini-3.7-flash", "o3", "qwen3-vl:8b"])
+def test_a_model_is_recognised_wherever_it_is_named(name: str) -> None:
+    assert MODEL_NAMES.findall(f"judge with {name}, or --judge.model {name}") == [name, name]
+
+
+def test_a_model_that_ends_within_a_year_is_not_recommended(tmp_path: Path) -> None:
+    assert recommended() and all(each.endpoint in WITH_ADDRESS for each in recommended().values())
+    file = tmp_path / "models.toml"
+    ends = {"gone": "2026-12-11", "late": "2027-11-21", "fine": "2027-11-22"}
+    tables = [
+        f'[{name}]\nendpoint = "openai"\nends = {day}\npage = "https://x"\nlooked_up = 2026-11-22'
+        for name, day in ends.items()
+    ]
+    file.write_text("\n".join(tables), encoding="utf-8")
+    with pytest.raises(InputError) as told:
+        read_tables(file, Model)
+    assert str(told.value).splitlines()[1:] == [
+        f"  {name}: it ends on {ends[name]}, within a year of 2026-11-22: recommend another one"
+        for name in ("gone", "late")
+    ]
+    file.write_text(tables[2], encoding="utf-8")
+    assert read_tables(file, Model)["fine"].ends == date(2027, 11, 22)
