@@ -1,4 +1,4 @@
-"""The judge behind its endpoint: the only module that knows the OpenAI client.
+"""The judge behind its endpoint: the only module that calls the OpenAI client.
 
 Owns the client, its key, the calls in flight, and the ladder of reply formats. It turns whatever happens into a Reply
 or, where no other call could fare better, into a JudgeStopped. What a reply says is for `kinds` to read.
