@@ -229,7 +229,9 @@ class Judgment(HistoryRecord):
     reasoning: str
     """The judge's reasons; of a rubric those for the overall score."""
     raw: str
-    """The reply as it came, whole: its text, or the body of the server's error."""
+    """The reply as it came: its text, its reasoning where that is all there is, or the body of the server's error. Of
+    one longer than 4 MB (an error: 1 MB) the beginning and, where it was told, the length; the judge's key is cut out.
+    """
     error: str
     """What went wrong, in the server's or our words; empty when ok."""
     finish_reason: str

@@ -15,7 +15,7 @@ KEPT = 20_000
 """Bytes kept of the beginning of a longer body."""
 
 _PROBLEM = "image_jury_problem"
-_OF_THE_WIRE = {"content-encoding", "content-length", "transfer-encoding"}
+_OF_THE_WIRE = {b"content-encoding", b"content-length", b"transfer-encoding"}
 
 
 async def bounded(response: httpx2.Response) -> httpx2.Response:
@@ -58,7 +58,7 @@ async def _read(response: httpx2.Response, longest: int) -> httpx2.Response:
         content = content[:KEPT] + f"\n[The rest was not read: {found}]".encode()
     return httpx2.Response(
         response.status_code,
-        headers=[(name, value) for name, value in response.headers.multi_items() if name not in _OF_THE_WIRE],
+        headers=[(name, value) for name, value in response.headers.raw if name.lower() not in _OF_THE_WIRE],
         content=bytes(content),
         request=response.request,
         extensions={**response.extensions, _PROBLEM: found},

@@ -1,4 +1,4 @@
-"""The judge behind its endpoint: the only module that knows the OpenAI client.
+"""The judge behind its endpoint: the only module that calls the OpenAI client.
 
 Owns the client, its key, and what becomes of one call: it goes back in line, is sent again, ends in a Reply or, where
 no other call could fare better, in a JudgeStopped. Who waits and how long stands in `gate`, what a call sends in

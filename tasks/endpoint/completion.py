@@ -61,7 +61,7 @@ def read(body: bytes, redacted: Callable[[str], str], problem: str = "") -> Repl
         redacted: cuts the key out of a text; applied to what an error shows of the body before it is cut short.
         problem: why the body is not there as a whole; empty when it is.
     """
-    text = body.decode("utf-8-sig", "replace")
+    text = body.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
         completion = {} if problem else _object(_DECODER.decode(text))
         choices = completion.get("choices")

@@ -36,7 +36,7 @@ def number(digits: str) -> int | float:
 def unwrapped(text: str) -> tuple[str, list[str]]:
     """A reply without the thinking before it and the fence around it, and what was taken off."""
     text = well_formed(text)
-    body, thought = _without_thinking(text) if _THINKING.search(text) else (text, "")
+    body, thought = _without_thinking(text) if "<" in text and _THINKING.search(text) else (text, "")
     body, fence = _without_fence(body.strip())
     return body, [*filter(None, (thought, fence))]
 
@@ -87,7 +87,7 @@ def pairs(body: str) -> tuple[list[tuple[str, Any]], bool]:
         collected.extend(found)
         return dict(found)
 
-    if _SURROGATE.search(body):
+    if "\\u" in body and _SURROGATE.search(body):
         body = _ESCAPE.sub(lambda escape: "?" if escape[1] else escape[0], body)
     spans = _spans(body, collect)
     if spans is None or len(collected) > _MOST_PAIRS:
