@@ -21,7 +21,7 @@ from own_data import (
     write_markdown_document,
     write_own_benchmark,
 )
-from served import environment, free_port
+from served import environment, free_port, give_database
 
 from flows.cli import main
 from flows.runtime.server import client_settings, own_server
@@ -51,9 +51,17 @@ def loopback() -> Iterator[LoopbackJudge]:
 
 
 @pytest.fixture(scope="session")
-def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for all processes that share the tests."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def prefect_server(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[str]:
     """Address of a Prefect server of the tests' own, for flows in this process and in others."""
     store = tmp_path_factory.mktemp("prefect")
+    give_database(store, shared)
     with pytest.MonkeyPatch.context() as environment, own_server(store, free_port()) as server:
         for name, value in {**client_settings(server.api), "PREFECT_HOME": str(store / "client")}.items():
             environment.setenv(name, value)
@@ -68,14 +76,12 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+def beside(request: pytest.FixtureRequest, shared: Path) -> Iterator[Callable[[str], str]]:
     """What a program has seen, once it has: those that mostly wait do so from the beginning, beside the other tests.
 
     Of several processes that share the tests the first starts the programs; all find what they have seen in files.
     """
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    shared = tmp_path_factory.getbasetemp()
-    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
     collected = {item.path.stem for item in request.session.items}
     with ExitStack() as stack:
         for test, program in BESIDE.items():
