@@ -26,6 +26,7 @@ from served import environment, free_port, give_database
 from flows.cli import main
 from flows.runtime.server import client_settings, own_server
 from tasks.files import write_whole
+from tasks.presentation import drawing
 from tasks.rubrics.rubric import Rubric, load_rubric
 
 BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
@@ -48,6 +49,17 @@ def loopback() -> Iterator[LoopbackJudge]:
     """A started judge that gives every request an allowed reply, until the test queues others or sets `answer`."""
     with LoopbackJudge() as judge:
         yield judge
+
+
+@pytest.fixture
+def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are drawn in this process, which starts the engine once, and not in a new process each.
+
+    That one of its own draws what a run or a page shows is tested with `drawing`, `pipeline` and `artifact`.
+    """
+    engine = {"png": drawing._png, "svg": drawing._svg}
+    monkeypatch.setattr(drawing, "_draw", lambda form, charts: [engine[form](chart) for chart in charts])
+    monkeypatch.setattr(drawing, "_waiting", [None])  # as if a process had been started ahead
 
 
 @pytest.fixture(scope="session")

@@ -293,7 +293,7 @@ def test_what_cannot_be_meant_is_refused(jury: Any, arguments: list[object], wor
 # Through the real flow
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "drawn_here")
 def test_a_comma_changed_in_a_prompt_is_named_and_breaks_the_trend(tmp_path: Path, jury: Any, ask: Any) -> None:
     prompt = tmp_path / "team" / "diagram" / "aesthetics.md"
     prompt.parent.mkdir(parents=True)
