@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from factories import RUN, end, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge
 from own_data import (
     MINI,
@@ -26,12 +27,28 @@ from served import environment, free_port, give_database
 from flows.cli import main
 from flows.runtime.server import client_settings, own_server
 from tasks.files import write_whole
+from tasks.history.loading import store_run
 from tasks.presentation import drawing
 from tasks.rubrics.rubric import Rubric, load_rubric
 
 BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
 """Module of tests -> the program that sees for them what takes minutes."""
 LONGEST_SECONDS = 500.0
+LONGEST = {
+    f"test_{name}" for name in ("cli", "compare", "deployments", "pipeline", "remote", "rubric_flows", "secrets", "up")
+}
+"""Modules of tests that take so long that one which came late would be waited for at the end."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are processors: there is always a test that waits for a program or a server."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest modules begin first, and those that wait for a program are the last."""
+    items.sort(key=lambda item: (item.path.stem in BESIDE, item.path.stem not in LONGEST))
 
 
 @pytest.fixture(scope="session")
@@ -129,6 +146,15 @@ def _seen(file: Path) -> str:
     told = json.loads(file.read_bytes())
     assert told["code"] == 0, told["err"]
     return told["out"]
+
+
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store whose history holds one run of one sample, to be copied: that is quicker than to make a history."""
+    store = tmp_path_factory.mktemp("stored")
+    write_run(store, start(), [judgment(), outcome()], end())
+    store_run(store, RUN)
+    return store
 
 
 @pytest.fixture
