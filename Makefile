@@ -8,9 +8,10 @@ READY := .venv/.ready
 demo: $(READY)
 	$(BIN)/jury demo
 
-# A process a processor; tests of one module stay together, because they share what is costly to make.
+# Tests of one module stay together, because they share what is costly to make; `tests/conftest.py` says how many
+# processes there are, and which modules are begun first.
 test: $(READY)
-	$(BIN)/pytest --numprocesses=auto --dist=loadfile
+	$(BIN)/pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -13,6 +13,7 @@ from typing import Any
 
 import hypothesis
 import pytest
+from factories import RUN, end, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge
 from own_data import (
     MINI,
@@ -22,11 +23,13 @@ from own_data import (
     write_markdown_document,
     write_own_benchmark,
 )
-from served import environment, free_port
+from served import environment, free_port, give_database
 
 from flows.cli import main
 from flows.runtime.server import client_settings, own_server
 from tasks.files import write_whole
+from tasks.history.loading import store_run
+from tasks.presentation import drawing
 from tasks.rubrics.rubric import Rubric, load_rubric
 
 # The same examples in each run, on any machine: a test that fails here fails there. Time is no subject of theirs.
@@ -36,6 +39,21 @@ hypothesis.settings.load_profile("same")
 BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
 """Module of tests -> the program that sees for them what takes minutes."""
 LONGEST_SECONDS = 500.0
+LONGEST = {
+    f"test_{name}" for name in ("cli", "compare", "deployments", "pipeline", "remote", "rubric_flows", "secrets", "up")
+}
+"""Modules of tests that take so long that one which came late would be waited for at the end."""
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_auto_num_workers() -> int:
+    """One process more than there are processors: there is always a test that waits for a program or a server."""
+    return (os.cpu_count() or 1) + 1
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """The longest modules begin first, and those that wait for a program are the last."""
+    items.sort(key=lambda item: (item.path.stem in BESIDE, item.path.stem not in LONGEST))
 
 
 @pytest.fixture(scope="session")
@@ -55,10 +73,29 @@ def loopback() -> Iterator[LoopbackJudge]:
         yield judge
 
 
+@pytest.fixture
+def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Charts are drawn in this process, which starts the engine once, and not in a new process each.
+
+    That one of its own draws what a run or a page shows is tested with `drawing`, `pipeline` and `artifact`.
+    """
+    engine = {"png": drawing._png, "svg": drawing._svg}
+    monkeypatch.setattr(drawing, "_draw", lambda form, charts: [engine[form](chart) for chart in charts])
+    monkeypatch.setattr(drawing, "_waiting", [None])  # as if a process had been started ahead
+
+
 @pytest.fixture(scope="session")
-def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for all processes that share the tests."""
+    own = tmp_path_factory.getbasetemp()
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session")
+def prefect_server(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[str]:
     """Address of a Prefect server of the tests' own, for flows in this process and in others."""
     store = tmp_path_factory.mktemp("prefect")
+    give_database(store, shared)
     with pytest.MonkeyPatch.context() as environment, own_server(store, free_port()) as server:
         for name, value in {**client_settings(server.api), "PREFECT_HOME": str(store / "client")}.items():
             environment.setenv(name, value)
@@ -73,14 +110,12 @@ def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def beside(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Callable[[str], str]]:
+def beside(request: pytest.FixtureRequest, shared: Path) -> Iterator[Callable[[str], str]]:
     """What a program has seen, once it has: those that mostly wait do so from the beginning, beside the other tests.
 
     Of several processes that share the tests the first starts the programs; all find what they have seen in files.
     """
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
-    shared = tmp_path_factory.getbasetemp()
-    shared = shared.parent if "PYTEST_XDIST_WORKER" in os.environ else shared
     collected = {item.path.stem for item in request.session.items}
     with ExitStack() as stack:
         for test, program in BESIDE.items():
@@ -116,6 +151,15 @@ def _seen(file: Path) -> str:
     told = json.loads(file.read_bytes())
     assert told["code"] == 0, told["err"]
     return told["out"]
+
+
+@pytest.fixture(scope="session")
+def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store whose history holds one run of one sample, to be copied: that is quicker than to make a history."""
+    store = tmp_path_factory.mktemp("stored")
+    write_run(store, start(), [judgment(), outcome()], end())
+    store_run(store, RUN)
+    return store
 
 
 @pytest.fixture

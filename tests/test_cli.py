@@ -8,10 +8,10 @@ from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
+from shutil import copytree
 from typing import Any, NoReturn
 
 import pytest
-from factories import end, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge
 from served import environment
 
@@ -19,7 +19,6 @@ from flows.cli import COMMANDS, main
 from flows.commands import query, sync
 from flows.commands.faults import LOG
 from flows.runtime import states
-from tasks.history.loading import sync as load
 from tasks.ledger.bucket import RemoteUnavailable
 
 NAMES = [name for commands in COMMANDS.values() for name in commands]
@@ -27,11 +26,9 @@ TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
+def store(tmp_path: Path, stored: Path) -> Path:
     """A store whose history holds one run."""
-    write_run(tmp_path / "store", start(), [judgment(), outcome()], end())
-    load(tmp_path / "store")
-    return tmp_path / "store"
+    return copytree(stored, tmp_path / "store")
 
 
 def raising(error: BaseException) -> Any:

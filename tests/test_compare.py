@@ -3,6 +3,7 @@
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
@@ -35,14 +36,20 @@ def figures(*results: tuple[str, str], **changes: Any) -> list[Outcome]:
     return [outcome(f"s{number:02}", *result, **changes) for number, result in enumerate(results)]
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Path:
-    """Thirty samples: before, ten of each; after, ten losses have become wins, and one more was not scored."""
-    keep(tmp_path, BEFORE, [*figures(*[WINS] * 10, *[TIES] * 10, *[LOSES] * 10), outcome("old")])
+@pytest.fixture(scope="module")
+def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("two-runs")
+    keep(store, BEFORE, [*figures(*[WINS] * 10, *[TIES] * 10, *[LOSES] * 10), outcome("old")])
     later = [*figures(*[WINS] * 10, *[TIES] * 10, *[WINS] * 10)[:-1], outcome("s29", "----", None, status="incomplete")]
-    keep(tmp_path, AFTER, [*later, outcome("new1"), outcome("new2")])
-    sync(tmp_path)
-    return tmp_path
+    keep(store, AFTER, [*later, outcome("new1"), outcome("new2")])
+    sync(store)
+    return store
+
+
+@pytest.fixture
+def store(tmp_path: Path, two_runs: Path) -> Path:
+    """Thirty samples: before, ten of each; after, ten losses have become wins, and one more was not scored."""
+    return copytree(two_runs, tmp_path, dirs_exist_ok=True)
 
 
 def test_the_samples_that_both_scored_are_paired_and_the_others_counted(store: Path) -> None:
@@ -293,7 +300,7 @@ def test_what_cannot_be_meant_is_refused(jury: Any, arguments: list[object], wor
 # Through the real flow
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "drawn_here")
 def test_a_comma_changed_in_a_prompt_is_named_and_breaks_the_trend(tmp_path: Path, jury: Any, ask: Any) -> None:
     prompt = tmp_path / "team" / "diagram" / "aesthetics.md"
     prompt.parent.mkdir(parents=True)

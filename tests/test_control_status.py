@@ -28,6 +28,8 @@ from tasks.records import (
     Outcome,
 )
 
+pytestmark = pytest.mark.usefixtures("drawn_here")
+
 
 def failed(control: Outcome, *real: Outcome) -> bool | None:
     return row_of(control, *real).failed

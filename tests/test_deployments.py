@@ -10,6 +10,7 @@ import pytest
 import yaml
 from prefect import get_client
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.responses import DeploymentResponse
 
 from flows.runtime.deployments import LIST, read_list
@@ -85,20 +86,16 @@ def test_a_schedule_can_be_switched_off_in_the_list(tmp_path: Path) -> None:
 @pytest.fixture(scope="module")
 def client(prefect_server: str) -> Iterator[SyncPrefectClient]:
     """A client of a server with a work pool of processes, on which the list has been deployed."""
-    prefect("work-pool", "create", "jury", "--type", "process")
-    deploy()
     with get_client(sync_client=True) as client:
+        client.create_work_pool(WorkPoolCreate(name="jury", type="process"))
+        deploy()
         yield client
 
 
-def prefect(*arguments: str) -> None:
-    command = [sys.executable, "-m", "prefect", *arguments]
+def deploy() -> None:
+    command = [sys.executable, "-m", "prefect", "deploy", "--all", "--prefect-file", "deployments/prefect.yaml"]
     done = subprocess.run(command, cwd=HOUSE, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stdout + done.stderr
-
-
-def deploy() -> None:
-    prefect("deploy", "--all", "--prefect-file", "deployments/prefect.yaml")
 
 
 def on_the_server(client: SyncPrefectClient) -> dict[str, DeploymentResponse]:

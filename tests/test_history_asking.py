@@ -2,23 +2,20 @@
 
 import json
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
-from factories import RUN, end, judgment, outcome, start, write_run
 
 from flows.commands.query import WIDEST
 from tasks.history.asking import Table, as_json_rows, catalog, query
 from tasks.history.database import HISTORY
-from tasks.history.loading import store_run
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
+def store(tmp_path: Path, stored: Path) -> Path:
     """A store whose history holds one run of one sample."""
-    write_run(tmp_path, start(), [judgment(), outcome()], end())
-    store_run(tmp_path, RUN)
-    return tmp_path
+    return copytree(stored, tmp_path, dirs_exist_ok=True)
 
 
 @pytest.mark.parametrize("name", ["leaderboard", " leaderboard; ", "LEADERBOARD"])

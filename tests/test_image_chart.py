@@ -2,6 +2,7 @@
 
 import io
 
+import pytest
 from factories import grade_rows, image, scored
 from PIL import Image, ImageColor
 
@@ -12,6 +13,8 @@ from tasks.records import Outcome
 ASPECTS = scored(attribute_binding=3, contrast_effectiveness=8, material_consistency=None)
 TAG = ImageColor.getrgb(COLOUR)
 ASPECT = tuple(round(255 - OPACITY_OF_ASPECTS * (255 - part)) for part in TAG)
+
+pytestmark = pytest.mark.usefixtures("drawn_here")
 
 
 def images(score: float, tag: str = "color_attr") -> list[Outcome]:

@@ -110,14 +110,14 @@ def with_words(words: str) -> str:
     return PLAIN.replace("half", words)
 
 
-@pytest.mark.parametrize("status", [200, 400, 503])
+@pytest.mark.parametrize("status", [200, 400, 500])
 @pytest.mark.parametrize(
     "body", [Reply(b"x" * 2**20, times=200), Reply(b"x" * 2**20, times=200, chunked=True), gzip_bomb(6 * 1024)],
     ids=["200 MB", "200 MB without a length", "6 GB behind gzip"],
 )  # fmt: skip
 def test_little_of_an_endless_body_gets_into_memory(loopback: LoopbackJudge, body: Reply, status: int) -> None:
-    headers = {**body.headers, "x-should-retry": "false"}
-    loopback.queue(Reply(body.body, status, headers, times=body.times, chunked=body.chunked))
+    endless = Reply(body.body, status, body.headers, times=body.times, chunked=body.chunked)
+    loopback.queue(*[endless] * (3 if status == 500 else 1))  # what no wait cures is sent three times
     settings = Judge(model="m", base_url=loopback.base_url)  # pyright: ignore
 
     async def scene() -> tuple[str, str]:
@@ -144,6 +144,7 @@ def test_a_key_like_a_word_is_left_in_replies_and_cut_out_of_errors(
     tmp_path: Path, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("TEST_KEY", key)
+    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=TEST_KEY")
     reasoning = '{"comparison_reasoning": "feedback on the Human figure", "winner": "Model"}'
     refused = error(400, f"the key is <{key}>")
     good, bad, page = judged(
@@ -159,6 +160,7 @@ def test_a_long_key_is_cut_out_of_what_is_kept_once_the_reply_is_read(
     tmp_path: Path, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("TEST_KEY", key)
+    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=TEST_KEY")
     quoting = verdict("Human", f"your key is {key}, is it not?")
     escaped = text(PLAIN.replace("half", "".join(f"\\u{ord(sign):04x}" for sign in key)))
     replies = [quoting, escaped, text(f"Your key is {key}."), error(400, "x" * 1990 + key), said_by(key)]
@@ -178,6 +180,7 @@ def said_by(model: str) -> Reply:
 
 def test_the_probe_shows_no_key(loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TEST_KEY", "sk-an-ordinary-key-0123")
+    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=TEST_KEY")
     loopback.queue(text("ready, sk-an-ordinary-key-0123"))
 
     async def scene() -> str:

@@ -8,23 +8,19 @@ import struct
 import subprocess
 import termios
 from pathlib import Path
+from shutil import copytree
 from typing import Any
 
 import pytest
-from factories import RUN, end, judgment, outcome, start, write_run
 from rich.cells import cell_len
 from served import JURY, environment
-
-from tasks.history.loading import store_run
 
 DIGEST = "ab" * 32
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Path:
-    write_run(tmp_path / "store", start(), [judgment(), outcome()], end())
-    store_run(tmp_path / "store", RUN)
-    return tmp_path / "store"
+def store(tmp_path: Path, stored: Path) -> Path:
+    return copytree(stored, tmp_path / "store")
 
 
 def on_a_terminal(store: Path, question: str, columns: int) -> str:

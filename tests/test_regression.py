@@ -175,7 +175,7 @@ async def reporting(store: str, run_id: str) -> str:
     return await report(store, run_id, [], True)
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "drawn_here")
 def test_a_drop_is_told_in_the_run_its_artifact_an_event_and_a_notification(
     tmp_path: Path, loopback: LoopbackJudge
 ) -> None:
@@ -202,7 +202,7 @@ def test_a_drop_is_told_in_the_run_its_artifact_an_event_and_a_notification(
     assert post["text"].startswith(f"alpha is {words}")
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "drawn_here")
 def test_the_automation_is_made_once_and_only_with_a_block_that_can_notify(
     loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]
 ) -> None:

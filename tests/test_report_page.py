@@ -19,6 +19,8 @@ from written_history import EARLIER, LATER, keep, write_evaluations, written
 from tasks.history import asking as history
 from tasks.pages import queries
 
+pytestmark = pytest.mark.usefixtures("drawn_here")
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:

@@ -1,12 +1,12 @@
 """What outcomes come to: the same whether added while a run is judged or read from its ledger, and read only once."""
 
-import os
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 from factories import RUN, end, image, outcome, picture, start, write_run
+from served import environment, give_database
 from written_datasets import record, result, write_benchmark, write_json
 
 from tasks.errors import InputError
@@ -98,14 +98,14 @@ print(f"opened {len(opened)} exit {code}")
 """
 
 
-def test_the_end_of_a_run_reads_its_outcomes_once(tmp_path: Path) -> None:
+def test_the_end_of_a_run_reads_its_outcomes_once(tmp_path: Path, shared: Path) -> None:
     """With controls and both orders, which have the most to compute; what is printed at the end reads nothing more."""
     write_benchmark(tmp_path / "data", [record(number) for number in range(4)])
     results = write_json(tmp_path / "data" / "results.json", [result(number) for number in range(4)])
     given = ["--dataset", tmp_path / "data", "--results", results, "--store", tmp_path / "store"]
     command = [sys.executable, "-c", WATCH, "run", "diagram", *given, "--orders", "both", "--controls", "0.5"]
-    environment = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
-    ended = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment, timeout=200)
+    give_database(tmp_path / "store", shared)
+    ended = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment(), timeout=200)
     assert "opened 1 exit 0" in ended.stdout, ended.stdout + ended.stderr
     [run] = (tmp_path / "store" / "ledger").iterdir()
     assert (folder(tmp_path / "store", run.name) / OUTCOMES).stat().st_size

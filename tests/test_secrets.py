@@ -9,19 +9,21 @@ import json
 import os
 import sqlite3
 import subprocess
-import sys
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import bench
 import duckdb
 import pytest
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, error
+from prefect.blocks.system import Secret
+from prefect.settings import PREFECT_API_URL, temporary_settings
+from served import JURY, free_port, give_database
 from written_datasets import record, result, write_benchmark, write_json
 
+from flows.runtime.server import own_server
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.parameters import Judge
@@ -32,12 +34,6 @@ TEAM = "team-Qp3-nor-keep-me"
 """Value of a header, which is as secret as a key."""
 LISTED = ("KEY_IN_A_BLOCK", "KEY_IN_THE_ENVIRONMENT", "WRONG_KEY", "TEAM_NAME")
 FINEST = {"PREFECT_LOGGING_LEVEL": "DEBUG", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "DEBUG"}
-JURY = str(Path(sys.executable).with_name("jury"))
-SAVE = """
-import sys
-from prefect.blocks.system import Secret
-Secret(value=sys.stdin.read()).save("key-in-a-block")
-"""
 KINDS = (
     "flow_runs",
     "task_runs",
@@ -75,19 +71,21 @@ def demanding(seen: Request) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
+def left(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[Left]:
     root = tmp_path_factory.mktemp("kept")
     data = tmp_path_factory.mktemp("data")
     write_benchmark(data, [record(number) for number in range(2)])
     results = write_json(data / "results.json", [result(number) for number in range(2)])
-    (root / "server").mkdir()
+    give_database(root, shared)
     with pytest.MonkeyPatch.context() as environment, LoopbackJudge(demanding) as judge:
         environment.delenv("PREFECT_API_URL", raising=False)
         environment.setenv("PREFECT_SERVER_LOGGING_LEVEL", "DEBUG")
-        with bench.prefect_server(root / "server") as (api, _):
+        with own_server(root, free_port()) as server:
+            api = server.api
             worker = {**os.environ, **FINEST, "PREFECT_API_URL": api, "PREFECT_HOME": str(root / "client")}
             worker |= {"TEAM_NAME": TEAM, "JURY_ENDPOINTS": ",".join(f"127.0.0.1={name}" for name in LISTED)}
-            subprocess.run([sys.executable, "-c", SAVE], env=worker, input=KEY, text=True, check=True)
+            with temporary_settings({PREFECT_API_URL: api}):
+                Secret(value=KEY).save("key-in-a-block")
             given = ["--dataset", data, "--results", results, "--store", root / "store", "--reuse-hours", "0"]
             given += ["--judge.model", "m", "--judge.base-url", judge.base_url]
             given += ["--judge.headers", json.dumps({"X-Team": "TEAM_NAME"})]

@@ -15,6 +15,8 @@ from tasks.presentation.svg import inline_svg
 DRAWS = {"svg", "g", "path", "line", "text", "tspan", "title"}
 HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="9" height="9">'
 
+pytestmark = pytest.mark.usefixtures("drawn_here")
+
 
 def kept(inner: str) -> str:
     return inline_svg(f"{HEAD}{inner}</svg>", "words")

@@ -14,6 +14,8 @@ from tasks.records import Outcome
 
 COLOURS = {part.name: part.colour for part in PARTS}
 
+pytestmark = pytest.mark.usefixtures("drawn_here")
+
 
 def drawn(*outcomes: Outcome, flow: str = "diagram") -> Image.Image:
     """The chart of these outcomes."""

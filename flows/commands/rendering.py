@@ -22,7 +22,8 @@ from tasks.synthetic.samples import drawn_samples
 def rendered(prompt: Prompt) -> Request:
     """The request that a flow would make of this prompt for the first drawn sample that it fits."""
     with TemporaryDirectory() as folder:
-        parameters = parameters_of(prompt.flow)(dataset=str(drawn_samples(Path(folder), prompt.flow)))
+        drawn = drawn_samples(Path(folder), prompt.flow, figures=1, prompts=1)
+        parameters = parameters_of(prompt.flow)(dataset=str(drawn))
         samples = load_dataset(prompt.flow, parameters).samples
         sample = next(each for each in samples if each.tag in ("", prompt.dimension))
         policy = picture_policy(parameters)

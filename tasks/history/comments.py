@@ -5,6 +5,7 @@ Owns which records a table is made of. Columns that come from no record have the
 
 import re
 from collections.abc import Mapping
+from functools import cache
 
 from tasks.controls.status import ControlRow
 from tasks.ledger.label_sets import LabelRow, LabelSet
@@ -50,6 +51,7 @@ def comment(table: str, column: str) -> str:
     return " ".join(filter(None, dict.fromkeys(words)))
 
 
+@cache  # asked for every column of a history
 def _docstrings(record: type[HistoryRecord]) -> dict[str, str]:
     """Key in the ledger -> what the field's docstring says, with None in SQL's word; nothing where it has none."""
     return {

@@ -25,6 +25,7 @@ DRAWN = "samples"
 """Name of the drawn samples where a dataset is asked for."""
 GENERATED = "generated"
 """Folder of the drawn images among the drawn samples."""
+DRAWN_FIGURES = 24
 DRAWN_PROMPTS = 8
 """Prompts of each tag: from so many on means have intervals."""
 LABELS = "labels.json"
@@ -52,7 +53,7 @@ class Pair(NamedTuple):
     model: Image.Image
 
 
-def draw_samples(root: Path, flow: str, count: int = 24, seed: int = 7) -> None:
+def draw_samples(root: Path, flow: str, count: int = DRAWN_FIGURES, seed: int = 7) -> None:
     """Draw a dataset in the layout of PaperBananaBench, with the results of a candidate and the labels of its defects.
 
     Writes `<flow>/test.json`, `<flow>/images/`, `<flow>/labels.json` (id -> kind) and `results/<flow>.json` under
@@ -99,12 +100,15 @@ def draw_all(root: Path, count: int, prompts_per_tag: int, seed: int) -> None:
         raise InputError(f"samples cannot be drawn into {root}: {error.strerror or error}") from error
 
 
-def drawn_samples(root: Path, flow: str) -> Path:
-    """The folder of a flow's standard drawn samples under `root`; they are drawn anew, which takes about a second."""
+def drawn_samples(root: Path, flow: str, figures: int = DRAWN_FIGURES, prompts: int = DRAWN_PROMPTS) -> Path:
+    """The folder of a flow's standard drawn samples under `root`; they are drawn anew, which takes about a second.
+
+    Smaller numbers of figures, or of prompts of each tag, give the first of the same samples sooner.
+    """
     if flow in T2I:
-        draw_images(root / GENERATED, DRAWN_PROMPTS)
+        draw_images(root / GENERATED, prompts)
         return root / GENERATED
-    draw_samples(root, flow)
+    draw_samples(root, flow, figures)
     return root
 
 
