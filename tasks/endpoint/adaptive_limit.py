@@ -132,7 +132,7 @@ class AdaptiveLimit:
         self._window_hold, self._rate_hold = Hold(), Hold()
         self._window_cut = self._rate_cut = -math.inf
         """When each was last lowered: refusals of calls that started before are the same event."""
-        self._was_full = False
+        self._was_full, self._full_at = False, -math.inf
         self._next_start = self._closed_until = -math.inf
         self._pause = PAUSE_SECONDS[0]
         self._round: Counter[WaitedFor] = Counter()
@@ -145,7 +145,7 @@ class AdaptiveLimit:
     def may_start(self, now: float) -> float:
         """When the next call may start: not before `now`; infinite while only an answer can make room."""
         if self.in_flight >= int(self.window):
-            self._was_full = True
+            self._was_full, self._full_at = True, now
             return math.inf
         return max(now, self._closed_until, self._next_start)
 
@@ -190,7 +190,7 @@ class AdaptiveLimit:
         self._pause = PAUSE_SECONDS[0]
         self._measure(now, turn)
         if not self.refused_yet:
-            self.window += turn.waited_for == "window" and self.window < self._most
+            self.window += self._full_at >= turn.started and self.window < self._most
             return
         if self.rate == math.inf:
             self.rate = FIRST_SPREAD * self.full_rate
