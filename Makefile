@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check bench bench-history screenshots clean
+.PHONY: demo test check bench bench-limits bench-history screenshots clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -21,6 +21,9 @@ check: $(READY)
 
 bench: $(READY)
 	$(BIN)/python tests/bench.py
+
+bench-limits: $(READY)
+	$(BIN)/python tests/bench_limits.py
 
 bench-history: $(READY)
 	$(BIN)/python tests/bench_history.py

@@ -7,12 +7,12 @@ Owns the limits and how they are told (Retry-After, limit headers, or not at all
 import asyncio
 import time
 from collections.abc import Awaitable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from loopback_replies import Reply, Request, allowed_reply, error
 
-Told = str
-TELLINGS: tuple[Told, ...] = ("nothing", "retry-after", "headers")
+TELLINGS = ("nothing", "retry-after", "headers")
+"""How a judge tells of its limits."""
 
 
 @dataclass
@@ -27,12 +27,10 @@ class Limited:
     """Calls a second that it takes, by a token bucket; 0: any number."""
     burst: int = 20
     """Tokens in the full bucket."""
-    tells: Told = "nothing"
+    tells: str = "nothing"
     taken: int = 0
     refused: int = 0
     in_flight: int = 0
-    by_key: dict[str, int] = field(default_factory=dict)
-    """Authorization header -> calls taken, to tell runs apart."""
     _tokens: float | None = None
     _filled: float = 0.0
 
@@ -45,8 +43,6 @@ class Limited:
             headers = {"retry-after": "1"} if self.tells == "retry-after" else self._headers()
             return error(429, "Too many requests.", "rate_limit_exceeded", "requests", headers=headers)
         self.taken += 1
-        key = request.headers.get("authorization", "")
-        self.by_key[key] = self.by_key.get(key, 0) + 1
         self.in_flight += 1
         try:
             await asyncio.sleep(self.seconds)
