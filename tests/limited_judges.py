@@ -6,8 +6,9 @@ Owns the limits and how they are told (Retry-After, limit headers, or not at all
 
 import asyncio
 import time
+from collections import Counter
 from collections.abc import Awaitable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from loopback_replies import Reply, Request, allowed_reply, error
 
@@ -28,7 +29,8 @@ class Limited:
     burst: int = 20
     """Tokens in the full bucket."""
     tells: str = "nothing"
-    taken: int = 0
+    taken: Counter[str] = field(default_factory=Counter[str])
+    """Model that is asked -> calls taken: what tells runs apart."""
     refused: int = 0
     in_flight: int = 0
     _tokens: float | None = None
@@ -42,7 +44,7 @@ class Limited:
             self.refused += 1
             headers = {"retry-after": "1"} if self.tells == "retry-after" else self._headers()
             return error(429, "Too many requests.", "rate_limit_exceeded", "requests", headers=headers)
-        self.taken += 1
+        self.taken[_model(request)] += 1
         self.in_flight += 1
         try:
             await asyncio.sleep(self.seconds)
@@ -76,3 +78,8 @@ class Limited:
             "x-ratelimit-remaining-requests": str(left),
             "x-ratelimit-reset-requests": f"{1000 * (self.burst - self._bucket()) / self.a_second:.0f}ms",
         }
+
+
+def _model(request: Request) -> str:
+    """The model that is asked, which stands at the beginning: reading a body of pictures would take longer."""
+    return request.raw[:200].partition(b'"model": "')[2].partition(b'"')[0].decode()

@@ -37,6 +37,17 @@ def test_a_log_gets_at_most_ten_lines_and_the_last_says_all(samples: int) -> Non
     assert lines[-1] == f"diagram {samples}/{samples} samples"
 
 
+def test_what_holds_the_calls_up_is_said() -> None:
+    log = io.StringIO()
+
+    async def one_sample_decided() -> None:
+        async with Progress("diagram", 1, log, lambda: "limited by the judge to 8 calls at once") as progress:
+            progress.advance(OK)
+
+    asyncio.run(one_sample_decided())
+    assert log.getvalue() == "diagram 1/1 samples, limited by the judge to 8 calls at once\n"
+
+
 def test_a_line_comes_with_each_tenth() -> None:
     log = io.StringIO()
     run(30, log)

@@ -6,6 +6,7 @@ Showing progress never slows a run down and never fails it: what cannot be shown
 import asyncio
 import logging
 import sys
+import time
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -24,7 +25,9 @@ UPDATE_SECONDS = 1.0
 PATIENCE_SECONDS = 5.0
 """Longest wait for the last update when the run is over."""
 LINES = 10
-"""Lines in all, where there is no terminal to draw a bar on."""
+"""Lines in all, where there is no terminal to draw a bar on and nothing holds the calls up."""
+LINE_SECONDS = 30.0
+"""Between two lines while something holds them up."""
 
 _log = logging.getLogger(__name__)
 
@@ -42,6 +45,7 @@ class Progress:
         self._done = 0
         self._statuses: Counter[str] = Counter()
         self._held_up = held_up
+        self._line_at = time.monotonic() - LINE_SECONDS
         self._bar = _bar(self._stream, flow, samples) if self._stream.isatty() else None
         self._over = asyncio.Event()
         self._publishing: asyncio.Task[None] | None = None
@@ -71,10 +75,24 @@ class Progress:
         self._done += 1
         self._statuses.update(row.status for row in judgments)
         if self._bar:
-            self._bar.update(self._bar.task_ids[0], completed=self._done, not_ok=self._not_ok() + self._note())
+            self._draw(self._bar)
         elif int(LINES * self._share()) > int(LINES * before):
-            with suppress(OSError):
-                print(f"{self._flow} {self._words()}", file=self._stream, flush=True)
+            self._print_line()
+
+    def _draw(self, bar: "Bar") -> None:
+        bar.update(bar.task_ids[0], completed=self._done, not_ok=self._not_ok() + self._note())
+
+    def _print_line(self) -> None:
+        self._line_at = time.monotonic()
+        with suppress(OSError):
+            print(f"{self._flow} {self._words()}", file=self._stream, flush=True)
+
+    def _tell(self) -> None:
+        """Show what holds the calls up, which changes while no sample is decided; lines now and then."""
+        if self._bar:
+            self._draw(self._bar)
+        elif self._note() and time.monotonic() - self._line_at >= LINE_SECONDS:
+            self._print_line()
 
     def _share(self) -> float:
         return self._done / self._samples if self._samples else 0.0
@@ -92,6 +110,7 @@ class Progress:
 
     async def _keep_publishing(self) -> None:
         while not self._over.is_set():
+            self._tell()
             await self._publish()
             with suppress(TimeoutError):
                 await asyncio.wait_for(self._over.wait(), UPDATE_SECONDS)
