@@ -120,7 +120,7 @@ def test_what_stays_away_is_unavailable(loopback: LoopbackJudge, answer: Reply, 
     loopback.answer = lambda _: answer
     reply = ask(judge(loopback, timeout_seconds=0.3))
     assert reply.status == "unavailable" and words in reply.error
-    assert (loopback.count, reply.http_retries, reply.waits) == (3, 3, 0)
+    assert (loopback.count, reply.http_retries, reply.waits) == (3, 2, 0)
 
 
 @pytest.mark.parametrize(

@@ -144,7 +144,7 @@ class Vlm:
             rung=arguments.RUNGS[manner.rung],
             not_sent=tuple(sorted(manner.left_out)),
             seconds=round(time.monotonic() - turn.started, 3),
-            http_retries=course.failures,
+            http_retries=min(course.failures, MOST_FAILURES - 1),
             waits=course.waits,
             waited_seconds=round(course.waited, 3),
         )
@@ -179,14 +179,13 @@ class Vlm:
     def _refused(
         self, refusal: Refusal, response: httpx2.Response, manner: arguments.Manner, turn: Turn, course: Course
     ) -> Reply | None:
-        words = f"{response.status_code}: {refusal.words}"
+        self._there, words = True, f"{response.status_code}: {refusal.words}"
         if refusal.kind == "busy":
             course.waits, course.refused_at = course.waits + 1, time.monotonic()
             course.not_before = course.refused_at + (refusal.wait or 0.0)
             return self._gate.refused(turn, refusal.wait, self._redacted(words)[:MOST_WORDS])
         if refusal.kind == "unavailable":
             return self._failed(course, Reply("unavailable", text=response.text, error=words))
-        self._there = True
         self._gate.answered(turn, response.headers, 0)
         if refusal.kind == "rejected" and self._gives_way(manner, refusal):
             return None
