@@ -2,6 +2,7 @@
 
 import click
 
+from flows.commands.messages import command_line
 from flows.commands.options import FLOWS, store_option
 from flows.commands.run import run_flow
 from flows.commands.sections import Command
@@ -25,5 +26,5 @@ def command(store: str) -> int:
         "query \"SELECT sample_id, overall, path FROM outcomes WHERE injected = 'black'\"",
         "run diagram --judge.model gpt-5 --judge.base-url https://api.openai.com/v1 --limit 4",
     ):
-        print(f"  .venv/bin/jury {words}" + ("" if store == default_store() else f" --store {store}"))
+        print(f"  {command_line(words)}" + ("" if store == default_store() else f" --store {store}"))
     return max(codes)

@@ -39,7 +39,6 @@ def write_page(store: Path, evaluations: Sequence[Evaluation], target: Path) -> 
     """
     hashes = [sha256 for one in evaluations for card in one.cards for sha256 in card.pictures.values() if sha256]
     data = page(evaluations, thumbnails(store, hashes)).encode("utf-8", "replace")
-    target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, data)
     return len(data)
 
