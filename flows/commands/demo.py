@@ -7,7 +7,10 @@ from flows.commands.options import FLOWS, store_option
 from flows.commands.run import run_flow
 from flows.commands.sections import Command
 from tasks.ledger.remote import local_cache
-from tasks.parameters import default_store, parameters_of
+from tasks.parameters import PAIRWISE, default_store, parameters_of
+
+CANDIDATE = "drawn"
+"""Whose the figures are; the drawn images have candidates of their own."""
 
 
 @click.command(cls=Command)
@@ -17,7 +20,8 @@ def command(store: str) -> int:
     codes: list[int] = []
     for flow in FLOWS:
         print(f"\n{flow}: drawn samples, judged by pixels\n")
-        codes.append(run_flow(flow, parameters_of(flow)(store=store, reuse_hours=0)))
+        named = {"candidate_name": CANDIDATE} if flow in PAIRWISE else {}
+        codes.append(run_flow(flow, parameters_of(flow).model_validate({"store": store, "reuse_hours": 0} | named)))
     print(f"\nThe history is {local_cache(store) / 'history.duckdb'}. Next:\n")
     for words in (
         "query leaderboard",
