@@ -286,3 +286,9 @@ def test_a_command_to_type_next_names_the_program_as_it_was_called(
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.setattr(sys, "argv", [str(program)])
     assert command_line("query x") == "jury query x"
+
+
+def test_a_probe_says_that_what_it_shows_is_the_reply(loopback: LoopbackJudge) -> None:
+    words = ["probe", "--judge.model", "m", "--judge.base-url", loopback.base_url]
+    done = in_a_process(f"from flows.cli import main; main({words!r})")
+    assert done.stdout.splitlines()[1] == 'reply: {"ready": true}', done.stderr
