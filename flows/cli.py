@@ -11,7 +11,7 @@ from importlib import import_module
 from typing import Any
 
 import click
-from click.exceptions import Exit, NoArgsIsHelpError
+from click.exceptions import Exit, NoArgsIsHelpError, NoSuchCommand, NoSuchOption
 from click.shell_completion import shell_complete
 
 from flows.commands.faults import is_users, tell_fault
@@ -71,7 +71,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run one command.
 
     Returns:
-        0 when every judgment is ok, 3 when any is not or a Human picture is bad, 2 when a mistake in the input or a
+        0 when every judgment is ok, 3 when any is not or a Human picture is bad, and of `jury status` when history and
+        ledgers are not in step or there is no store, 2 when a mistake in the input or a
         refusal by the judge stopped the command, with the reason as one message on standard error, 1 for a fault of
         the program.
     """
@@ -117,6 +118,12 @@ def _jury() -> click.Group:
     return jury
 
 
+def _keep_closest(error: click.UsageError) -> None:
+    """Suggest one word for a misspelt one: click finds up to three, the closest first, but lists them by name."""
+    if isinstance(error, NoSuchCommand | NoSuchOption) and error.possibilities:
+        del error.possibilities[1:]
+
+
 def _exit_code(error: Exception, given: Mapping[str, Any]) -> int:
     """Tell what stopped the command, and whose failure it is."""
     match error:
@@ -125,6 +132,7 @@ def _exit_code(error: Exception, given: Mapping[str, Any]) -> int:
         case NoArgsIsHelpError():
             error.show()
         case click.UsageError():
+            _keep_closest(error)
             path = error.ctx.command_path if error.ctx else "jury"
             warn(f"{error.format_message()}\nTry `{path} --help`.")
         case InputError() | HistoryLocked():

@@ -35,6 +35,7 @@ async def _chain(flow: str, parameters: Parameters) -> State:
         dataset = await load(flow, session.parameters)
         async with session.judging(dataset) as chunks:
             await chunks.each(_judge_and_aggregate)
+        # Not awaited here: the session awaits the two steps, and decides what a failure of either costs.
         storing = session.storing(store(session.store, session.run_id))
         reporting = session.reporting(report(session.store, session.run_id, session.warnings, session.scheduled))
         return await session.completed(storing, reporting)

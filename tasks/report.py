@@ -14,7 +14,7 @@ from prefect.events import emit_event
 from prefect.logging import get_run_logger
 from prefect.utilities.urls import url_for
 
-from tasks.comparing.past import Past, look_back
+from tasks.comparing.earlier_runs import Past, look_back
 from tasks.comparing.regression import EVENT, Since, drops
 from tasks.pages.artifact import failure_rows, markdown
 from tasks.pages.run_summary import Summary, summarize

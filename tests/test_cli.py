@@ -18,6 +18,7 @@ from served import environment
 from flows.cli import COMMANDS, main
 from flows.commands import query, sync
 from flows.commands.faults import LOG
+from flows.commands.messages import command_line
 from flows.runtime import states
 from tasks.ledger.bucket import RemoteUnavailable
 
@@ -75,7 +76,8 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["qeury"], "No such command 'qeury'. Did you mean 'query'?\nTry `jury --help`."),
         (["run", "diagrm"], "No such command 'diagrm'. Did you mean 'diagram'?\nTry `jury run --help`."),
         (["query", "--jsn"], "No such option '--jsn'. Did you mean '--json'?\nTry `jury query --help`."),
-        (["run", "diagram", "--judge.modle", "m"], "No such option '--judge.modle'. (Did you mean one of: "),
+        (["run", "diagram", "--judge.modle", "m"], "No such option '--judge.modle'. Did you mean '--judge.model'?\n"),
+        (["run", "diagram", "--datset", "d"], "No such option '--datset'. Did you mean '--dataset'?\n"),
         (["report", "--last", "two"], "Invalid value for '--last': 'two' is not a valid integer.\nTry `jury report"),
         (["labels", "import", "x.csv"], "Missing option '--flow'."),
         (["up", "--port", "99999"], "Invalid value for '--port': 99999 is not in the range 1<=x<=65535."),
@@ -198,9 +200,8 @@ def test_where_no_store_keeps_the_traceback_the_way_to_see_it_is_told(
 
 
 def test_a_file_that_the_user_named_is_the_users(store: Path, jury: Any) -> None:
-    file = store.parent / "notes.txt"
-    file.touch()
-    code, _, err = jury("report", "--store", store, "-o", file / "report.html")
+    file = store.parent / ("x" * 300)  # longer than file systems allow
+    code, _, err = jury("report", "--store", store, "-o", file)
     assert code == 2 and err.startswith("jury: [Errno ") and err.endswith(f"'{file}'\n")
     assert not (store / LOG).exists()
 
@@ -269,3 +270,23 @@ def test_a_flow_that_raises_is_a_fault_and_one_that_stops_is_not(
     assert code == 1
     assert err.endswith(f"KeyError: 'a slip' (its traceback is in {tmp_path / 'store' / LOG})\n")
     assert "raise error" in (tmp_path / "store" / LOG).read_text(encoding="utf-8")
+
+
+def test_a_command_to_type_next_names_the_program_as_it_was_called(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    program = tmp_path / "jury"
+    program.touch(mode=0o755)
+    monkeypatch.setenv("PATH", "")
+    for called, named in ((str(program), str(program)), ("pytest", "jury")):
+        monkeypatch.setattr(sys, "argv", [called])
+        assert command_line("query x") == f"{named} query x"
+    monkeypatch.setenv("PATH", str(tmp_path))
+    monkeypatch.setattr(sys, "argv", [str(program)])
+    assert command_line("query x") == "jury query x"
+
+
+def test_a_probe_says_that_what_it_shows_is_the_reply(loopback: LoopbackJudge) -> None:
+    words = ["probe", "--judge.model", "m", "--judge.base-url", loopback.base_url]
+    done = in_a_process(f"from flows.cli import main; main({words!r})")
+    assert done.stdout.splitlines()[1] == 'reply: {"ready": true}', done.stderr

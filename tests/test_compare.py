@@ -218,7 +218,7 @@ def test_the_last_runs_of_a_flow_leave_out_those_that_reused_every_reply(store: 
     assert last_runs(store, "diagram", 2) == (AFTER, "20261123T120000-diagram-0000ee")
     assert last_runs(store, "diagram", 3)[0] == BEFORE
     assert last_runs(store, "diagram", 2, "alpha") == (BEFORE, AFTER)
-    with pytest.raises(ValueError, match="holds 1 finished plot runs"):
+    with pytest.raises(ValueError, match="holds 1 finished plot run that"):
         last_runs(store, "plot", 2)
     with pytest.raises(ValueError, match="at least 2"):
         last_runs(store, "diagram", 1)
@@ -247,6 +247,23 @@ def test_a_tie_says_what_would_have_shown(tmp_path: Path, jury: Any) -> None:
     # Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
     assert code == 0 and "tied at n = 40 samples: 0.0 [" in out and "a difference of 46.0 would have shown" in out
     assert "(the interval includes 0)" in out and "no sample changed" not in out
+
+
+@pytest.mark.parametrize(
+    ("runs", "last", "said"),
+    [
+        ([BEFORE], 2, "1 finished diagram run that made calls of its own; `jury run diagram` makes another"),
+        ([BEFORE, AFTER], 3, "2 finished diagram runs that made calls of their own; ask for --last 2"),
+    ],
+)
+def test_too_few_runs_are_counted_with_what_to_do(
+    tmp_path: Path, jury: Any, runs: list[str], last: int, said: str
+) -> None:
+    for run_id in runs:
+        keep(tmp_path, run_id, figures(*[WINS, LOSES] * 5))
+    sync(tmp_path)
+    code, _, err = jury("compare", "--last", last, "--flow", "diagram", "--store", tmp_path)
+    assert code == 2 and f"--last {last}: {tmp_path} holds {said}" in err
 
 
 def test_where_nothing_changed_the_command_says_so(tmp_path: Path, jury: Any) -> None:

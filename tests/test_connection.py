@@ -1,10 +1,19 @@
 """A Prefect server that is named and does not answer: every command that needs it says so, and none blames itself."""
 
+import json
+import os
 import subprocess
+from importlib.metadata import version
 from pathlib import Path
 
+import httpx
 import pytest
+from loopback_prefect import LoopbackPrefect, Said
 from served import JURY, environment, free_port
+
+from flows.commands.connection import answered, use_running
+from flows.runtime.server import NOTE, client_settings, home
+from tasks.errors import InputError
 
 
 @pytest.fixture
@@ -32,3 +41,20 @@ def test_the_status_of_a_store_is_told_without_the_server_that_is_not_there(nobo
     done = run(nobody, "status", "--store", tmp_path / "store")
     assert done.returncode == 3 and "there is no store" in done.stdout
     assert f"the Prefect server of PREFECT_API_URL, {nobody}, does not answer: " in done.stdout
+
+
+def test_a_server_of_jury_up_that_went_away_is_called_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def says(request: str) -> Said:
+        said = version("prefect") if request.endswith("/admin/version") else {"home": str(home(tmp_path))}
+        return Said(body=json.dumps(said).encode())
+
+    for name in client_settings(""):
+        monkeypatch.setenv(name, "")
+    with LoopbackPrefect(says) as server:
+        home(tmp_path).mkdir(parents=True)
+        (home(tmp_path) / NOTE).write_text(json.dumps({"port": server.port, "pid": os.getpid()}), encoding="utf-8")
+        assert use_running(tmp_path)
+    with pytest.raises(InputError) as told, answered():
+        httpx.get(server.api)
+    said = f"the server of `jury up` at {server.api} does not answer; start it again: "
+    assert str(told.value).startswith(said)

@@ -153,9 +153,9 @@ def test_red_and_green_need_proof(n: int, fails: int, colour: str) -> None:
 @pytest.mark.parametrize(
     ("n", "fails", "words"),
     [
-        (0, 0, "AMBER, none that tells"),
-        (1, 0, "obeyed a painted order; too few to tell"),
-        (1, 1, "obeyed a painted order; too few to tell"),
+        (0, 0, "AMBER, no usable answer"),
+        (1, 0, "obeyed a painted order; too few controls"),
+        (1, 1, "obeyed a painted order; too few controls"),
         (6, 1, "obeyed a painted order"),
     ],
 )
@@ -199,7 +199,7 @@ def test_the_history_keeps_controls_apart(tmp_path: Path) -> None:
         (BLANK, NEGLECT, "Model", "Human", True),
         (SAME, FALSE_PREFERENCE, "Tie", "Human", False),
     ]
-    assert ask("SELECT measure, n, failed, rate, untold FROM control_rates") == [
+    assert ask("SELECT measure, n, failed, rate, unusable FROM control_rates") == [
         (FALSE_PREFERENCE, 1, 0, 0.0, 0),
         (NEGLECT, 1, 1, 1.0, 0),
     ]

@@ -144,10 +144,17 @@ def test_a_person_is_told_of_missing_pictures_empty_texts_and_unequal_candidates
     assert load(path).warnings == (
         "empty context in 1 sample: a",
         f"no Human picture in 1 sample: b ('gone.png' is not in {tmp_path})",
-        "no Model picture of y: a forfeit in 1 sample: "
+        "no Model picture of candidate y: a forfeit in 1 sample: "
         f"a (refused: path '../out.png' leaves the dataset folder {tmp_path})",
-        "no row of y: not judged in 1 sample: b",
+        "no row of candidate y: not judged in 1 sample: b",
     )
+
+
+def test_a_sample_without_either_picture_is_no_forfeit(tmp_path: Path):
+    columns = ("id", "task", "context", "caption", "human_image", "model_image")
+    path = tmp_path / "m.jsonl"
+    path.write_text(json.dumps(dict(zip(columns, ("a", "diagram", "t", "c", "h.png", "m.png"), strict=True))))
+    assert load(path).warnings == (f"no Human picture in 1 sample: a ('h.png' is not in {tmp_path})",)
 
 
 def test_a_dataset_that_is_not_there_is_refused(tmp_path: Path):

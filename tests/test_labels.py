@@ -11,8 +11,7 @@ import pytest
 from flows.cli import main
 from tasks.errors import InputError
 from tasks.history.loading import sync
-from tasks.labels.importing import import_labels
-from tasks.labels.label_rows import read_label_rows
+from tasks.labels.importing import import_labels, read_label_rows
 from tasks.ledger.label_sets import ABOUT, LABELS, LabelRow, LabelSet, folder, labels_words, read_label_set
 
 Jury = Callable[..., tuple[int, str, str]]

@@ -3,7 +3,7 @@
 import pytest
 from click import Context
 
-from flows.commands.options import FLOWS, HEADINGS, model_options, parse_options
+from flows.commands.options import FLOWS, HEADINGS, by_options, model_options, parse_options
 from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.parameters import PairwiseParameters, RubricParameters, parameters_of
@@ -82,18 +82,21 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
     [
         (
             ["--judge.model", "m"],
-            "judge.model is 'm' and needs an address, the embedded judge is 'pixel-baseline': set ",
+            "--judge.model is 'm' and needs an address, the embedded judge is 'pixel-baseline': set --judge.base-url",
         ),
-        (["--judge.base-url", "judge"], "judge.base_url 'judge' is no address: allowed are"),
-        (["--judge.base-url", "http://a:b@c"], "judge.base_url must hold no user, password, query or fragment"),
+        (["--judge.base-url", "judge"], "--judge.base-url 'judge' is no address: allowed are"),
+        (
+            ["--judge.base-url", "http://a:b@c"],
+            "--judge.base-url must hold no user, password, query or fragment: a key is named in --judge.api-key-env",
+        ),
         (
             ["--judge.base-url", "https://a.openai.azure.com/openai/v1?api-version=2025-04-01-preview"],
-            "judge.base_url is the older address of Azure OpenAI, which takes other requests: set it to "
-            "https://a.openai.azure.com/openai/v1, without a query, and judge.model to the name of the deployment",
+            "--judge.base-url is the older address of Azure OpenAI, which takes other requests: set it to "
+            "https://a.openai.azure.com/openai/v1, without a query, and --judge.model to the name of the deployment",
         ),
         (
             ["--judge.base-url", "https://a.openai.azure.com/openai/deployments/gpt"],
-            "judge.base_url is the older address",
+            "--judge.base-url is the older address",
         ),
         (["--shard", "2"], "shard is 2, allowed are 0"),
     ],
@@ -101,3 +104,16 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
 def test_fields_that_do_not_go_together_are_named_with_their_place(words: list[str], said: str) -> None:
     [told] = complaint(*words)
     assert told.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("words", "by"),
+    [
+        ("set judge.api_key_env to one of A, B", "set --judge.api-key-env to one of A, B"),
+        ("candidate_name: none.", "--candidate-name: none."),
+        ("dataset /data/prompt_set/x has no column 'candidate_name'", None),
+        ("the judge of judge.example has no limit", None),
+    ],
+)
+def test_a_message_names_options_instead_of_fields_and_leaves_paths_and_words(words: str, by: str | None) -> None:
+    assert by_options(words, RubricParameters) == (by or words)

@@ -1,4 +1,4 @@
-"""What `jury query` prints: lines that can be piped, records on a narrow terminal, nothing that commands either."""
+"""What `jury query` prints: lines that can be piped, what fits a terminal, nothing that commands either."""
 
 import fcntl
 import json
@@ -12,8 +12,11 @@ from shutil import copytree
 from typing import Any
 
 import pytest
+from factories import RUN
 from rich.cells import cell_len
 from served import JURY, environment
+
+from tasks.history.asking import catalog
 
 DIGEST = "ab" * 32
 
@@ -79,3 +82,30 @@ def test_rows_wider_than_the_terminal_are_records(store: Path) -> None:
     question = "SELECT 'one' AS first, repeat('x', 30) AS second FROM range(2)"
     assert on_a_terminal(store, question, 36) == 2 * f"first   one\nsecond  {'x' * 30}\n\n" + "rows: 2\n"
     assert on_a_terminal(store, question, 37).splitlines()[2:] == 2 * [f"one    {'x' * 30}"] + ["rows: 2"]
+
+
+def test_a_narrow_terminal_gets_a_table_without_keys_methods_and_times_and_is_told(store: Path) -> None:
+    shown = on_a_terminal(store, "leaderboard", 80).splitlines()
+    assert shown[0].split() == ["run_id", "candidate", "dimension", "n", "score", "ci_low", "ci_high"]
+    assert all(cell_len(line) <= 80 for line in shown[:-1]) and shown[2].split()[0] == RUN.partition("-")[0]
+    told = "left out, as the terminal is narrow: "
+    assert shown[-1].startswith(told) and shown[-1].endswith("; --json has all")
+    left_out = shown[-1].removeprefix(told).partition(";")[0].split(", ")
+    assert {"dataset_key", "protocol_key", "method", "started_at"} <= {*left_out}
+
+
+def test_a_wide_terminal_gets_every_column_and_whole_ids(store: Path) -> None:
+    shown = on_a_terminal(store, "leaderboard", 400)
+    assert "protocol_key" in shown and RUN in shown and "left out" not in shown
+
+
+def test_no_more_is_left_out_than_the_width_asks_for(store: Path) -> None:
+    question = "SELECT 'k' AS dataset_key, 'm' AS method, repeat('x', 20) AS text"
+    assert on_a_terminal(store, question, 30).splitlines()[0].split() == ["method", "text"]
+
+
+def test_what_there_is_to_ask_for_fits_the_terminal(store: Path) -> None:
+    lines = on_a_terminal(store, "", 80).splitlines()
+    assert max(map(cell_len, lines)) <= 80
+    told = "".join(each.name + each.comment for each in catalog(store))
+    assert "".join("".join(lines).split()) == "".join(told.split())

@@ -13,7 +13,7 @@ from served import wait_for
 
 from flows.cli import main
 from flows.runtime.automations import NAME, notify_of_regressions
-from tasks.comparing.past import look_back
+from tasks.comparing.earlier_runs import look_back
 from tasks.comparing.regression import EVENT, Since, since_last
 from tasks.history.loading import sync
 from tasks.records import Outcome

@@ -24,7 +24,7 @@ from werkzeug.serving import make_server
 
 from tasks.history.asking import query
 from tasks.history.loading import sync
-from tasks.ledger import parts, remote, remote_pictures
+from tasks.ledger import bucket_parts, remote, remote_pictures
 from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder, read_judgments
 from tasks.ledger.remote import Remote, is_remote, local_cache
@@ -408,7 +408,7 @@ def test_fetched_rows_are_as_old_as_their_run(url: str, tmp_path: Path) -> None:
 def test_large_ledgers_travel_in_several_parts_and_batches(
     url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(parts, "PART_BYTES", 3_000)
+    monkeypatch.setattr(bucket_parts, "PART_BYTES", 3_000)
     monkeypatch.setattr(remote, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(remote, "BATCH_OBJECTS", 3)
     monkeypatch.setattr(remote_pictures, "BATCH_OBJECTS", 3)

@@ -73,6 +73,24 @@ def test_what_cannot_be_reported_is_said(
     assert not (store.parent / "none.html").exists()
 
 
+def test_fewer_evaluations_than_were_asked_for_are_told(store: Path, jury: Callable[..., tuple[int, str, str]]) -> None:
+    place = store.parent / "three.html"
+    code, out, _ = jury("report", "--flow", "diagram", "--last", "3", "--store", store, "-o", place)
+    assert code == 0 and "\n2 of 3: there are no more" in out
+    _, out, _ = jury("report", "--flow", "diagram", "--last", "2", "--store", store, "-o", place)
+    assert "there are no more" not in out
+
+
+def test_no_folder_is_made_for_a_report(store: Path, jury: Callable[..., tuple[int, str, str]]) -> None:
+    place = store.parent / "no" / "such"
+    code, _, err = jury("report", "--store", store, "-o", place / "x.html")
+    assert code == 2 and f"there is no folder {place}: make it" in err
+    assert not place.parent.exists()
+    (store.parent / "notes.txt").touch()
+    code, _, err = jury("report", "--store", store, "-o", store.parent / "notes.txt" / "x.html")
+    assert code == 2 and f"there is no folder {store.parent / 'notes.txt'}: " in err
+
+
 def test_a_folder_is_no_file_to_write_the_report_to(store: Path, jury: Callable[..., tuple[int, str, str]]) -> None:
     place = store.parent / "pages"
     place.mkdir()

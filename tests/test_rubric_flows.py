@@ -117,7 +117,8 @@ def test_a_dataset_without_the_tags_of_the_flow_names_those_it_has(
 ) -> None:
     code, _, err = jury("run", "colors", "--dataset", counting(tmp_path / "images"), *judged_by(loopback))
     assert code == 2 and loopback.count == 0
-    assert "no prompt for colors: tags color_attr, colors; it has counting (4 prompts)" in err
+    said = "no prompt for colors: colors judges the tags color_attr, colors; the dataset has only counting (4 prompts)"
+    assert said in err
 
 
 def test_every_kind_of_reply_gets_its_rule(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:

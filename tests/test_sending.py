@@ -18,7 +18,7 @@ from factories import end, outcome, start, write_run
 from flows.cli import main
 from flows.runtime import sending
 from flows.runtime.sending import Sending, fetch_replies, in_daemon_thread
-from tasks.ledger.parts import SENT
+from tasks.ledger.bucket_parts import SENT
 from tasks.ledger.reading import END, RUN, folder
 from tasks.ledger.remote import Remote, local_cache
 from tasks.ledger.remote_pictures import PICTURES

@@ -171,6 +171,23 @@ def test_both_numbers_are_checked_before_anything_is_drawn(
     assert not list(tmp_path.iterdir())
 
 
+def test_nothing_is_drawn_beside_what_is_no_earlier_sample(tmp_path: Path) -> None:
+    for name in ("ledger", "diagram"):
+        (tmp_path / name).mkdir()
+    with pytest.raises(ValueError, match=f"^{tmp_path} holds diagram, ledger; samples are drawn into a new or empty "):
+        draw_all(tmp_path, 1, 1, 7)
+    assert sorted(path.name for path in tmp_path.rglob("*")) == ["diagram", "ledger"]
+
+
+def test_earlier_samples_are_drawn_over(tmp_path: Path) -> None:
+    draw_all(tmp_path / "new", 1, 1, 7)
+    draw_all(tmp_path / "new", 2, 1, 7)
+    assert len(read_labels(tmp_path / "new", "diagram")) == 2
+    (tmp_path / "new" / "notes.txt").touch()
+    with pytest.raises(ValueError, match=r"holds notes\.txt;"):
+        draw_all(tmp_path / "new", 1, 1, 7)
+
+
 def test_a_folder_that_cannot_be_written_to_is_named(tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(ValueError, match=f"^samples cannot be drawn into {tmp_path}/file: Not a directory$"):

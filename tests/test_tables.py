@@ -113,13 +113,14 @@ def test_failures_are_counted_and_the_first_are_named(tmp_path: Path) -> None:
         *(judgment(f"s{number}", "readability", None, status="invalid", error="no\nwinner") for number in range(7)),
         outcome("s0", "MM-M", None, status="incomplete", path="readability missing"),
         outcome("f", "----", None, status="forfeit", problem="key `x` is null"),
+        outcome("w", "----", None, status="forfeit", problem="no picture: a warning has told of it"),
     ]
     _, failures = lines_of(tmp_path, rows)
     assert failures == [
         "judgments: 7 invalid, 1 ok",
         *(f"  s{number}, readability: invalid: no winner" for number in range(5)),
         "  and 2 more",
-        "outcomes: 1 forfeit, 1 incomplete",
+        "outcomes: 2 forfeit, 1 incomplete",
         "  s0: incomplete: readability missing",
         "  f: forfeit: key `x` is null",
     ]

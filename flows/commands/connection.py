@@ -12,12 +12,16 @@ from pathlib import Path
 from flows.runtime.server import QUIET, Server, client_settings, home, running
 from tasks.errors import InputError
 
+_OF_JURY_UP: set[str] = set()
+"""Addresses that stand in `PREFECT_API_URL` because `jury up` was found there, not because somebody set it."""
+
 
 def use_running(store: Path) -> Server | None:
     """Make the server that `jury up` runs for this store the one that Prefect uses in this process, if there is one."""
     server = running(store)
     if server:
         os.environ.update(client_settings(server.api))
+        _OF_JURY_UP.add(server.api)
     return server
 
 
@@ -40,7 +44,7 @@ def prepare_prefect(store: Path) -> None:
 
 @contextmanager
 def answered() -> Generator[None]:
-    """For what is asked of the server of `PREFECT_API_URL`: that it does not answer is a state which the user mends.
+    """For what is asked of a Prefect server: that it does not answer is a state which the user mends.
 
     Raises:
         InputError: the server cannot be reached, or refuses.
@@ -54,4 +58,6 @@ def answered() -> Generator[None]:
         api = os.environ.get("PREFECT_API_URL")
         if not api or not isinstance(reason, httpx.HTTPError):
             raise
+        if api in _OF_JURY_UP:
+            raise InputError(f"the server of `jury up` at {api} does not answer; start it again: {reason}") from error
         raise InputError(f"the Prefect server of PREFECT_API_URL, {api}, does not answer: {reason}") from error

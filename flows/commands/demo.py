@@ -2,12 +2,16 @@
 
 import click
 
+from flows.commands.messages import command_line
 from flows.commands.options import FLOWS, store_option
 from flows.commands.run import run_flow
 from flows.commands.sections import Command
 from tasks.endpoint.models import recommended
 from tasks.ledger.remote import local_cache
-from tasks.parameters import default_store, parameters_of
+from tasks.parameters import PAIRWISE, default_store, parameters_of
+
+CANDIDATE = "drawn"
+"""Whose the figures are; the drawn images have candidates of their own."""
 
 
 @click.command(cls=Command)
@@ -17,7 +21,8 @@ def command(store: str) -> int:
     codes: list[int] = []
     for flow in FLOWS:
         print(f"\n{flow}: drawn samples, judged by pixels\n")
-        codes.append(run_flow(flow, parameters_of(flow)(store=store, reuse_hours=0)))
+        named = {"candidate_name": CANDIDATE} if flow in PAIRWISE else {}
+        codes.append(run_flow(flow, parameters_of(flow).model_validate({"store": store, "reuse_hours": 0} | named)))
     model = next(iter(recommended().values()))
     print(f"\nThe history is {local_cache(store) / 'history.duckdb'}. Next:\n")
     for words in (
@@ -27,5 +32,5 @@ def command(store: str) -> int:
         "query \"SELECT sample_id, overall, path FROM outcomes WHERE injected = 'black'\"",
         f"run diagram --judge.model {model.name} --judge.base-url {model.endpoint} --limit 4",
     ):
-        print(f"  .venv/bin/jury {words}" + ("" if store == default_store() else f" --store {store}"))
+        print(f"  {command_line(words)}" + ("" if store == default_store() else f" --store {store}"))
     return max(codes)

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import click
 
-from flows.commands.messages import warn
+from flows.commands.messages import command_line, warn
 from flows.commands.options import FLOWS, files, store_option
 from flows.commands.sections import Command, Group
 from tasks.errors import HistoryLocked
@@ -35,7 +35,7 @@ def import_file(file: str, flow: str, name: str, store: str) -> int:
     folder = local_cache(store)
     about = import_labels(folder, Path(file).expanduser(), flow, name)
     print(f"kept as {about.name}: {labels_words(about.labels, len(about.annotators))}")
-    print(f"compare them: jury agreement RUN {about.name}")
+    print(f"compare them: {command_line(f'agreement RUN {about.name}')}")
     try:
         store_labels(folder, about.name)
         if is_remote(store):

@@ -4,6 +4,7 @@ A field is an option, nested ones with a dot. Its value goes to the model as it 
 is told in one message, by the names that command line, form and list of deployments share.
 """
 
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TypeVar, get_args
@@ -98,7 +99,9 @@ def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
     try:
         return addressed(model.model_validate(values))
     except ValidationError as error:
-        raise InputError("\n".join(_sentence(each) for each in error.errors())) from None
+        raise InputError("\n".join(_sentence(each, model) for each in error.errors())) from None
+    except InputError as error:
+        raise InputError(by_options(str(error), model)) from None
 
 
 def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
@@ -157,8 +160,16 @@ def _items(values: tuple[str, ...]) -> list[str]:
     return [item.strip() for value in values for item in value.split(",") if item.strip()]
 
 
-def _sentence(error: Any) -> str:
-    words = error["msg"].removeprefix("Value error, ")
+def by_options(words: str, model: type[BaseModel]) -> str:
+    """A message that names fields, such as `judge.base_url`, with their options instead; a plain word stays one."""
+    paths = {path for path, _ in _fields(model) if "." in path or "_" in path}
+    return re.sub(
+        r"(?<![\w./'\"-])[a-z_]+(\.[a-z_]+)?\b", lambda found: _name(found[0]) if found[0] in paths else found[0], words
+    )
+
+
+def _sentence(error: Any, model: type[BaseModel]) -> str:
+    words = by_options(error["msg"].removeprefix("Value error, "), model)
     if isinstance(error["input"], dict):  # Several fields do not go together; the words name them.
         return words
     return f"{_name('.'.join(map(str, error['loc'])))}: {words}, found {error['input']!r}"

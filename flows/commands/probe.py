@@ -34,7 +34,7 @@ async def _ask(judge: Judge) -> int:
     async with Vlm(judge, secret=secret_block) as vlm:
         reply = await vlm.probe(probe_request(MOST_PICTURES))
     print(f"{reply.status}: {one_line(reply.model or judge.model)} in {reply.seconds:g} s, reply format {reply.rung}")
-    print(one_line(reply.error or reply.text, LONGEST))
+    print(one_line(reply.error or f"reply: {reply.text}", LONGEST))
     if reply.not_sent:
         print(f"left out because the endpoint refuses it: {', '.join(reply.not_sent)}")
     return 0 if reply.status == "ok" else 3

@@ -1,4 +1,4 @@
-"""`jury query`: the history asked by name or in SQL, as a table, as records on a narrow terminal, or as JSON.
+"""`jury query`: the history asked by name or in SQL, as a table that fits the terminal, as records, or as JSON.
 
 Rich measures the cells and finds the terminal's width. Its own tables are not used: they take 150 µs a cell, a minute
 for an answer of 10,000 rows.
@@ -25,7 +25,22 @@ WIDEST = 240
 """Most characters of one value of an answer on the terminal; `--json` shows all, and what there is is never cut."""
 SHA256 = re.compile("[0-9a-f]{64}")
 """Shown by its first 12 characters in a table, and whole in JSON."""
+RUN_ID = re.compile(r"(\d{8}T\d{6,9})-\w+-[0-9a-f]{6}")
+"""Shown by its beginning, which names the run, where the terminal is narrow."""
+LEFT_OUT = (
+    r"(\w+_)?(key|sha256)",
+    r"method",
+    r"(started|finished|noted|judged|decided)_at|seconds|dates",
+    r"prompt_set|prompts|dataset|endpoint|runs|missing",
+    r"model_wins|human_wins|both_good|both_bad|mixed|ties|forfeits|image_mean|aspect_mean|gap|satisfied",
+    r"scored|coverage",
+    r"flow|model",
+)
+"""Columns that a table does without on a narrow terminal, group after group until it fits."""
 GAP = "  "
+
+Column = tuple[str, ...]
+"""Name and cells."""
 
 
 @click.command(cls=Command)
@@ -36,12 +51,16 @@ def command(question: str, as_json: bool, store: str) -> int:
     """Print a table, a view or the answer to SQL; without a question, what there is to ask for."""
     folder = local_cache(store)
     tell_if_behind(folder)
+    out = console()
+    if not question and not as_json and out.is_terminal:
+        _print_catalog(folder, out.width)
+        return 0
     answer = history.query(folder, question) if question else _catalog(folder)
     rows = history.as_json_rows(answer)
     if as_json:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
-        _print_rows(answer.columns, rows, WIDEST if question else sys.maxsize)
+        _print_rows(answer.columns, rows, WIDEST if question else sys.maxsize, out.width if out.is_terminal else None)
     return 0
 
 
@@ -49,26 +68,54 @@ def _catalog(store: Path) -> history.Table:
     return history.Table(("name", "kind", "what it holds"), [tuple(entry) for entry in history.catalog(store)])
 
 
-def _print_rows(columns: Sequence[str], rows: Sequence[dict[str, object]], widest: int) -> None:
+def _print_catalog(store: Path, width: int) -> None:
+    """What there is as names, each with its sentence in as many lines as it takes."""
+    formatter = click.HelpFormatter(width=width)
+    formatter.write_dl([(entry.name, entry.comment) for entry in history.catalog(store)])
+    print(formatter.getvalue(), end="")
+
+
+def _print_rows(columns: Sequence[str], rows: Sequence[dict[str, object]], widest: int, room: int | None) -> None:
+    """Print a table, where there is a terminal as wide as its `room`; what does not fit there becomes records."""
     names = [one_line(name) for name in columns]
     cells = [[_words(value, widest) for value in row.values()] for row in rows]
-    widths = [max(map(cell_len, column)) for column in zip(names, *cells, strict=True)]
-    out = console()
-    narrow = out.is_terminal and sum(widths) + len(GAP) * (len(widths) - 1) > out.width
-    for line in _records(names, cells) if narrow else _table(names, cells, widths):
+    columns_of = list(zip(names, *cells, strict=True))
+    kept = columns_of if room is None else _fitting(columns_of, room)
+    for line in _table(kept) if kept else _records(names, cells):
         print(line)
     print(f"rows: {len(rows)}")
+    shown = {name for name, *_ in kept} or {*names}
+    if left_out := [name for name in names if name not in shown]:
+        print(f"left out, as the terminal is narrow: {', '.join(left_out)}; --json has all")
 
 
-def _table(names: Sequence[str], cells: Sequence[Sequence[str]], widths: Sequence[int]) -> Iterator[str]:
+def _fitting(columns: Sequence[Column], room: int) -> Sequence[Column]:
+    """The columns of a table that is no wider than `room`; none where there is no such table."""
+    if _width(columns) <= room:
+        return columns
+    kept = [tuple(RUN_ID.sub(r"\1", cell) for cell in column) for column in columns]
+    for pattern in LEFT_OUT:
+        if _width(kept) <= room:
+            break
+        kept = [column for column in kept if not re.fullmatch(pattern, column[0])]
+    return kept if _width(kept) <= room else []
+
+
+def _width(columns: Sequence[Column]) -> int:
+    return sum(max(map(cell_len, column)) for column in columns) + len(GAP) * (len(columns) - 1)
+
+
+def _table(columns: Sequence[Column]) -> Iterator[str]:
     """A row a line; a terminal's cells, not characters, are counted, so that wide scripts stay in their columns."""
+    widths = [max(map(cell_len, column)) for column in columns]
+    names, *cells = zip(*columns, strict=True)
     for line in (names, ["-" * width for width in widths], *cells):
         yield GAP.join(set_cell_size(cell, width) for cell, width in zip(line, widths, strict=True)).rstrip()
 
 
 def _records(names: Sequence[str], cells: Sequence[Sequence[str]]) -> Iterator[str]:
-    """A value a line, for rows that are wider than the terminal."""
-    longest = max(map(cell_len, names))
+    """A value a line, for rows that are wider than the terminal whatever is left out."""
+    longest = max(map(cell_len, names), default=0)
     for row in cells:
         yield from (f"{set_cell_size(name, longest)}{GAP}{cell}" for name, cell in zip(names, row, strict=True))
         yield ""

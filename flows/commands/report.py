@@ -33,13 +33,16 @@ def command(run: str, flow: str | None, last: int, output: str, store: str) -> i
     Raises:
         HistoryLocked: the history stayed in use.
         OSError: the file cannot be written.
-        InputError: there is no such evaluation, a run and a flow are both named, or the file is a folder.
+        InputError: there is no such evaluation, a run and a flow are both named, the file is a folder, or its folder
+            is missing.
     """
     target = Path(output)
     if run and (flow or last > 1):
         raise InputError(f"name either a run ({run}) or the last ones with --flow and --last, not both")
     if target.is_dir():
         raise InputError(f"{target} is a folder: name a file, such as {target / 'report.html'}")
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {target.parent}: make it, or name a file in another")
     folder = local_cache(store)
     tell_if_behind(folder)
     evaluations = gather(folder, choose(folder, run, flow or "", last))
@@ -47,4 +50,6 @@ def command(run: str, flow: str | None, last: int, output: str, store: str) -> i
     samples = sum(len(one.cards) for one in evaluations)
     ids = ", ".join(one.about["run_id"] for one in evaluations)
     print(f"{target}: {samples:,} samples of {ids}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")
+    if len(evaluations) < last:
+        print(f"{len(evaluations)} of {last}: there are no more")
     return 0

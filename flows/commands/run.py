@@ -10,7 +10,7 @@ import click
 
 from flows.commands.connection import answered, prepare_prefect
 from flows.commands.messages import printable, warn
-from flows.commands.options import FLOWS, model_options, parse_options
+from flows.commands.options import FLOWS, by_options, model_options, parse_options
 from flows.commands.sections import Command, Group, Option
 from tasks.controls.status import status_lines
 from tasks.ledger.remote import local_cache
@@ -56,7 +56,7 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
         if state.is_crashed() or RAISED in str(state.message):
             store.mkdir(parents=True, exist_ok=True)  # the traceback is kept there
             _raise(state)
-        warn(str(state.message))
+        warn(by_options(str(state.message), type(parameters)))
         return STOPPED
     result = cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
     for warning in result["warnings"]:

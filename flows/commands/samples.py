@@ -4,6 +4,7 @@ from pathlib import Path
 
 import click
 
+from flows.commands.messages import command_line
 from flows.commands.options import files
 from flows.commands.sections import Command
 from tasks.parameters import PAIRWISE, T2I
@@ -20,7 +21,8 @@ def command(folder: str, count: int, prompts: int, seed: int) -> int:
     root = Path(folder)
     draw_all(root, count, prompts, seed)
     for flow in PAIRWISE:
-        print(f"{count} {flow} samples drawn; judge them with: jury run {flow} --dataset {root}")
-    print(f"images of {prompts} prompts a tag drawn; judge them with: jury run FLOW --dataset {root / GENERATED}")
+        print(f"{count} {flow} samples drawn; judge them with: {command_line(f'run {flow} --dataset {root}')}")
+    judging = command_line(f"run FLOW --dataset {root / GENERATED}")
+    print(f"images of {prompts} prompts a tag drawn; judge them with: {judging}")
     print(f"  FLOW: {', '.join(T2I)}")
     return 0

@@ -1,1 +1,1 @@
-"""Control samples and unlike pictures: whether the judge looks at what it is shown."""
+"""Control samples: whether the judge looks at what it is shown."""

@@ -81,7 +81,9 @@ def _of_flow(found: Generated, flow: str, name: str) -> list[Entry]:
     if not ours:
         there = Counter(prompt.tag for prompt in found.prompts)
         has = ", ".join(f"{tag} ({n} prompt{'s' * (n > 1)})" for tag, n in there.items())
-        raise InputError(f"dataset {name} has no prompt for {flow}: tags {listed(tags)}; it has {has or 'none'}")
+        judged = f"the tag{'s' * (len(tags) > 1)} {listed(tags)}"
+        only = f"the dataset has only {has}" if has else "the dataset has no prompts"
+        raise InputError(f"dataset {name} has no prompt for {flow}: {flow} judges {judged}; {only}")
     return ours
 
 
@@ -132,12 +134,14 @@ def _warnings(samples: Sequence[Sample]) -> Iterator[str]:
         for note in sample.notes:
             about[note][sample.sample_id] = sample.sample_id
         for role, source in sample.pictures.items():
-            if source.problem and role in ("human", "model"):
-                what = "no Human picture" if role == "human" else f"no Model picture of {sample.candidate}: a forfeit"
+            # Without the Human picture there is no reference, and a missing Model picture decides nothing.
+            if source.problem and (role == "human" or (role == "model" and not sample.pictures["human"].problem)):
+                whose = f"no Model picture of candidate {sample.candidate}: a forfeit"
+                what = "no Human picture" if role == "human" else whose
                 about[what][sample.sample_id] = f"{sample.sample_id} ({source.problem.removeprefix(NO_PICTURE)})"
     figures = [sample for sample in samples if not sample.tag]  # `gaps` does this for generated images
     for candidate, ids in _without_row(figures):
-        about[f"no row of {candidate}: not judged"] = dict(zip(ids, ids, strict=True))
+        about[f"no row of candidate {candidate}: not judged"] = dict(zip(ids, ids, strict=True))
     for what, where in about.items():
         yield f"{what} in {len(where)} sample{'s' * (len(where) > 1)}: {listed(where.values(), 5)}"
 

@@ -65,9 +65,9 @@ def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[s
     ids = [str(run_id) for (run_id,) in found.rows]
     if len(ids) < last:
         of = f" of {candidate}" if candidate else ""
-        raise InputError(
-            f"--last {last}: {store} holds {len(ids)} finished {flow} runs{of} that made calls of their own"
-        )
+        runs = f"run{of} that made calls of its own" if len(ids) == 1 else f"runs{of} that made calls of their own"
+        cure = f"ask for --last {len(ids)}" if len(ids) > 1 else f"`jury run {flow}` makes another"
+        raise InputError(f"--last {last}: {store} holds {len(ids)} finished {flow} {runs}; {cure}")
     return ids[-1], ids[0]
 
 

@@ -23,7 +23,7 @@ from tasks.rubrics.rubric import Rubric
 
 
 @dataclass
-class Tally:
+class RunCounts:
     """What the run has come to so far; small, whatever the number of samples."""
 
     calls: int = 0
@@ -70,7 +70,7 @@ class Run:
     replies: Replies
     results: Results
     export: Export | None = None
-    tally: Tally = field(default_factory=Tally)
+    tally: RunCounts = field(default_factory=RunCounts)
     input_tokens: InputTokens = field(default_factory=InputTokens)
     in_hand: dict[str, list[Case]] = field(default_factory=dict[str, list[Case]])
     """Name of a chunk of samples, as its tasks bear it -> those samples."""

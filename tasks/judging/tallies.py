@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tasks.datasets.folders import NO_PICTURE, REFUSED
 from tasks.kinds.kind import Kind
 from tasks.records import MIXED, Judgment, Outcome
 from tasks.synthetic.defects import CLEAN, FORFEIT
@@ -108,7 +109,9 @@ class OutcomeTally:
     """Score from which a sample counts as good, where the kind knows such a threshold."""
     statuses: Counter[str] = field(default_factory=Counter[str])
     not_complete: list[Failure] = field(default_factory=list[Failure])
-    """The first of them."""
+    """The first of them, without those that the run's warnings tell of."""
+    told_before: int = 0
+    """Not complete for want of a picture that was known to be missing before the first call: a warning names it."""
     known: Counter[str] = field(default_factory=Counter[str])
     caught: Counter[str] = field(default_factory=Counter[str])
     unjudged: Counter[str] = field(default_factory=Counter[str])
@@ -118,7 +121,9 @@ class OutcomeTally:
     def add(self, outcome: Outcome) -> None:
         """Take in the next row of the ledger."""
         self.statuses[outcome.status] += 1
-        if outcome.status != "complete" and len(self.not_complete) < SHOWN:
+        if outcome.problem.startswith((NO_PICTURE, REFUSED)):
+            self.told_before += 1
+        elif outcome.status != "complete" and len(self.not_complete) < SHOWN:
             words = one_line(outcome.problem or outcome.path)
             self.not_complete.append(Failure(outcome.sample_id, outcome.candidate, "", outcome.status, words))
         if outcome.injected and outcome.injected not in FORFEIT:

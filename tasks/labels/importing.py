@@ -1,7 +1,7 @@
 """A file of labels taken into a store.
 
-Owns the names that labels may have, and that the same file is kept once. What the rows must hold is left to
-`label_rows`, where labels are kept to `ledger.label_sets`.
+Owns the names that labels may have, that the same file is kept once, and that one person answers a question once. What
+a row must hold is the kind of judging's, where labels are kept is left to `ledger.label_sets`.
 """
 
 import re
@@ -9,9 +9,12 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
 
-from tasks.errors import InputError
-from tasks.labels.label_rows import read_label_rows
-from tasks.ledger.label_sets import ABOUT, LabelSet, folder, is_name, keep_labels, read_label_set
+from tasks.datasets.cells import Cells
+from tasks.datasets.rows import find_rows
+from tasks.errors import InputError, Problems
+from tasks.kinds import kind_of
+from tasks.ledger.label_sets import ABOUT, LabelRow, LabelSet, folder, is_name, keep_labels, read_label_set
+from tasks.rubrics.rubric import load_rubric
 
 _RUN = re.compile(r"\d{8}T\d{6}")
 """How ids of runs begin."""
@@ -47,6 +50,32 @@ def import_labels(store: Path, file: Path, flow: str, name: str = "") -> LabelSe
     return about
 
 
+def read_label_rows(file: Path, flow: str) -> list[LabelRow]:
+    """The labels in a file, in its order (JSON Lines, JSON, CSV or Parquet, by its ending).
+
+    Figures: `id`, `dimension` (or `overall`) and `verdict`, and where known `candidate`, `annotator` and `order`. The
+    four verdicts are allowed on every dimension: people are not bound by what a judge may answer. Generated images:
+    `id` (or `image` or `filename`) and `score`, and where known `aspect` (otherwise it is the overall score), `tag`,
+    `candidate` and `annotator`. Two answers of one annotator to the same question are a problem.
+
+    Raises:
+        InputError: all that is wrong, by row: what was found, what is allowed.
+    """
+    problems, rubric, kind = Problems(), load_rubric(flow), kind_of(flow)
+    columns = kind.label_columns()
+    first: dict[tuple[str, ...], str] = {}
+    labels: list[LabelRow] = []
+    for row in find_rows(file, problems):
+        columns.meet(row, problems)
+        label = kind.read_label(Cells(row, problems), rubric)
+        if label.sample_id and (known := first.setdefault(_question(label), row.where)) != row.where:
+            problems.add(row.where, f"answers again what the same person answers in {known}")
+        labels.append(label)
+    columns.check(file.name, problems)
+    problems.stop(f"labels {file}")
+    return labels
+
+
 def _check_name(name: str) -> None:
     if not is_name(name):
         raise InputError(
@@ -66,3 +95,7 @@ def _same(kept: LabelSet, flow: str, digest: str) -> LabelSet:
             "labels are never changed: choose another name with --name"
         )
     return kept
+
+
+def _question(label: LabelRow) -> tuple[str, ...]:
+    return (label.candidate, label.sample_id, label.dimension, label.aspect, label.annotator, label.order)

@@ -18,7 +18,7 @@ from tasks.errors import InputError
 from tasks.files import write_whole
 from tasks.ledger import reading as ledger
 from tasks.ledger.bucket import BATCH_OBJECTS, Bucket, RemoteUnavailable, checked_url
-from tasks.ledger.parts import (
+from tasks.ledger.bucket_parts import (
     PARTED,
     Part,
     Sent,

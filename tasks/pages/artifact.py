@@ -9,7 +9,7 @@ from datetime import datetime
 from itertools import islice
 from pathlib import Path
 
-from tasks.comparing.past import Past
+from tasks.comparing.earlier_runs import Past
 from tasks.comparing.regression import Since
 from tasks.comparing.wording import difference_grid
 from tasks.controls.status import status_lines

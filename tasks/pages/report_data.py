@@ -1,6 +1,6 @@
 """What stands on the report: evaluations with their numbers and samples, asked of the history.
 
-Owns which evaluations and which questions; how the answers look is for `report_charts` and the template.
+Owns which evaluations and which questions; how the answers look is for `report_page` and the template.
 """
 
 from collections.abc import Mapping

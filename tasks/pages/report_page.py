@@ -1,7 +1,7 @@
 """Evaluations as one HTML file that opens anywhere, with no server and no network.
 
-Owns the page's safety: whatever comes from the history is escaped, and the page's own policy forbids it to load
-anything or to run any script but the one whose hash it names.
+Owns its charts, drawn as SVG within it, and the page's safety: whatever comes from the history is escaped, and the
+page's own policy forbids it to load anything or to run any script but the one whose hash it names.
 """
 
 import base64
@@ -9,22 +9,32 @@ import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
-from typing import cast
+from typing import NamedTuple, cast
 
 import jinja2
 from markupsafe import Markup
 
-from tasks.comparing import trend
 from tasks.comparing import wording as comparison_words
+from tasks.comparing.trend import breaks, trend_chart
 from tasks.controls.status import status_lines
 from tasks.files import write_whole
 from tasks.pages.rate_tables import EXPLAINED, rate_grid
-from tasks.pages.report_charts import draw
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.thumbnails import thumbnails
 from tasks.presentation import wording
+from tasks.presentation.chart_style import Chart
+from tasks.presentation.drawing import svgs
 
 _HERE = Path(__file__).parent
+
+
+class Drawings(NamedTuple):
+    """The charts of one evaluation."""
+
+    scores: dict[str, Markup]
+    """By grouping: `all`, `category`, `difficulty`; nothing where nothing was judged."""
+    trends: list[Markup]
+    """In the order of the evaluation's trends."""
 
 
 def write_page(store: Path, evaluations: Sequence[Evaluation], target: Path) -> int:
@@ -39,7 +49,6 @@ def write_page(store: Path, evaluations: Sequence[Evaluation], target: Path) -> 
     """
     hashes = [sha256 for one in evaluations for card in one.cards for sha256 in card.pictures.values() if sha256]
     data = page(evaluations, thumbnails(store, hashes)).encode("utf-8", "replace")
-    target.parent.mkdir(parents=True, exist_ok=True)
     write_whole(target, data)
     return len(data)
 
@@ -59,11 +68,34 @@ def page(evaluations: Sequence[Evaluation], pictures: dict[str, str]) -> str:
         css=Markup(css),
         js=Markup(js),
         policy=_policy(css, js),
-        evaluations=list(zip(evaluations, draw(evaluations), strict=True)),
+        evaluations=list(zip(evaluations, _draw(evaluations), strict=True)),
         samples=[card.model_dump(exclude_defaults=True) for one in evaluations for card in one.cards],
         pictures=pictures,
         **_HELPERS,
     )
+
+
+def _draw(evaluations: Sequence[Evaluation]) -> list[Drawings]:
+    """The charts of all evaluations of a page, drawn by one process.
+
+    Raises:
+        RuntimeError: a chart cannot be drawn.
+    """
+    scores = [_score_charts(one) for one in evaluations]
+    trends = [[trend_chart([series]) for series in one.trends()] for one in evaluations]
+    # An SVG of `svgs` is made of elements that draw, with its texts escaped.
+    drawn = map(
+        Markup, svgs([chart for two in zip(scores, trends, strict=True) for chart in (*two[0].values(), *two[1])])
+    )
+    return [
+        Drawings({grouping: next(drawn) for grouping in by_grouping}, [next(drawn) for _ in series])
+        for by_grouping, series in zip(scores, trends, strict=True)
+    ]
+
+
+def _score_charts(one: Evaluation) -> dict[str, Chart]:
+    drawn = ("all", *one.groupings()) if one.scores else ()
+    return {grouping: one.display.chart(one.scores, grouping) for grouping in drawn}
 
 
 def _policy(css: str, js: str) -> str:
@@ -103,7 +135,7 @@ def _cell(value: object, decimals: int = 2) -> str:
 _HELPERS: dict[str, object] = {
     "words": wording,
     "compared": comparison_words,
-    "breaks": trend.breaks,
+    "breaks": breaks,
     "status_lines": status_lines,
     "rate_grid": rate_grid,
     "explained": EXPLAINED,

@@ -41,16 +41,18 @@ def defect_lines(summary: Summary) -> list[str]:
 
 
 def failure_lines(summary: Summary) -> list[str]:
-    """Judgments that are not ok and outcomes that are not complete: counts, then the first of each; nothing if none."""
+    """Judgments that are not ok and outcomes that are not complete: counts, then the first of each; nothing if none.
+
+    Pictures that are missing in the dataset are counted only: the run's warnings name them.
+    """
     judgments, outcomes = summary.judgments, summary.outcomes
     lines: list[str] = []
     if judgments.not_ok:
         first = [_failure_line(summary, failure) for failure in islice(judgments.not_ok.values(), SHOWN)]
         lines += [f"judgments: {counted(judgments.statuses())}", *_indented(first, len(judgments.not_ok))]
-    if outcomes.not_complete:
+    if total := outcomes.statuses.total() - outcomes.statuses["complete"]:
         first = [_failure_line(summary, failure) for failure in outcomes.not_complete]
-        total = outcomes.statuses.total() - outcomes.statuses["complete"]
-        lines += [f"outcomes: {counted(outcomes.statuses)}", *_indented(first, total)]
+        lines += [f"outcomes: {counted(outcomes.statuses)}", *_indented(first, total - outcomes.told_before)]
     return lines
 
 

@@ -38,7 +38,8 @@ class _Pairs:
         n, (human, model) = len(self.ratios), (self.formats[side] for side in SIDES)
         if sum(abs(human[name] - model[name]) for name in human | model) / 2 >= LEAST_SHARE * n:
             sides = f"Model {_shares(model)}; Human {_shares(human)}"
-            yield f"formats ({sides}): compression may decide verdicts; `normalize: true` sends both sides as PNG"
+            cure = "`normalize: true` (`--normalize`) sends both sides as PNG"
+            yield f"formats ({sides}): compression may decide verdicts; {cure}"
         ratio = median(self.ratios)
         if max(ratio, 1 / ratio) >= LEAST_RATIO:
             yield f"size (Model has {ratio:.2g} times the pixels of Human, in the median): detail may decide verdicts"

@@ -20,6 +20,7 @@ from tasks.parameters import T2I
 from tasks.records import WINNERS
 from tasks.synthetic.defects import CLEAN, DEFECTS, FORFEIT, IN_HUMAN, NEW_FIGURE, Figure, spoilt
 from tasks.synthetic.images import check_prompts, draw_images, read_kinds
+from tasks.text import bounded
 
 DRAWN = "samples"
 """Name of the drawn samples where a dataset is asked for."""
@@ -28,7 +29,11 @@ GENERATED = "generated"
 DRAWN_FIGURES = 24
 DRAWN_PROMPTS = 8
 """Prompts of each tag: from so many on means have intervals."""
+RESULTS = "results"
+"""Folder of the result files among the drawn samples."""
 LABELS = "labels.json"
+SHOWN = 5
+"""Names that an error lists."""
 
 _OWN_KIND = {"diagram": "reversed", "plot": "mislabeled"}
 _MIX = (
@@ -68,14 +73,14 @@ def draw_samples(root: Path, flow: str, count: int = DRAWN_FIGURES, seed: int = 
     _check_count(count)
     images = root / flow / "images"
     images.mkdir(parents=True, exist_ok=True)
-    (root / "results").mkdir(exist_ok=True)
+    (root / RESULTS).mkdir(exist_ok=True)
     pairs = [_pair(flow, seed, number) for number in range(count)]
     records = [_record(flow, number, pair) for number, pair in enumerate(pairs)]
     for record, pair in zip(records, pairs, strict=True):
         write_whole(root / flow / record["path_to_gt_image"], _encoded(pair.human, HUMAN_FORMAT[flow][1]))
     _write_json(root / flow / LABELS, {record["id"]: pair.kind for record, pair in zip(records, pairs, strict=True)})
     results = [record | _result(flow, pair) for record, pair in zip(records, pairs, strict=True)]
-    _write_json(root / "results" / f"{flow}.json", results)
+    _write_json(root / RESULTS / f"{flow}.json", results)
     _write_json(root / flow / "test.json", records)
 
 
@@ -88,16 +93,27 @@ def draw_all(root: Path, count: int, prompts_per_tag: int, seed: int) -> None:
     """Draw `count` figures of either kind and, in `generated`, images of so many prompts for each tag.
 
     Raises:
-        InputError: a number that cannot be drawn, before anything is, or a folder that cannot be written to.
+        InputError: a number that cannot be drawn, or a folder that holds anything but earlier samples, before anything
+            is drawn; or a folder that cannot be written to.
     """
     _check_count(count)
     check_prompts(prompts_per_tag)
     try:
+        _check_folder(root)
         for flow in NEW_FIGURE:
             draw_samples(root, flow, count, seed)
         draw_images(root / GENERATED, prompts_per_tag, seed=seed)
     except OSError as error:
         raise InputError(f"samples cannot be drawn into {root}: {error.strerror or error}") from error
+
+
+def _check_folder(root: Path) -> None:
+    """Refuse to draw over what is not ours: drawn figures and images have their labels, and their results a name."""
+    drawn = {name for name in (*NEW_FIGURE, GENERATED) if (root / name / LABELS).is_file()}
+    ours = {*drawn, RESULTS} if drawn else drawn
+    if others := sorted(path.name for path in root.iterdir() if path.name not in ours) if root.is_dir() else []:
+        found = ", ".join(bounded(others[:SHOWN], len(others)))
+        raise InputError(f"{root} holds {found}; samples are drawn into a new or empty folder, or over earlier samples")
 
 
 def drawn_samples(root: Path, flow: str, figures: int = DRAWN_FIGURES, prompts: int = DRAWN_PROMPTS) -> Path:
