@@ -80,8 +80,8 @@ def test_a_misbehaving_judge(tmp_path: Path, loopback: LoopbackJudge, jury: Any,
         "caption 4": [text('```json\n{"comparison_reasoning": "a", "winner": "Human"}\n```')],
         "caption 5": [cut_off()],
         "caption 6": [refusal("I will not judge this")],
-        "caption 7": [verdict("Tie"), verdict("Nobody")],
-        "caption 8": [text('{"winner": "Model"} {"winner": "Human"}')] * 2,
+        "caption 7": [verdict("Tie"), verdict("Nobody"), verdict("Neither")],
+        "caption 8": [text('{"winner": "Model"} {"winner": "Human"}')] * 3,
         "caption 9": [error(400, "This model's maximum context length is 8192 tokens")],
     }
 

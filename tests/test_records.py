@@ -20,11 +20,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "1742ebf6d9aa685d90deec78b2141295b8bfac476273789c57e2bd4513c1618d"),
-        (Probe, "e6a588f9bb83ff29150fc36c008572ab74d5c5fd9abf96fa56a886810cab58ea"),
-        (Parameters, "4a48facf0a2e223f0f99c63dbd23b47da85f7671d63ad847059a40670c30e3ed"),
-        (PairwiseParameters, "52cf56701d9c4093f3d31eb2fc13311576b68d8d11ea4ee416a51127522df4b2"),
-        (RubricParameters, "84a6276d1dc7a6efb7920f4615bd248ba41643aa12223fdd08254633db698ad0"),
+        (Judge, "3d3407e454b13d67cb8088dee856b0d3e3c0f6c3c6e61d17bf615dc135f6c481"),
+        (Probe, "76fb4004ed648c9074f033ffa3fd2be4ccd0ce430d557a4baa022a74ed19fac9"),
+        (Parameters, "d5f110bff13eea1eb3d52aaea684c0e5aaf83efb4781c2db98d0ab086c94873b"),
+        (PairwiseParameters, "bb9d2c07b40def5242b2306401a894881994f38f812a021ebf63e5bcf61ba2bf"),
+        (RubricParameters, "6a2c9183d435f332d09db19708470603afffc6a07ffa0100bd9bdfe9cc697156"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:

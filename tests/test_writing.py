@@ -35,6 +35,10 @@ def test_a_run_refused_before_its_first_row_leaves_nothing(tmp_path: Path) -> No
     assert run_folders(tmp_path) == [] and not any(tmp_path.iterdir())
 
 
+ADDED = {"waits", "waited_seconds", "limits"}
+"""Fields that came later: what was there before them is unchanged."""
+
+
 @pytest.mark.parametrize(
     ("record", "sha256"),
     [
@@ -50,4 +54,4 @@ def test_a_run_refused_before_its_first_row_leaves_nothing(tmp_path: Path) -> No
 )  # fmt: skip
 def test_records_are_written_in_the_same_bytes_as_ever(record: Record, sha256: str) -> None:
     """Field names in files are a contract with ledgers that are there, whatever they are called in the program."""
-    assert hashlib.sha256(record.model_dump_json().encode()).hexdigest() == sha256
+    assert hashlib.sha256(record.model_dump_json(exclude=ADDED).encode()).hexdigest() == sha256

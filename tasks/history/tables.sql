@@ -37,6 +37,10 @@ CREATE TABLE runs (
     reused BIGINT,
     judgments MAP(VARCHAR, BIGINT),
     outcomes MAP(VARCHAR, BIGINT),
+    limits STRUCT(
+        calls_in_flight INTEGER, calls_per_second DOUBLE, waits INTEGER, waited_seconds DOUBLE, away_seconds DOUBLE,
+        changes STRUCT(seconds DOUBLE, calls_in_flight INTEGER, calls_per_second DOUBLE, reason VARCHAR)[]
+    ),
     warnings VARCHAR[],
     ledger_bytes BIGINT NOT NULL,
     "schema" INTEGER NOT NULL
