@@ -40,7 +40,8 @@ BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
 """Module of tests -> the program that sees for them what takes minutes."""
 LONGEST_SECONDS = 500.0
 LONGEST = {
-    f"test_{name}" for name in ("cli", "compare", "deployments", "pipeline", "remote", "rubric_flows", "secrets", "up")
+    f"test_{name}"
+    for name in "cli compare deployments endpoint_twins odd_replies pipeline remote rubric_flows secrets up".split()
 }
 """Modules of tests that take so long that one which came late would be waited for at the end."""
 
