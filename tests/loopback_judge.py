@@ -66,6 +66,7 @@ async def send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
     piece = b"%x\r\n%b\r\n" % (len(body), body) if reply.chunked else body
     writer.write(head.encode() + (body[: len(body) // 2] if reply.torn else piece))
     for _ in range(reply.times - 1):
+        await asyncio.sleep(reply.pause)
         writer.write(piece)
         await writer.drain()
     writer.write(b"0\r\n\r\n" if reply.chunked else b"")
@@ -81,7 +82,10 @@ def content_of(reply: Reply) -> tuple[str, bytes]:
 
 
 class LoopbackJudge:
-    """Answers `POST /v1/chat/completions` and `GET /stats` in a thread of its own, for the length of a `with`."""
+    """Answers `POST /v1/chat/completions` and `GET /stats` in a thread of its own, for the length of a `with`.
+
+    One that is entered again is at the same address as before.
+    """
 
     root = "/v1"
     """Path of the API, as it stands at the end of `base_url`."""
@@ -97,6 +101,7 @@ class LoopbackJudge:
         self.answer = answer or allowed_reply()
         self.model = model
         self.base_url = ""
+        self._port = 0
         self.keep_requests = keep_requests
         self.tls = tls
         # Only the server's thread writes these, each in one step, so other threads may read them at any time.
@@ -115,7 +120,7 @@ class LoopbackJudge:
 
     def __enter__(self) -> "LoopbackJudge":
         ready = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self.serve(0, ready.set)), daemon=True)
+        self._thread = threading.Thread(target=lambda: asyncio.run(self.serve(self._port, ready.set)), daemon=True)
         self._thread.start()
         if not ready.wait(10):
             raise RuntimeError("the loopback judge did not start within 10 seconds")
@@ -136,7 +141,8 @@ class LoopbackJudge:
         server = await asyncio.start_server(
             self._connection, "127.0.0.1", port, limit=READ_LIMIT, backlog=1024, ssl=self.tls
         )
-        self.base_url = f"{'https' if self.tls else 'http'}://127.0.0.1:{server.sockets[0].getsockname()[1]}{self.root}"
+        self._port = server.sockets[0].getsockname()[1]
+        self.base_url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self._port}{self.root}"
         started()
         await self._stopped.wait()
         server.close()

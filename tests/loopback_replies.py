@@ -100,6 +100,8 @@ class Reply:
     """Half of the body is sent, then the socket is closed."""
     times: int = 1
     """How often the body is sent, one after the other: a long one without holding it."""
+    pause: float = 0.0
+    """Seconds before each of them but the first."""
     chunked: bool = False
     """No length is told before the body."""
 
@@ -174,6 +176,11 @@ def delayed(reply: Reply, seconds: float) -> Reply:
 def hang() -> Reply:
     """No answer for as long as the client stays."""
     return delayed(drop(), math.inf)
+
+
+def trickle() -> Reply:
+    """A reply that never falls silent and never ends."""
+    return Reply(b" ", times=2**20, pause=0.05)
 
 
 def example(schema: dict[str, Any], definitions: dict[str, Any]) -> Any:

@@ -50,6 +50,8 @@ SPACING_SECONDS = 0.01
 """A call that starts within this of the time that the rate set for it has waited for the rate."""
 SPARE_ROOM = 0.95
 """Of the rate that an endpoint's headers tell: others may be asking it, too."""
+LONGEST_TOLD_SECONDS = 60.0
+"""Between two calls, by what headers tell: a longer wait is asked for by refusing a call, and then counts as one."""
 
 WaitedFor = Literal["", "window", "rate"]
 
@@ -172,7 +174,7 @@ class AdaptiveLimit:
         if left >= 2 * self.window:
             self._told = None
             return
-        self._told = (left, SPARE_ROOM * per_second)
+        self._told = (left, max(SPARE_ROOM * per_second, 1 / LONGEST_TOLD_SECONDS))
         if left < 1:
             self._next_start = max(self._next_start, now + 1 / self._told[1])
 
@@ -208,7 +210,12 @@ class AdaptiveLimit:
     @property
     def full_rate(self) -> float:
         """Calls a second that a full window starts; 0 where nothing has been answered yet."""
-        return self.window / max(self._call_seconds, 0.001) if self._call_seconds else 0.0
+        return 0.0 if self._call_seconds is None else self.window * self._one_by_one
+
+    @property
+    def _one_by_one(self) -> float:
+        """Calls a second that are made one after another."""
+        return 1 / max(1.0 if self._call_seconds is None else self._call_seconds, 0.001)
 
     def _raise(self, now: float) -> None:
         """After a round of answers: raise what calls waited for."""
@@ -233,8 +240,8 @@ class AdaptiveLimit:
         if not self.refused_yet:
             self.refused_yet = True
             self._window_cut = self._rate_cut = now
-            if self._call_seconds:
-                self.rate = max(self._measured(now), FIRST_SPREAD * self.in_flight / self._call_seconds)
+            if self._call_seconds is not None:
+                self.rate = max(self._measured(now), FIRST_SPREAD * max(1, self.in_flight) * self._one_by_one)
         if turn.started <= self._window_cut or turn.in_flight > self._taken.most(now):
             self._lower_window(now, turn)
         elif turn.started > self._rate_cut and self.rate < math.inf:
@@ -257,7 +264,7 @@ class AdaptiveLimit:
 
     def _lower_rate(self, now: float, share: float) -> None:
         """To this share of the rate of answers, but not below one call after another."""
-        least = max(LEAST_CUT * self.rate, min(self.rate, 1 / max(self._call_seconds or 1.0, 0.001)))
+        least = max(LEAST_CUT * self.rate, min(self.rate, self._one_by_one))
         self.rate = max(least, min(self.rate, share * self._measured(now)))
 
     def _measured(self, now: float) -> float:
