@@ -41,7 +41,10 @@ BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
 LONGEST_SECONDS = 500.0
 LONGEST = {
     f"test_{name}"
-    for name in "cli compare deployments endpoint_twins odd_replies pipeline remote rubric_flows secrets up".split()
+    for name in (
+        *("cli", "compare", "deployments", "endpoint_twins", "odd_replies"),
+        *("pipeline", "remote", "rubric_flows", "secrets", "up"),
+    )
 }
 """Modules of tests that take so long that one which came late would be waited for at the end."""
 

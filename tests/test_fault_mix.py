@@ -1,4 +1,4 @@
-"""The judge step against a judge with all faults at once: nothing is missing, and nothing is asked for once too often."""
+"""The judge step against a judge with all faults at once: nothing is missing, and nothing is asked once too often."""
 
 import asyncio
 import io
