@@ -1,8 +1,10 @@
 """Every known endpoint through the whole flow, against a twin that takes and refuses what its documentation says."""
 
 import asyncio
+import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -11,12 +13,14 @@ import pytest
 from endpoint_habits import BOUND_WORDS, HABITS, OLD_VLLM, SCHEMA_WORDS, SMALL_OLLAMA
 from endpoint_twins import LENGTHS, Twin, not_strict
 from loopback_judge import judged_by
+from loopback_replies import Reply, error
 from own_data import RESULTS, write_own_benchmark
 from written_datasets import record, result, write_benchmark, write_json
 from written_images import prompt_row, write_geneval
 
+from tasks.endpoint import adaptive_limit
 from tasks.endpoint.client import Vlm
-from tasks.endpoint.completion import Reply
+from tasks.endpoint.completion import Reply as Answer
 from tasks.endpoint.known import addressed, endpoints
 from tasks.endpoint.requests import Image, Request, probe_request
 from tasks.kinds import kind_of
@@ -134,8 +138,8 @@ def test_a_run_that_a_form_starts_takes_a_short_name_and_records_the_address(
 # The twins themselves: what they refuse, and that they tell it as the table says
 
 
-def asked(twin: Twin, request: Request) -> Reply:
-    async def scene() -> Reply:
+def asked(twin: Twin, request: Request) -> Answer:
+    async def scene() -> Answer:
         judge = addressed(Probe(judge=Judge(model="m", base_url=twin.name))).judge
         async with Vlm(judge) as vlm:
             return await vlm.ask(request)
@@ -233,14 +237,38 @@ def test_a_twin_tells_limits_and_moderation_in_the_form_that_the_table_names(nam
             assert str(moderated.status) in told.moderation
 
 
-@pytest.mark.parametrize("name", ["openai", "azure"])
-def test_a_moderated_reply_is_refused(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+BUSY = [(name, habits.limited) for name, habits in HABITS.items() if habits.limited]
+FULL_FLEX = error(498, "Flex tier capacity exceeded.", code="capacity_exceeded", type="capacity_exceeded")
+
+
+def in_a_moment(limited: Reply) -> Reply:
+    """The same with a tenth of a second to wait, where it says how long."""
+    headers = {name: "0.1" if name == "retry-after" else value for name, value in limited.headers.items()}
+    body = json.dumps(limited.body).replace('"2s"', '"0.1s"').replace("2 seconds", "0.1 seconds")
+    return replace(limited, headers=headers, body=json.loads(body))
+
+
+@pytest.mark.parametrize(("name", "limited"), [*BUSY, ("groq", FULL_FLEX)])
+def test_a_call_too_many_is_waited_for(name: str, limited: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(adaptive_limit, "PAUSE_SECONDS", (0.01, 0.01))
+    told = "retry-after" in limited.headers or "retryDelay" in str(limited.body)
     with Twin(name) as twin:
         twin.take_its_place(monkeypatch)
-        for moderated in HABITS[name].moderated:
-            if moderated.status == 200:
-                twin.queue(moderated)
-                assert asked(twin, probe_request()).status == "refused"
+        twin.queue(in_a_moment(limited))
+        reply = asked(twin, probe_request())
+    assert (reply.status, reply.waits, reply.http_retries, twin.count) == ("ok", 1, 0, 2)
+    assert reply.waited_seconds >= (0.1 if told else 0.0), "as long as it says, in whichever place"
+
+
+@pytest.mark.parametrize(
+    ("name", "moderated"), [(name, each) for name, habits in HABITS.items() for each in habits.moderated]
+)
+def test_what_is_not_allowed_is_refused(name: str, moderated: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Twin(name) as twin:
+        twin.take_its_place(monkeypatch)
+        twin.queue(moderated)
+        reply = asked(twin, probe_request())
+    assert (reply.status, twin.count) == ("refused", 1) and reply.error
 
 
 def test_every_known_endpoint_has_a_twin() -> None:

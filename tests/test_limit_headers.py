@@ -77,6 +77,7 @@ def test_a_limit_of_tokens_says_nothing_until_it_is_known_how_many_a_call_takes(
         openai("requests", "²", "²", "1s"),
         openai("requests", "1" * 16, 0, "1s"),
         openai("requests", 0, 0, "1s"),
+        openai("tokens", 999, 500, "1s"),
     ],
 )
 def test_what_is_no_limit_tells_nothing(headers: Mapping[str, str]) -> None:

@@ -276,6 +276,12 @@ MODERATED = [
         param="prompt",
     ),
     Case(
+        "LiteLLM, error reference: whichever endpoint is behind it",
+        400,
+        openai("litellm.ContentPolicyViolationError: the prompt was filtered", "400"),
+        "moderated",
+    ),
+    Case(
         "Azure through LiteLLM, litellm#16231",
         400,
         {

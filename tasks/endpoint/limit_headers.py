@@ -56,7 +56,8 @@ def room(headers: Mapping[str, str], tokens_per_call: float) -> Room | None:
 
 def _room(headers: Mapping[str, str], names: _Names, per_call: float) -> Room | None:
     limit, left = _number(headers.get(names.limit)), _number(headers.get(names.remaining))
-    if not limit or left is None or not per_call:  # a limit of 0 is none: what allowed nothing would answer nothing
+    # An answer came: a limit below one call is none, or counts otherwise.
+    if limit is None or left is None or not 0 < per_call <= limit:
         return None
     whole_in = seconds(headers.get(names.reset) or "", time.time()) or 0.0
     # A bucket has got back by then what is used now; a window that begins anew only then has what is left until then.

@@ -74,7 +74,7 @@ _CONTENT_FIELDS = {"reasons", "flagged_input"}
 _CONTENT_WORDS = re.compile(
     r"flagged (?:as|for)|content management policy|content policy|safety system|content moderation"
     r"|moderation guardrail|blocked by (?:a )?guardrail|prompt injection|prohibited_content|content_policy"
-    r"|may contain inappropriate content"
+    r"|may contain inappropriate content|contentpolicyviolationerror"
 )
 _TOO_LARGE = "request too large"
 """In OpenAI's 429 to a call that is above the limit of a minute by itself: no wait makes it smaller."""
