@@ -100,6 +100,24 @@ def test_a_run_that_waits_gets_its_turn(monkeypatch: pytest.MonkeyPatch) -> None
     asyncio.run(run())
 
 
+def test_blocks_that_a_run_leaves_idle_are_for_others_until_it_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "IDLE_SECONDS", 0.1)
+    monkeypatch.setattr(limits, "TURN_SECONDS", 0.1)
+    monkeypatch.setattr(leases, "ASK_SECONDS", 0.1)
+
+    async def run() -> None:
+        async with shared_slots(judge("http://idle.example/v1", 8)) as slots:
+            await free(slots, 8)
+            while await active("jury:idle.example") > 2:
+                await asyncio.sleep(0.05)
+            async with asyncio.timeout(20):
+                for _ in range(8):
+                    await slots.acquire()
+            assert await active("jury:idle.example") == 8
+
+    asyncio.run(run())
+
+
 def test_a_limit_that_people_lowered_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "ASK_SECONDS", 0.1)
 

@@ -7,6 +7,8 @@ its chunks, and gives each block back every so often, for others to take. How th
 """
 
 import asyncio
+import math
+import time
 from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import Literal
@@ -20,6 +22,9 @@ from tasks.parameters import EMBEDDED, Judge
 
 BLOCKS = 4
 HELD_SECONDS = 60.0
+IDLE_SECONDS = 3.0
+"""A block that nothing needed for so long is given back until slots are short again: a judge that takes 8 calls at once
+leaves most of them idle, and another run may wait for them."""
 TURN_SECONDS = 1.5
 """Between giving a block back and asking for it anew, so that a run that waits gets it; longer than `ASK_SECONDS`."""
 
@@ -63,13 +68,27 @@ class _Slots(asyncio.Semaphore):
     def __init__(self) -> None:
         super().__init__(0)
         self._why: Exception | None = None
+        self._short = asyncio.Event()
 
     def close(self, why: Exception) -> None:
         """Raise this for all who wait or will wait."""
         self._why = why
         self.release()
 
+    @property
+    def free(self) -> int:
+        """Slots that nobody uses now."""
+        return self._value
+
+    async def are_short(self) -> None:
+        """Wait until somebody has to wait for a slot."""
+        if not self.locked():
+            self._short.clear()
+            await self._short.wait()
+
     async def acquire(self) -> Literal[True]:
+        if self.locked():
+            self._short.set()
         await super().acquire()
         if self._why:
             self.release()  # the next one who waits is to be told, too
@@ -94,10 +113,29 @@ async def _keep_block(leases: Leases, number: int, slots: _Slots) -> None:
         try:
             for _ in range(block.size):
                 slots.release()
-            await asyncio.sleep(HELD_SECONDS)
+            needed = await _needed(number, block.size, slots)
             # All at once, or each would queue anew behind the calls that wait.
             await asyncio.gather(*(slots.acquire() for _ in range(block.size)))
         finally:
             renewing.cancel()
             await asyncio.shield(leases.give_back(block))
         await asyncio.sleep(TURN_SECONDS)
+        if not needed:
+            await slots.are_short()
+
+
+async def _needed(number: int, size: int, slots: _Slots) -> bool:
+    """Wait for as long as a block may be held, or until it has been idle for a while; whether it was needed to the end.
+
+    The first block of a run is always needed. The others are looked at one after another: what one gives back is not
+    idle for the next.
+    """
+    until, idle_since = time.monotonic() + HELD_SECONDS, math.inf
+    pause = IDLE_SECONDS * (1 + number / BLOCKS)
+    while (now := time.monotonic()) < until:
+        if not number or slots.free <= size:
+            idle_since = math.inf
+        elif now - (idle_since := min(idle_since, now)) >= IDLE_SECONDS:
+            return False
+        await asyncio.sleep(min(pause, until - now))
+    return True
