@@ -25,6 +25,10 @@ from tasks.records import Sample
 MOST_TAKEN_OVER = 16
 """Tasks of a run that aggregate samples whose replies were all taken over: each costs the server 30 ms."""
 
+READERS = 2
+"""Chunks that are read at a time: one alone waits for Python's lock, which the calls hold, as long as it works; more
+would only take the processor from the calls."""
+
 T = TypeVar("T", bound=Task[Any, Any])
 
 
@@ -57,8 +61,7 @@ class Chunks:
         self._samples = samples
         self._progress = progress
         self._sending = sending
-        self._reading = asyncio.Lock()
-        """One chunk is read at a time: more threads would only take the processor from the calls in flight."""
+        self._reading = asyncio.Semaphore(READERS)
         self._taken_over: list[Case] = []
         """Samples with nothing to ask, until there are enough of them to be aggregated together."""
         self._aggregated = 0
@@ -142,6 +145,6 @@ class Chunks:
         self._sending.wake()
 
     async def _warm_up(self) -> None:
-        """Start what draws the chart once nothing is left to read and only the judge is waited for."""
+        """Start what draws the chart once hardly anything is left to read and only the judge is waited for."""
         async with self._reading:
             await asyncio.to_thread(warm_up)
