@@ -1,6 +1,7 @@
 """How many calls an endpoint takes: found out from judges of every kind of limit, on a clock that is only counted."""
 
 import math
+import pickle
 from collections.abc import Callable
 from statistics import mean
 
@@ -195,3 +196,15 @@ def test_no_course_of_events_stops_the_calls_or_exceeds_what_is_allowed(most: in
         act(limit, now, turns)
         assert limit.in_flight == len(turns) and 1 <= limit.window <= most and limit.rate > 0
         assert turns or limit.may_start(now) < math.inf, "nothing would ever let a call in again"
+
+
+def test_what_is_remembered_does_not_grow_with_the_calls() -> None:
+    limit = AdaptiveLimit(16)
+
+    def answered(first: int, last: int) -> int:
+        for number in range(first, last):
+            limit.answered(number * 0.1 + 0.05, limit.start(number * 0.1))
+        return len(pickle.dumps(limit))
+
+    after_few = answered(0, 200)
+    assert answered(200, 20_000) <= 2 * after_few

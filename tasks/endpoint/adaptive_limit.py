@@ -97,7 +97,7 @@ class Hold:
 
 
 class Taken:
-    """How many calls in flight the endpoint took lately, and how many it refused."""
+    """Which calls the endpoint took lately, and which it refused; small, however many there are in all."""
 
     def __init__(self) -> None:
         self._seen: deque[tuple[float, int, bool]] = deque()
@@ -105,11 +105,19 @@ class Taken:
     def add(self, now: float, in_flight: int, taken: bool) -> None:
         """A call was taken or refused; `in_flight`: calls in flight with it."""
         self._seen.append((now, in_flight, taken))
+        self._forget(now)
+
+    def since(self, moment: float) -> int:
+        """Calls taken since then, which is no longer ago than is remembered."""
+        return sum(was_taken and when >= moment for when, _, was_taken in self._seen)
+
+    def _forget(self, now: float) -> None:
+        while self._seen and self._seen[0][0] < now - REMEMBERED_SECONDS:
+            self._seen.popleft()
 
     def most(self, now: float) -> int:
         """The most calls in flight that it takes; 0 where that is not known."""
-        while self._seen and self._seen[0][0] < now - REMEMBERED_SECONDS:
-            self._seen.popleft()
+        self._forget(now)
         taken = Counter(in_flight for _, in_flight, was_taken in self._seen if was_taken)
         seen = Counter(in_flight for _, in_flight, _ in self._seen)
         calls, asked = 0, 0
@@ -138,11 +146,11 @@ class AdaptiveLimit:
         self._next_start = self._closed_until = -math.inf
         self._pause = PAUSE_SECONDS[0]
         self._round: Counter[WaitedFor] = Counter()
-        self._answers: deque[float] = deque()
         self._first_answer = math.inf
         self._call_seconds: float | None = None
         self._taken = Taken()
-        self._told: tuple[float, float] | None = None
+        self._told_rate = math.inf
+        """Calls a second by the endpoint's headers; infinite where they leave room enough."""
 
     def may_start(self, now: float) -> float:
         """When the next call may start: not before `now`; infinite while only an answer can make room."""
@@ -164,7 +172,7 @@ class AdaptiveLimit:
     @property
     def effective_rate(self) -> float:
         """Calls a second, by refusals and by what the endpoint's headers tell."""
-        return min(self.rate, self._told[1]) if self._told else self.rate
+        return min(self.rate, self._told_rate)
 
     def told(self, now: float, left: float, per_second: float) -> None:
         """What the endpoint's headers say: so many calls may start at once, then so many a second.
@@ -172,11 +180,11 @@ class AdaptiveLimit:
         It matters only where few are left: what is left after the calls in flight, the next answer tells.
         """
         if left >= 2 * self.window:
-            self._told = None
+            self._told_rate = math.inf
             return
-        self._told = (left, max(SPARE_ROOM * per_second, 1 / LONGEST_TOLD_SECONDS))
+        self._told_rate = max(SPARE_ROOM * per_second, 1 / LONGEST_TOLD_SECONDS)
         if left < 1:
-            self._next_start = max(self._next_start, now + 1 / self._told[1])
+            self._next_start = max(self._next_start, now + 1 / self._told_rate)
 
     def failed(self) -> None:
         """A call ended with neither an answer nor a refusal."""
@@ -202,7 +210,6 @@ class AdaptiveLimit:
 
     def _measure(self, now: float, turn: Turn) -> None:
         self._first_answer = min(self._first_answer, turn.started)
-        self._answers.append(now)
         self._taken.add(now, turn.in_flight, True)
         took = now - turn.started
         self._call_seconds = took if self._call_seconds is None else 0.9 * self._call_seconds + 0.1 * took
@@ -269,6 +276,5 @@ class AdaptiveLimit:
 
     def _measured(self, now: float) -> float:
         """Answers a second."""
-        while self._answers and self._answers[0] < now - MEASURED_SECONDS:
-            self._answers.popleft()
-        return len(self._answers) / max(LEAST_MEASURED_SECONDS, min(MEASURED_SECONDS, now - self._first_answer))
+        seconds = max(LEAST_MEASURED_SECONDS, min(MEASURED_SECONDS, now - self._first_answer))
+        return self._taken.since(now - MEASURED_SECONDS) / seconds
