@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tasks.endpoint.limit_headers import LIMITS, Room, room
+from tasks.endpoint.limit_headers import Room, room
+from tasks.endpoint.waits import OF_REQUESTS, OF_TOKENS
 
 
 def openai(of: str, limit: object, left: object, reset: str) -> dict[str, str]:
@@ -85,7 +86,7 @@ def test_what_is_no_limit_tells_nothing(headers: Mapping[str, str]) -> None:
 
 
 ODD = some.text(max_size=20) | some.integers(0, 10**16).map(str) | some.sampled_from(["0", "1s", "1ms", "9999999999"])
-NAMES = [name for limit in LIMITS for name in (limit.limit, limit.remaining, limit.reset)]
+NAMES = [name for limit in OF_REQUESTS + OF_TOKENS for name in (limit.limit, limit.remaining, limit.reset)]
 
 
 @given(some.dictionaries(some.sampled_from(NAMES), ODD), some.floats(0, 1e9))

@@ -10,7 +10,6 @@ import json
 import random
 import time
 from collections.abc import Mapping
-from contextlib import AsyncExitStack
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -62,6 +61,11 @@ class Course:
     """When it was last told to wait; None: it does not wait."""
     not_before: float = 0.0
 
+    def waits_for(self, seconds: float) -> None:
+        """It goes back in line, for so long at least."""
+        self.waits, self.refused_at = self.waits + 1, time.monotonic()
+        self.not_before = self.refused_at + seconds
+
     def starts(self, now: float) -> float:
         """It has its turn; returns the seconds that it waited for it since it was refused."""
         if self.refused_at is None:
@@ -100,8 +104,7 @@ class Vlm:
         self._client = connected(self.judge, self._key, self._headers)
         patience = self.judge.patience_seconds
         self._gate = Gate(self._who(), self.judge.concurrency, patience, self._slots, self._knock)
-        self._open = AsyncExitStack()
-        await self._open.enter_async_context(self._gate)
+        self._gate.open()
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -109,7 +112,7 @@ class Vlm:
         if self._probing:
             self._probing.cancel()
             await asyncio.gather(self._probing, return_exceptions=True)
-        await self._open.aclose()
+        await self._gate.close()
         await self._client.close()
 
     @property
@@ -140,7 +143,7 @@ class Vlm:
                 break
         return reply._replace(
             text=well_formed(reply.text),
-            error=well_formed(self._redacted(reply.error))[:MOST_WORDS],
+            error=well_formed(self._told(reply.error)),
             rung=arguments.RUNGS[manner.rung],
             not_sent=tuple(sorted(manner.left_out)),
             seconds=round(time.monotonic() - turn.started, 3),
@@ -155,9 +158,7 @@ class Vlm:
             async with asyncio.timeout(self.judge.call_seconds):
                 reply, headers = await self._send(request, manner)
         except APIStatusError as error:
-            response = error.response
-            refusal = read_refusal(response.status_code, response.headers, response.content)
-            return self._refused(refusal, response, manner, turn, course)
+            return self._refused(_refusal(error), error.response, manner, turn, course)
         except (APIConnectionError, TimeoutError) as error:
             words, unreachable = _no_reply(error, self.judge)
             return self._failed(course, Reply("unavailable", error=words), unreachable)
@@ -181,9 +182,8 @@ class Vlm:
     ) -> Reply | None:
         self._there, words = True, f"{response.status_code}: {refusal.words}"
         if refusal.kind == "busy":
-            course.waits, course.refused_at = course.waits + 1, time.monotonic()
-            course.not_before = course.refused_at + (refusal.wait or 0.0)
-            return self._gate.refused(turn, refusal.wait, self._redacted(words)[:MOST_WORDS])
+            course.waits_for(refusal.wait or 0.0)
+            return self._gate.refused(turn, refusal.wait, self._told(words))
         if refusal.kind == "unavailable":
             return self._failed(course, Reply("unavailable", text=response.text, error=words))
         self._gate.answered(turn, response.headers, 0)
@@ -208,14 +208,14 @@ class Vlm:
         several = all_calls and self._refused_in_a_row >= MOST_REFUSED
         if final or several or (not self._replied and self._refused_in_a_row >= FIRST_REFUSED):
             # Not from the error: a traceback in a log would show its words, and they may quote the key.
-            raise JudgeStopped(self._redacted(f"{self._who()} refuses all calls ({words})")[:MOST_WORDS]) from None
+            raise JudgeStopped(self._told(f"{self._who()} refuses all calls ({words})")) from None
 
     def _failed(self, course: Course, reply: Reply, unreachable: bool = False) -> Reply | None:
         """No reply came: where the endpoint is there, that is the call's own failure, of which it has a few."""
         if unreachable and not self._there:
-            raise JudgeStopped(f"{self._who()} cannot be reached: {self._redacted(reply.error)}"[:MOST_WORDS]) from None
-        if self._gate.failed(unreachable, self._redacted(reply.error)[:MOST_WORDS]):
-            course.waits, course.refused_at = course.waits + 1, time.monotonic()
+            raise JudgeStopped(f"{self._who()} cannot be reached: {self._told(reply.error)}") from None
+        if self._gate.failed(unreachable, self._told(reply.error)):
+            course.waits_for(0.0)
             return None
         course.failures += 1
         if course.failures == MOST_FAILURES:
@@ -248,8 +248,7 @@ class Vlm:
             async with asyncio.timeout(self.judge.call_seconds):
                 await self._send(self._ready or probe_request(), self._manner)
         except APIStatusError as error:
-            refusal = read_refusal(error.status_code, error.response.headers, error.response.content)
-            return refusal.kind != "unavailable"
+            return _refusal(error).kind != "unavailable"
         except (APIConnectionError, TimeoutError):
             return False
         return True
@@ -267,11 +266,19 @@ class Vlm:
             words = words.replace(value, "[key]")
         return words
 
+    def _told(self, words: str) -> str:
+        """Words of an error as they are told, without the key and not too many."""
+        return self._redacted(words)[:MOST_WORDS]
+
     def _secrets(self) -> list[str]:
         return [value for value in (self._key, *self._headers.values()) if value]
 
     def _who(self) -> str:
         return f"The judge {self.judge.model} at {self.judge.base_url}"
+
+
+def _refusal(error: APIStatusError) -> Refusal:
+    return read_refusal(error.status_code, error.response.headers, error.response.content)
 
 
 def _no_reply(error: APIConnectionError | TimeoutError, judge: Judge) -> tuple[str, bool]:

@@ -14,7 +14,7 @@ import math
 import time
 from collections.abc import Awaitable, Callable, Mapping
 from itertools import count
-from typing import NoReturn, Self
+from typing import NoReturn
 
 from tasks.endpoint.adaptive_limit import AdaptiveLimit, Turn
 from tasks.endpoint.limit_headers import room
@@ -34,7 +34,7 @@ Knock = Callable[[], Awaitable[bool]]
 
 
 class Gate:
-    """The line before one endpoint, for as long as the context lasts."""
+    """The line before one endpoint, from opening to closing."""
 
     def __init__(self, name: str, most: int, patience: float, slots: asyncio.Semaphore, knock: Knock) -> None:
         """A gate that nobody waits at.
@@ -63,11 +63,12 @@ class Gate:
         self._waits, self._waited, self._away_seconds = 0, 0.0, 0.0
         self._changes: list[LimitChange] = []
 
-    async def __aenter__(self) -> Self:
+    def open(self) -> None:
+        """Begin to let calls in."""
         self._usher = asyncio.create_task(self._let_in())
-        return self
 
-    async def __aexit__(self, *_: object) -> None:
+    async def close(self) -> None:
+        """Let nobody in any more; those who wait are cancelled by whoever has sent them."""
         tasks = [task for task in (self._usher, self._away) if task]
         for task in tasks:
             task.cancel()
@@ -142,7 +143,7 @@ class Gate:
         now = time.monotonic()
         self._failures += 1
         self._limit.failed()
-        self._check_patience(now, f"{self._name} has not answered for {duration(self._patience)}: {words}")
+        self._check_patience(now, self._silent(words))
         away = unreachable or self._failures >= AWAY_AFTER
         if away and not self._away:
             self._away = asyncio.create_task(self._wait_until_back(words))
@@ -186,6 +187,9 @@ class Gate:
     def _leave(self) -> None:
         self._slots.release()
         self._changed.set()
+
+    def _silent(self, words: str) -> str:
+        return f"{self._name} has not answered for {duration(self._patience)}: {words}"
 
     def _check_patience(self, now: float, words: str) -> None:
         self._unanswered_since = self._unanswered_since or now
@@ -246,7 +250,7 @@ class Gate:
                         break
                     pause = min(2 * pause, KNOCK_SECONDS[1])
         except TimeoutError:
-            self._close(JudgeGaveUp(f"{self._name} has not answered for {duration(self._patience)}: {words}"))
+            self._close(JudgeGaveUp(self._silent(words)))
         finally:
             self._away_seconds += time.monotonic() - began
             self._away, self._failures = None, 0

@@ -130,16 +130,19 @@ def reply_words(text: str, taken_off: Sequence[str]) -> str:
 
 def excerpt(text: str) -> str:
     """Beginning and end of a reply, quoted, for a message about it."""
-    return repr(text if len(text) <= 160 else text[:80] + " … " + text[-70:])
+    return repr(_ends(text))
+
+
+def _ends(words: str) -> str:
+    return words if len(words) <= 160 else words[:80] + " … " + words[-70:]
 
 
 def shown(value: Any) -> str:
     """A value out of a reply, quoted, for a message about it."""
     try:
-        words = repr(value)
+        return _ends(repr(value))
     except RecursionError:
         return f"a deeply nested {type(value).__name__}"
-    return words if len(words) <= 160 else words[:80] + " … " + words[-70:]
 
 
 def plain(value: Any) -> str:

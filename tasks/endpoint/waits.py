@@ -8,6 +8,7 @@ import time
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from email.utils import parsedate_to_datetime
+from typing import NamedTuple
 
 LONGEST_WAIT = 86_400.0
 """Seconds; a longer wait is told as one of a day."""
@@ -19,16 +20,37 @@ WAITS = {"retry-after-ms": "ms", "retry-after": "s", "retrydelay": "s"}
 
 `retry-after-ms` is sent by OpenAI and Azure; `retryDelay` is a field of google.rpc.RetryInfo in bodies of Gemini.
 """
+
+
+class LimitHeaders(NamedTuple):
+    """Names of the headers that tell of one limit."""
+
+    limit: str
+    remaining: str
+    reset: str
+    """When the limit is whole again: a span or a moment. It is a wait where nothing remains."""
+
+
+def _openai(of: str) -> LimitHeaders:
+    """OpenAI and Groq: 6m0s."""
+    return LimitHeaders(f"x-ratelimit-limit-{of}", f"x-ratelimit-remaining-{of}", f"x-ratelimit-reset-{of}")
+
+
+def _anthropic(of: str) -> LimitHeaders:
+    """RFC 3339."""
+    start = f"anthropic-ratelimit-{of}"
+    return LimitHeaders(f"{start}-limit", f"{start}-remaining", f"{start}-reset")
+
+
+OF_REQUESTS = (_openai("requests"), _anthropic("requests"))
+OF_TOKENS = (_openai("tokens"), _anthropic("tokens"))
 LIMITS = (
-    ("x-ratelimit-remaining-requests", "x-ratelimit-reset-requests"),  # OpenAI, Groq: 6m0s
-    ("x-ratelimit-remaining-tokens", "x-ratelimit-reset-tokens"),
-    ("anthropic-ratelimit-requests-remaining", "anthropic-ratelimit-requests-reset"),  # RFC 3339
-    ("anthropic-ratelimit-tokens-remaining", "anthropic-ratelimit-tokens-reset"),
-    ("anthropic-ratelimit-input-tokens-remaining", "anthropic-ratelimit-input-tokens-reset"),
-    ("anthropic-ratelimit-output-tokens-remaining", "anthropic-ratelimit-output-tokens-reset"),
-    ("x-ratelimit-remaining", "x-ratelimit-reset"),  # OpenRouter: milliseconds since 1970
+    *OF_REQUESTS,
+    *OF_TOKENS,
+    _anthropic("input-tokens"),
+    _anthropic("output-tokens"),
+    LimitHeaders("x-ratelimit-limit", "x-ratelimit-remaining", "x-ratelimit-reset"),  # OpenRouter: ms since 1970
 )
-"""Names of what remains of a limit, and of when it is whole again; the latter counts where nothing remains."""
 
 _SPAN = re.compile(r"(\d+(?:\.\d+)?)(ms|[dhms])")
 _NUMBER = re.compile(r"\d+(?:\.\d+)?")
@@ -50,7 +72,7 @@ def asked_wait(fields: Mapping[str, str]) -> float | None:
     for name, unit in WAITS.items():
         if (wait := seconds(fields.get(name, ""), now, unit)) is not None:
             return wait
-    resets = [seconds(fields.get(reset, ""), now) for left, reset in LIMITS if fields.get(left, "").strip() == "0"]
+    resets = [seconds(fields.get(reset, ""), now) for _, left, reset in LIMITS if fields.get(left, "").strip() == "0"]
     return max((wait for wait in resets if wait is not None), default=None)
 
 
