@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from png_files import chunk, png
 
 from tasks.pictures.decoding import BadPicture
 from tasks.pictures.prepare import Picture, Policy, prepare
@@ -24,16 +25,6 @@ def file(image: Image.Image, name: str, **options: object) -> bytes:
     buffer = BytesIO()
     image.save(buffer, name, **options)
     return buffer.getvalue()
-
-
-def chunk(name: bytes, body: bytes) -> bytes:
-    return struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body))
-
-
-def png(width: int, height: int, bits: int, kind: int, rows: bytes, before: bytes = b"") -> bytes:
-    """A PNG by hand, for what Pillow would not write. Kinds: 0 grey, 2 RGB, 3 palette, 4 grey with alpha."""
-    header = chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, bits, kind, 0, 0, 0))
-    return b"\x89PNG\r\n\x1a\n" + header + before + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
 
 
 def noise(width: int, height: int, mode: str = "RGB") -> Image.Image:
@@ -285,59 +276,36 @@ def test_what_is_no_picture_is_refused_with_what_was_found(data: bytes, sentence
     assert sentence in refusal(data)
 
 
-def thumbnail(data: bytes, store: Path) -> Image.Image:
-    prepare(data, POLICY, store)
-    with Image.open(store / "pictures" / f"{hashlib.sha256(data).hexdigest()}.jpg") as image:
-        assert image.format == "JPEG"
-        return image.copy()
+BOUNDED = {
+    "300 scans": (
+        file(Image.new("RGB", (2100, 2100)), "JPEG", progressive=True).replace(b"\xff\xd9", b"\xff\xda" * 300),
+        "scans with 4.41 megapixels (2100x2100) each, allowed are 1,280 megapixels in all scans together",
+    ),
+    "a million frames": (animation("GIF")[:-1] + b"\0," * 1_000_000, "GIF of about 1,000,0"),
+    "a million chunks": (png(1, 1, 8, 0, b"\0\1", chunk(b"prIv", b"") * 1_000_000), "more than 200,000 chunks"),
+}
 
 
-@pytest.mark.parametrize(
-    ("size", "expected"),
-    [((1400, 500), (350, 125)), ((500, 1200), (125, 300)), ((60, 40), (60, 40)), ((3000, 2), (640, 1))],
-)
-def test_thumbnail_is_bounded_and_never_enlarged(size: tuple[int, int], expected: tuple[int, int], tmp_path: Path):
-    image = thumbnail(file(noise(*size), "JPEG"), tmp_path)
-    assert (image.size, image.mode) == (expected, "RGB")
+@pytest.mark.parametrize(("data", "sentence"), BOUNDED.values(), ids=BOUNDED)
+def test_what_takes_long_to_open_is_refused_by_its_parts_before_it_is_opened(
+    data: bytes, sentence: str, monkeypatch: pytest.MonkeyPatch
+):
+    opened = list[object]()
+    monkeypatch.setattr(Image.Image, "load", opened.append)
+    assert sentence in refusal(data)
+    assert not opened
 
 
-def test_thumbnail_shows_what_was_sent(tmp_path: Path):
-    stored = Image.new("RGBA", (80, 40), (0, 0, 0, 0))
-    stored.paste(BLUE, (0, 0, 40, 40))
-    image = thumbnail(file(stored, "PNG", exif=oriented(6)), tmp_path)
-    assert image.size == (40, 80)
-    assert image.getpixel((20, 5)) == pytest.approx(BLUE, abs=8)
-    assert image.getpixel((20, 75)) == pytest.approx(WHITE, abs=8)
+def test_a_progressive_jpeg_of_usual_scans_is_allowed():
+    data = file(noise(600, 400), "JPEG", progressive=True)
+    assert data.count(b"\xff\xda") > 5
+    assert prepare(data, POLICY).note.changes == ()
 
 
-def test_thumbnail_carries_no_metadata(tmp_path: Path):
-    picture = prepare(file(plain("RGB"), "JPEG", icc_profile=bytes(500_000), exif=oriented(1)), POLICY, tmp_path)
-    assert picture.note.changes == ()
-    [kept] = (tmp_path / "pictures").iterdir()
-    assert kept.stat().st_size < 1000
-
-
-def test_thumbnail_is_made_once(tmp_path: Path):
-    prepare(JPEG, POLICY, tmp_path)
-    [kept] = (tmp_path / "pictures").iterdir()
-    kept.write_bytes(b"of an earlier run")
-    prepare(JPEG, POLICY, tmp_path)
-    assert kept.read_bytes() == b"of an earlier run"
-
-
-def test_no_store_keeps_no_thumbnail(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_no_thumbnails_are_kept_where_none_are_asked_for(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.chdir(tmp_path)
     prepare(JPEG, POLICY)
     assert not any(tmp_path.iterdir())
-
-
-def test_many_writers_of_one_thumbnail_leave_one_whole_file(tmp_path: Path):
-    data = file(noise(600, 600), "PNG")
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(lambda _: prepare(data, POLICY, tmp_path), range(40)))
-    [kept] = (tmp_path / "pictures").iterdir()
-    with Image.open(kept) as image:
-        assert image.size == (600, 600)
 
 
 def test_threads_prepare_the_same_as_one():

@@ -1,21 +1,211 @@
-"""The pictures of a report."""
+"""What a store keeps of a judged picture: at once, behind the judging, or after a run that was killed."""
 
+import hashlib
+import os
+import signal
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from io import BytesIO
 from pathlib import Path
 
-from written_history import noise
+import pytest
+from PIL import Image
 
-from tasks.pages.size_limits import LEAST_PICTURE
-from tasks.pages.thumbnails import bounded, thumbnails
+from tasks.pictures import thumbnails as module
+from tasks.pictures.prepare import Policy, prepare
+from tasks.pictures.thumbnails import FEW, Thumbnails, made, make_waiting, place_of, waiting
 
-
-def test_a_picture_is_bounded_and_a_small_one_is_left_as_it_is() -> None:
-    large = noise(500)
-    assert len(large) > 4 * LEAST_PICTURE
-    assert len(bounded(large, LEAST_PICTURE)) <= LEAST_PICTURE
-    assert bounded(large, len(large)) == large
+POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
+BLUE, WHITE = (0, 0, 255), (255, 255, 255)
 
 
-def test_what_is_no_hash_is_no_file_name(tmp_path: Path) -> None:
-    (tmp_path / "pictures").mkdir()
-    (tmp_path / "secret.jpg").write_bytes(noise(20))
-    assert thumbnails(tmp_path, ["../secret", "f" * 64]) == {}
+def file(image: Image.Image, name: str, **options: object) -> bytes:
+    buffer = BytesIO()
+    image.save(buffer, name, **options)
+    return buffer.getvalue()
+
+
+def noise(width: int, height: int) -> Image.Image:
+    return Image.effect_noise((width, height), 80).convert("RGB")
+
+
+def sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
+
+
+def turned() -> Image.Exif:
+    exif = Image.Exif()
+    exif[0x0112] = 6
+    return exif
+
+
+def judged(store: Path, *pictures: bytes) -> None:
+    with Thumbnails(store) as thumbnails:
+        for data in pictures:
+            prepare(data, POLICY, thumbnails)
+
+
+def kept(store: Path, data: bytes) -> Image.Image:
+    place = made(store, sha256(data))
+    assert place
+    with Image.open(place) as image:
+        assert image.format == "JPEG"
+        return image.copy()
+
+
+def many(count: int) -> list[bytes]:
+    return [file(Image.new("RGB", (700, 40), (n, 0, 0)), "PNG") for n in range(count)]
+
+
+SIZES = [((1400, 500), (350, 125)), ((500, 1200), (125, 300)), ((60, 40), (60, 40)), ((3000, 2), (640, 1))]
+
+
+@pytest.mark.parametrize(("size", "expected"), SIZES)
+def test_a_jpeg_has_a_bounded_thumbnail_at_once(size: tuple[int, int], expected: tuple[int, int], tmp_path: Path):
+    data = file(noise(*size), "JPEG")
+    judged(tmp_path, data)
+    assert waiting(tmp_path) == []
+    assert (kept(tmp_path, data).size, kept(tmp_path, data).mode) == (expected, "RGB")
+
+
+@pytest.mark.parametrize(
+    ("image", "expected"),
+    [(noise(1400, 500), (640, 229)), (noise(60, 40).convert("P"), (60, 40)), (noise(60, 40).convert("RGBA"), (60, 40))],
+)
+def test_a_png_sent_as_it_is_waits_for_its_thumbnail(image: Image.Image, expected: tuple[int, int], tmp_path: Path):
+    data = file(image, "PNG")
+    judged(tmp_path, data)
+    assert waiting(tmp_path) == [sha256(data)]
+    assert not place_of(tmp_path, sha256(data)).exists()
+    assert (kept(tmp_path, data).size, kept(tmp_path, data).mode) == (expected, "RGB")
+    assert waiting(tmp_path) == []
+
+
+def test_a_thumbnail_shows_what_was_sent(tmp_path: Path):
+    stored = Image.new("RGBA", (80, 40), (0, 0, 0, 0))
+    stored.paste(BLUE, (0, 0, 40, 40))
+    data = file(stored, "PNG", exif=turned())
+    judged(tmp_path, data)
+    image = kept(tmp_path, data)
+    assert image.size == (40, 80)
+    assert image.getpixel((20, 5)) == pytest.approx(BLUE, abs=8)
+    assert image.getpixel((20, 75)) == pytest.approx(WHITE, abs=8)
+
+
+@pytest.mark.parametrize("name", ["JPEG", "PNG"])
+def test_a_thumbnail_carries_no_metadata(name: str, tmp_path: Path):
+    data = file(Image.new("RGB", (30, 20)), name, icc_profile=bytes(500_000))
+    judged(tmp_path, data)
+    assert kept(tmp_path, data).info.keys() <= {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
+    assert place_of(tmp_path, sha256(data)).stat().st_size < 1000
+
+
+@pytest.mark.parametrize("name", ["JPEG", "PNG"])
+def test_a_thumbnail_is_made_once(name: str, tmp_path: Path):
+    data = file(noise(60, 40), name)
+    judged(tmp_path, data)
+    kept(tmp_path, data)
+    place_of(tmp_path, sha256(data)).write_bytes(b"of an earlier run")
+    judged(tmp_path, data)
+    assert waiting(tmp_path) == []
+    assert place_of(tmp_path, sha256(data)).read_bytes() == b"of an earlier run"
+
+
+def test_many_writers_of_one_thumbnail_leave_one_whole_file(tmp_path: Path):
+    data = file(noise(600, 600), "PNG")
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: (judged(tmp_path, data), made(tmp_path, sha256(data))), range(40)))
+    assert [path.name for path in (tmp_path / "pictures").iterdir() if path.is_file()] == [f"{sha256(data)}.jpg"]
+    assert kept(tmp_path, data).size == (600, 600)
+
+
+def test_processes_make_all_that_waits_and_end_when_no_more_comes(tmp_path: Path):
+    pictures = many(FEW + 20)
+    with Thumbnails(tmp_path) as thumbnails:
+        for data in pictures:
+            prepare(data, POLICY, thumbnails)
+        processes = thumbnails._processes
+        assert processes
+    assert [process.wait(60) for process in processes] == [0] * len(processes)
+    assert waiting(tmp_path) == []
+    assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
+
+
+def test_a_process_has_the_lowest_priority(tmp_path: Path):
+    with Thumbnails(tmp_path) as thumbnails:
+        for data in many(FEW + 1):
+            prepare(data, POLICY, thumbnails)
+        [process, *_] = thumbnails._processes
+        while waiting(tmp_path):  # it has begun once something was made
+            assert process.poll() is None
+        assert os.getpriority(os.PRIO_PROCESS, process.pid) == module.LOWEST_PRIORITY
+
+
+def test_few_pictures_need_no_process(tmp_path: Path):
+    pictures = many(FEW)
+    with Thumbnails(tmp_path) as thumbnails:
+        for data in pictures:
+            prepare(data, POLICY, thumbnails)
+        assert thumbnails._processes == []
+        thumbnails.finish_few()
+    assert waiting(tmp_path) == []
+    assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
+
+
+def test_a_run_that_fails_leaves_what_waits_to_a_later_sync(tmp_path: Path):
+    pictures = many(FEW + 20)
+    with pytest.raises(RuntimeError), Thumbnails(tmp_path) as thumbnails:
+        for data in pictures:
+            prepare(data, POLICY, thumbnails)
+        processes = thumbnails._processes
+        raise RuntimeError
+    assert [process.wait(60) for process in processes] == [-signal.SIGTERM] * len(processes)
+    left = len(waiting(tmp_path))
+    assert make_waiting(tmp_path) == left
+    assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
+
+
+def test_the_processes_of_a_killed_run_finish_what_waits_and_end(tmp_path: Path):
+    script = f"""
+import os, signal, sys
+sys.path.insert(0, {str(Path(__file__).parent)!r})
+from pathlib import Path
+from test_thumbnails import POLICY, many, prepare
+from tasks.pictures.thumbnails import Thumbnails
+thumbnails = Thumbnails(Path({str(tmp_path)!r}))
+for data in many({FEW + 20}):
+    prepare(data, POLICY, thumbnails)
+print(*(process.pid for process in thumbnails._processes), flush=True)
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+    command = [sys.executable, "-c", script]
+    # The output ends when every process that holds it has ended: those that make thumbnails, too.
+    done = subprocess.run(command, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1], timeout=60)
+    assert done.returncode == -signal.SIGKILL
+    assert done.stdout.split()
+    assert waiting(tmp_path) == []
+
+
+def test_a_picture_that_is_overwritten_meanwhile_keeps_the_thumbnail_of_what_was_judged(tmp_path: Path):
+    source = tmp_path / "figure.png"
+    source.write_bytes(file(Image.new("RGB", (50, 50), BLUE), "PNG"))
+    data = source.read_bytes()
+    judged(tmp_path, data)
+    source.write_bytes(file(Image.new("RGB", (50, 50), WHITE), "PNG"))
+    assert kept(tmp_path, data).getpixel((9, 9)) == pytest.approx(BLUE, abs=8)
+
+
+def test_what_was_damaged_while_it_waited_is_given_up(tmp_path: Path):
+    data = file(noise(60, 40), "PNG")
+    judged(tmp_path, data)
+    (tmp_path / "pictures" / "waiting" / sha256(data)).write_bytes(data[:-40])
+    assert made(tmp_path, sha256(data)) is None
+    assert waiting(tmp_path) == []
+
+
+def test_what_is_no_hash_is_no_file_name(tmp_path: Path):
+    (tmp_path / "pictures" / "waiting").mkdir(parents=True)
+    (tmp_path / "pictures" / "secret.jpg").write_bytes(b"secret")
+    assert made(tmp_path, "secret") is None
+    assert made(tmp_path, "../pictures/secret") is None

@@ -12,6 +12,7 @@ from tasks.history.loading import sync
 from tasks.ledger.label_sets import label_folders
 from tasks.ledger.reading import run_folders
 from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.pictures.thumbnails import make_waiting
 
 
 @click.command(cls=Command)
@@ -34,4 +35,6 @@ def command(rebuild: bool, store: str) -> int:
         print(f"labels loaded: {', '.join(done.labels)}")
     loaded = f"{number_of(len(done.loaded), 'run')} loaded into {folder / HISTORY}"
     print(loaded if done.loaded else "the history is in step with the ledgers")
+    if thumbnails := make_waiting(folder):
+        print(f"{number_of(thumbnails, 'thumbnail')} made that a stopped run had left to be made")
     return 2 if done.damaged else 0

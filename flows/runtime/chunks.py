@@ -126,7 +126,7 @@ class Chunks:
 
     def _read(self, samples: Sequence[Sample]) -> list[Case]:
         run = self._run
-        return [load_case(sample, run.rubric, run.parameters, run.policy) for sample in samples]
+        return [load_case(sample, run.rubric, run.parameters, run.policy, run.thumbnails) for sample in samples]
 
     async def _aggregate_taken_over(self, work: Work) -> None:
         cases, self._taken_over = self._taken_over, []

@@ -34,6 +34,7 @@ from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Parameters
+from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import RunStart
 from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.store import store
@@ -64,6 +65,7 @@ class Session:
         self.store = str(local_cache(asked.store))
         """Folder of the store; a run on a remote one works on a local copy of it."""
         self.parameters = asked.model_copy(update={"store": self.store})
+        self._thumbnails = stack.enter_context(Thumbnails(Path(self.store)))
         self._remote = Remote(asked.store, Path(self.store)) if is_remote(asked.store) else None
         self.scheduled = is_scheduled()
 
@@ -110,7 +112,9 @@ class Session:
         export = kind_of(self._flow).open_export(parameters, start.candidates)
         policy, ledger = picture_policy(parameters), Ledger(store, start)
         results = Results(start, [ledger.folder])
-        return Run(start, self._rubric, parameters, policy, self._vlm, ledger, replies, results, export)
+        return Run(
+            start, self._rubric, parameters, policy, self._vlm, ledger, replies, results, export, self._thumbnails
+        )
 
     async def _warnings(self, run: Run) -> list[str]:
         left_out = run.export.close().left_out if run.export else 0
@@ -142,9 +146,10 @@ class Session:
     async def completed(self, storing: Coroutine[Any, Any, list[str]], reporting: Coroutine[Any, Any, str]) -> State:
         """Store, report and send side by side; the state that Prefect shows of it all."""
         sending, stored = asyncio.create_task(self._sending.finish()), asyncio.create_task(storing)
+        thumbnails = asyncio.to_thread(self._thumbnails.finish_few)
         if self.scheduled:
             await stored  # the trend is read from the history
-        reported, unstored, unsent = await asyncio.gather(reporting, stored, sending)
+        reported, unstored, unsent, _ = await asyncio.gather(reporting, stored, sending, thumbnails)
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *unstored, *unsent]}
         return Completed(message=" ".join([reported, *unstored, *unsent]), data=data)
 

@@ -6,7 +6,6 @@ Owns the reading of a sample into memory and the plan of its calls. Asking is fo
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
-from pathlib import Path
 from typing import NamedTuple
 
 from tasks.controls.samples import altered
@@ -18,6 +17,7 @@ from tasks.kinds.kind import Kind
 from tasks.kinds.values import Lack
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Picture, Policy, prepare
+from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import Judgment, Order, PictureNote, Sample
 from tasks.rubrics.rubric import Prompt, Rubric
 
@@ -82,14 +82,16 @@ class Case:
         return statuses[-1] == "invalid" and statuses.count("invalid") < INVALID_ATTEMPTS
 
 
-def load_case(sample: Sample, rubric: Rubric, parameters: Parameters, policy: Policy) -> Case:
-    """Read a sample's texts and pictures, keep thumbnails of them, and plan its calls.
+def load_case(
+    sample: Sample, rubric: Rubric, parameters: Parameters, policy: Policy, thumbnails: Thumbnails | None
+) -> Case:
+    """Read a sample's texts and pictures, see to thumbnails of them, and plan its calls.
 
     A sample that lacks a picture, or has one that cannot be read, gets the reason for it and no calls.
     """
-    kind, store = kind_of(rubric.flow), Path(parameters.store)
+    kind, kept = kind_of(rubric.flow), None if sample.control else thumbnails
     case = Case(sample, sample_texts(sample, kind), {})
-    problems = {role: problem for role in sample.pictures if (problem := _take(case, role, kind, policy, store))}
+    problems = {role: problem for role in sample.pictures if (problem := _take(case, role, kind, policy, kept))}
     if problems:
         case.lack = kind.lack(problems)
     else:
@@ -102,14 +104,14 @@ def sample_texts(sample: Sample, kind: Kind) -> dict[str, str]:
     return {**read_texts(sample), **kind.texts_of(sample)}
 
 
-def _take(case: Case, role: str, kind: Kind, policy: Policy, store: Path) -> str:
+def _take(case: Case, role: str, kind: Kind, policy: Policy, thumbnails: Thumbnails | None) -> str:
     """Read one picture into the case; returns why it cannot be, or nothing. Of controls no thumbnail is kept."""
-    source, control = case.sample.pictures[role], case.sample.control
+    source = case.sample.pictures[role]
     if source.problem:
         return source.problem
     try:
         data = altered(case.sample, role, read_picture(source), kind)
-        case.pictures[role] = prepare(data, policy, None if control else store)
+        case.pictures[role] = prepare(data, policy, thumbnails)
     except InputError as error:
         return str(error)
     return ""

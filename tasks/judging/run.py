@@ -18,6 +18,7 @@ from tasks.ledger.writing import Ledger
 from tasks.parameters import Parameters
 from tasks.pictures.comparability import Comparability
 from tasks.pictures.prepare import Policy
+from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import Judgment, Outcome, RunStart
 from tasks.rubrics.rubric import Rubric
 
@@ -70,6 +71,8 @@ class Run:
     replies: Replies
     results: Results
     export: Export | None = None
+    thumbnails: Thumbnails | None = None
+    """None: none are kept."""
     tally: RunCounts = field(default_factory=RunCounts)
     input_tokens: InputTokens = field(default_factory=InputTokens)
     in_hand: dict[str, list[Case]] = field(default_factory=dict[str, list[Case]])

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from tasks.files import write_whole
 from tasks.ledger.bucket import BATCH_OBJECTS, Bucket
+from tasks.pictures.thumbnails import made
 
 PICTURES = "pictures.txt"
 """In the local cache: names of the thumbnails known to be in the bucket, one a line."""
@@ -32,7 +33,7 @@ class RemotePictures:
         note = self._folder / PICTURES
         known = note.read_text(encoding="utf-8") if note.exists() else ""
         new = sorted(_pictures([rows]) - set(known.split()))
-        for names in _slices([name for name in new if (self._folder / name).exists()]):
+        for names in _slices([name for name in new if made(self._folder, Path(name).stem)]):
             self._bucket.put({name: (self._folder / name).read_bytes() for name in names})
             self._know(names)
 

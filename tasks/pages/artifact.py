@@ -18,6 +18,7 @@ from tasks.kinds.display import Quoted
 from tasks.pages.rate_tables import rate_grid, rate_notes
 from tasks.pages.run_summary import Summary
 from tasks.pages.summary_texts import defect_lines, failure_lines
+from tasks.pictures.thumbnails import made
 from tasks.presentation.drawing import png
 from tasks.presentation.markup import bullets, picture, plain, table
 from tasks.presentation.tables import Grid
@@ -215,7 +216,10 @@ def _thumbnail(store: Path, side: str, note: PictureNote | None) -> str:
     if note is None:
         return "no picture"
     try:
-        data = (store / "pictures" / f"{note.source_sha256}.jpg").read_bytes()
+        kept = made(store, note.source_sha256)
+        data = kept.read_bytes() if kept else b""
     except OSError:
+        data = b""
+    if not data:
         return "picture not kept"
     return picture(side, "jpeg", data) if len(data) <= THUMBNAIL_BYTES else "picture too large to be shown here"

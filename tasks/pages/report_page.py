@@ -20,7 +20,7 @@ from tasks.controls.status import status_lines
 from tasks.files import write_whole
 from tasks.pages.rate_tables import EXPLAINED, rate_grid
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
-from tasks.pages.thumbnails import thumbnails
+from tasks.pages.report_pictures import thumbnails
 from tasks.presentation import wording
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.drawing import svgs

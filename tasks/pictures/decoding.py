@@ -7,6 +7,7 @@ picture stands in `prepare`.
 import re
 import warnings
 from collections.abc import Callable
+from functools import partial
 from io import BytesIO
 from typing import Any, NamedTuple
 
@@ -18,8 +19,16 @@ from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
 from tasks.errors import InputError
+from tasks.pictures.png import count_chunks, is_plain
 
 MAX_MEGAPIXELS = 64
+MAX_SCANNED_MEGAPIXELS = 1280
+"""Of a progressive JPEG, which is decoded once for each of its scans, at about a thousand a second: ten scans are
+usual, and twenty of the largest picture are allowed."""
+MAX_FRAMES = 20_000
+"""Of a GIF, whose frames are counted by walking through them, at about fifty thousand a second."""
+MAX_CHUNKS = 200_000
+"""Of a PNG: its chunks are read one by one, and each may be empty."""
 
 # Pillow warns of decompression bombs, which are refused here at a lower size, and of damaged metadata, of which only
 # the orientation is used here. `catch_warnings` at the call would not be safe in threads.
@@ -53,13 +62,15 @@ class Decoded(NamedTuple):
     """The first frame of a file, with what its header says."""
 
     image: Image.Image
-    """Smaller than the picture where a reduced scale was asked for."""
+    """Smaller than the picture where a reduced scale was asked for; its pixels unread where they need not be known."""
     size: tuple[int, int]
     """Width and height of the picture, in pixels."""
     format: str
     bits: int
     """Bits per sample; 8 unless a PNG says otherwise."""
     frames: int
+    plain: bool = False
+    """Proven whole, upright and opaque without its pixels having been read."""
 
 
 def _format(data: bytes) -> str:
@@ -75,27 +86,40 @@ def _format(data: bytes) -> str:
     raise BadPicture(f"not a picture that can be judged: found {found}; allowed are PNG, JPEG, WebP and GIF")
 
 
-def decode(data: bytes, least: int = 0) -> Decoded:
+def decode(data: bytes) -> Decoded:
     """The first frame, from every byte of it: a header alone is no proof that a file is whole.
 
+    Raises:
+        BadPicture: not a whole PNG, JPEG, WebP or GIF within the bounds on pixels, scans and frames.
+    """
+    return _read(data, _load)
+
+
+def check(data: bytes, least: int) -> Decoded:
+    """As sure a check as decoding, at less cost where that is possible.
+
+    The pixels of a PNG that `png.is_plain` proves are not read. An upright JPEG in color or grey is decoded at a
+    fraction of its size.
+
     Args:
-        least: with this, an upright JPEG in color or grey is decoded at a fraction of its size that has at least so
-            many pixels on its longest side: as sure a check, at less cost.
+        least: pixels on the longest side of a JPEG that is decoded at a fraction, or more.
 
     Raises:
-        BadPicture: not a whole PNG, JPEG, WebP or GIF of at most 64 megapixels.
+        BadPicture: as for `decode`.
     """
+    return _read(data, partial(_load_what_must_be, data, least))
+
+
+def _read(data: bytes, load: Callable[[str, ImageFile], bool]) -> Decoded:
     name = _format(data)
     try:
+        _check_parts(name, data)
         image = FORMATS[name][1](BytesIO(data))
-        _check_size(image)
+        _check_size(name, image, data)
         bits = data[24] if name == "PNG" else 8
         frames = int(getattr(image, "n_frames", 1))
         size = image.size
-        if least and name == "JPEG" and image.mode in ("RGB", "L"):
-            share = least / max(size)
-            image.draft(image.mode, (max(1, int(size[0] * share)), max(1, int(size[1] * share))))
-        image.load()
+        plain = load(name, image)
     except (BadPicture, MemoryError):
         raise
     except Image.DecompressionBombError as error:
@@ -103,13 +127,43 @@ def decode(data: bytes, least: int = 0) -> Decoded:
     except Exception as error:  # On hostile bytes the decoders raise nearly anything.
         raise BadPicture(f"{name} file is damaged or cut short: {error}") from error
     _widen_transparent_color(image, bits)
-    return Decoded(image, size, name, bits, frames)
+    return Decoded(image, size, name, bits, frames, plain)
 
 
-def _check_size(image: Image.Image) -> None:
+def _load(_name: str, image: ImageFile) -> bool:
+    image.load()
+    return False
+
+
+def _load_what_must_be(data: bytes, least: int, name: str, image: ImageFile) -> bool:
+    if name == "PNG" and is_plain(data, image):
+        return True
+    if name == "JPEG" and image.mode in ("RGB", "L"):
+        width, height = image.size
+        share = least / max(image.size)
+        image.draft(image.mode, (max(1, int(width * share)), max(1, int(height * share))))
+    return _load(name, image)
+
+
+def _check_parts(name: str, data: bytes) -> None:
+    """Refuse what takes long to open however small its pixels are. Parts are counted by their marks: never too few."""
+    frames = data.count(b"\0,") if name == "GIF" else 0
+    if frames > MAX_FRAMES:
+        raise BadPicture(f"GIF of about {frames:,} frames, allowed are {MAX_FRAMES:,}")
+    chunks = count_chunks(data, MAX_CHUNKS) if name == "PNG" else 0
+    if chunks > MAX_CHUNKS:
+        raise BadPicture(f"PNG of more than {MAX_CHUNKS:,} chunks, which is the most allowed")
+
+
+def _check_size(name: str, image: Image.Image, data: bytes) -> None:
     width, height = image.size
-    if width * height > MAX_MEGAPIXELS * 1_000_000:
-        raise BadPicture(f"{width * height / 1e6:g} megapixels ({width}x{height}), allowed are {MAX_MEGAPIXELS}")
+    pixels = width * height / 1e6
+    if pixels > MAX_MEGAPIXELS:
+        raise BadPicture(f"{pixels:g} megapixels ({width}x{height}), allowed are {MAX_MEGAPIXELS}")
+    scans = data.count(b"\xff\xda") if name == "JPEG" else 1
+    if scans * pixels > MAX_SCANNED_MEGAPIXELS:
+        found = f"JPEG of {scans} scans with {pixels:g} megapixels ({width}x{height}) each"
+        raise BadPicture(f"{found}, allowed are {MAX_SCANNED_MEGAPIXELS:,} megapixels in all scans together")
 
 
 def _widen_transparent_color(image: Image.Image, bits: int) -> None:

@@ -1,26 +1,24 @@
-"""Pictures: what may be shown to a judge, what is changed for it, and the thumbnail that stays.
+"""Pictures: what may be shown to a judge, and what is changed for it.
 
-Owns the limits and the repairs. How bytes are decoded is in `decoding`, whether both sides of a pair are comparable in
-`comparability`. All here is plain CPU work on bytes and safe in any thread.
+Owns the limits and the repairs. How bytes are checked and decoded is in `decoding`, what stays of a picture in
+`thumbnails`, whether both sides of a pair are comparable in `comparability`. All here is plain CPU work on bytes and
+safe in any thread.
 """
 
 import base64
 import hashlib
 import math
 from io import BytesIO
-from pathlib import Path
 from typing import NamedTuple
-from uuid import uuid4
 
 from PIL import Image
 from PIL.ExifTags import Base
 from pydantic import Field
 
-from tasks.pictures.decoding import BadPicture, Decoded, decode, on_white
+from tasks.pictures.decoding import BadPicture, Decoded, check, decode, on_white
+from tasks.pictures.thumbnails import SIDES, Thumbnails, scaled
 from tasks.records import PictureNote, Record
 
-THUMBNAIL_SIDES = (256, 640)
-"""Least and most pixels on the longest side of a thumbnail; between them any fraction that JPEG decodes to will do."""
 SHRINK_ROUNDS = 12
 """Tries to get below the largest file: each takes at least a tenth off the sides, most get there in two or three."""
 
@@ -55,32 +53,38 @@ class Picture(NamedTuple):
     """In ASCII: as it is put into a request."""
 
 
-def prepare(data: bytes, policy: Policy, store: Path | None = None) -> Picture:
-    """Check a PNG, JPEG, WebP or GIF file whole, make it fit to be judged, and keep a thumbnail of it in the store.
+def prepare(data: bytes, policy: Policy, thumbnails: Thumbnails | None = None) -> Picture:
+    """Check a PNG, JPEG, WebP or GIF file whole, make it fit to be judged, and see to it that a thumbnail stays.
 
     A file within the policy that shows the same to every reader is sent byte for byte. Any other becomes an RGB PNG
-    without metadata, and the note lists what was done. The thumbnail is `<store>/pictures/<source sha256>.jpg`, made
-    once; without a store there is none. Raises BadPicture, which does not name the file.
+    without metadata, and the note lists what was done. Without `thumbnails` none is made. Raises BadPicture, which
+    does not name the file.
     """
-    picture, shown = _prepared(data, policy)
-    if store:
-        _keep_thumbnail(store / "pictures" / f"{picture.note.source_sha256}.jpg", shown)
-    return picture
-
-
-def _prepared(data: bytes, policy: Policy) -> tuple[Picture, Image.Image]:
-    """The picture, and what the judge will see of it."""
-    # Most pictures are sent as they are and decoded only to be checked and for their thumbnail.
-    source = decode(data, THUMBNAIL_SIDES[0])
-    image, changes = _repaired(source)
+    # Most pictures are sent as they are, so that their pixels need not be known.
+    source = check(data, SIDES[0])
+    image, changes = (source.image, []) if source.plain else _repaired(source)
     if len(data) > policy.max_bytes:
         changes.append(f"{len(data)} bytes, allowed {policy.max_bytes}")
     if policy.normalize:
         changes.append("normalized to RGB PNG")
-    if not changes and source.format != "GIF" and max(source.size) <= policy.max_side:
-        return _picture(data, source, source.size, data, source.format, changes), image
-    if source.image.size != source.size:
-        image, _ = _repaired(decode(data))
+    if changes or source.format == "GIF" or max(source.size) > policy.max_side:
+        if source.plain or source.image.size != source.size:
+            image, _ = _repaired(decode(data))
+        picture, image = _changed(data, source, image, policy, changes)
+    else:
+        picture = _picture(data, source, source.size, data, source.format, changes)
+        if thumbnails and source.plain:
+            thumbnails.put_by(picture.note.source_sha256, data)
+            return picture
+    if thumbnails:
+        thumbnails.keep(picture.note.source_sha256, image)
+    return picture
+
+
+def _changed(
+    data: bytes, source: Decoded, image: Image.Image, policy: Policy, changes: list[str]
+) -> tuple[Picture, Image.Image]:
+    """The picture as an RGB PNG within the policy, and its pixels."""
     shown, sent = _png_within(image, policy)
     if shown.size != image.size:
         reason = "" if max(shown.size) == policy.max_side else f" to stay within {policy.max_bytes} bytes"
@@ -139,20 +143,12 @@ def _png_within(image: Image.Image, policy: Policy) -> tuple[Image.Image, bytes]
     """The largest picture found that keeps both limits, and its file. File size goes roughly with the area."""
     scale = min(1.0, policy.max_side / max(image.size))
     for _ in range(SHRINK_ROUNDS):
-        shown = _scaled(image, scale, Image.Resampling.LANCZOS)
+        shown = scaled(image, scale, Image.Resampling.LANCZOS)
         sent = _encoded(shown, "PNG", compress_level=3)
         if len(sent) <= policy.max_bytes:
             return shown, sent
         scale *= min(0.9, 0.95 * math.sqrt(policy.max_bytes / len(sent)))
     raise BadPicture(f"{image.width}x{image.height} cannot be made small enough for {policy.max_bytes} bytes")
-
-
-def _scaled(image: Image.Image, scale: float, resampling: Image.Resampling) -> Image.Image:
-    """The picture at that scale, never enlarged, at least 1 px a side."""
-    if scale >= 1:
-        return image
-    size = (max(1, round(image.width * scale)), max(1, round(image.height * scale)))
-    return image.resize(size, resampling, reducing_gap=3.0)
 
 
 def _picture(
@@ -175,21 +171,6 @@ def _picture(
     )
     data_url = f"data:image/{sent_format.lower()};base64,".encode() + base64.b64encode(sent)
     return Picture(note, data_url)
-
-
-def _keep_thumbnail(target: Path, image: Image.Image) -> None:
-    """A bounded JPEG, whole or not at all, however many processes make the same one.
-
-    JPEG and not WebP: it takes a tenth of the processor (0.2 ms against 2 ms, more than all else that is done for a
-    picture), for a file half as large again, and the Prefect UI shows it as it is.
-    """
-    if target.exists():
-        return
-    small = _scaled(image, THUMBNAIL_SIDES[1] / max(image.size), Image.Resampling.BOX)
-    part = target.with_suffix(f".{uuid4().hex}.part")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    small.save(part, "JPEG", quality=75)  # into a file, Pillow encodes without holding Python's lock
-    part.replace(target)
 
 
 def _encoded(image: Image.Image, name: str, **options: int) -> bytes:

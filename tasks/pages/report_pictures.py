@@ -2,7 +2,6 @@
 
 import base64
 import math
-import re
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
@@ -12,23 +11,20 @@ from pathlib import Path
 from PIL import Image
 
 from tasks.pages.size_limits import picture_limit
+from tasks.pictures.thumbnails import made
 
 ROUNDS = 6
 """Tries to get a picture below its limit; most get there in one or two."""
 QUALITY = 70
 
-_SHA256 = re.compile("[0-9a-f]{64}")
-
 
 def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, str]:
-    """SHA-256 of a picture -> its thumbnail, a JPEG in base64; those that the store does not keep are left out.
-
-    The hashes come from ledgers, which may be a stranger's: what is none is no file name either, and is left out too.
-    """
-    named = {sha256: store / "pictures" / f"{sha256}.jpg" for sha256 in set(hashes) if _SHA256.fullmatch(sha256)}
-    kept = {sha256: path for sha256, path in named.items() if path.is_file()}
-    limit = picture_limit([path.stat().st_size for path in kept.values()])
+    """SHA-256 of a picture -> its thumbnail, a JPEG in base64; those that the store does not keep are left out."""
+    wanted = sorted(set(hashes))
     with ThreadPoolExecutor() as threads:
+        found = zip(wanted, threads.map(partial(made, store), wanted), strict=True)
+        kept = {sha256: path for sha256, path in found if path}
+        limit = picture_limit([path.stat().st_size for path in kept.values()])
         return dict(zip(kept, threads.map(partial(_embedded, limit=limit), kept.values()), strict=True))
 
 
