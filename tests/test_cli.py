@@ -1,5 +1,6 @@
 """The `jury` command as a whole: help, misspelt words, completion, what is imported, and the edge of its errors."""
 
+import hashlib
 import json
 import re
 import subprocess
@@ -13,6 +14,7 @@ from typing import Any, NoReturn
 
 import pytest
 from loopback_judge import LoopbackJudge
+from png_files import png
 from served import environment
 
 from flows.cli import COMMANDS, main
@@ -21,6 +23,7 @@ from flows.commands.faults import LOG
 from flows.commands.messages import command_line
 from flows.runtime import states
 from tasks.ledger.bucket import RemoteUnavailable
+from tasks.pictures.thumbnails import Thumbnails
 
 NAMES = [name for commands in COMMANDS.values() for name in commands]
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
@@ -224,6 +227,18 @@ def test_an_error_of_a_file_is_the_users_where_the_file_is(
     monkeypatch.setattr(sync, "sync", raising(error))
     found, _, err = jury("sync", "--store", store)
     assert found == code and (LOG in err) == (code == 1)
+
+
+def test_sync_makes_the_thumbnails_that_a_stopped_run_left(store: Path, jury: Any) -> None:
+    pictures = {hashlib.sha256(data).hexdigest(): data for data in (png(1, 1, 8, 0, b"\0\1"), png(1, 1, 8, 0, b"\0\2"))}
+    with Thumbnails(store) as thumbnails:
+        for sha256, data in pictures.items():
+            thumbnails.put_by(sha256, data)
+    code, out, _ = jury("sync", "--store", store)
+    assert code == 0
+    assert out.splitlines()[-1] == "2 thumbnails made that a stopped run had left to be made"
+    assert all((store / "pictures" / f"{sha256}.jpg").is_file() for sha256 in pictures)
+    assert "thumbnail" not in jury("sync", "--store", store)[1]
 
 
 def test_strangers_do_not_command_the_terminal(jury: Any, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:

@@ -34,6 +34,7 @@ from own_data import RESULTS
 from PIL import Image
 from written_datasets import record, result, write_benchmark, write_json
 
+from tasks.pictures.thumbnails import FEW, made
 from tasks.store import store as store_step
 
 JURY = str(Path(sys.executable).with_name("jury"))
@@ -268,6 +269,16 @@ def test_a_history_in_use_costs_a_warning_and_the_next_sync_loads_it(
     code, out, _ = jury("sync")
     assert code == 0 and "1" in out
     assert len(ask("SELECT run_id FROM runs")) == 2
+
+
+def test_every_judged_picture_has_its_thumbnail_or_waits_for_it_when_the_table_is_printed(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    code, _, err = jury("run", "diagram", *dataset(tmp_path / "data", FEW), *judged_by(loopback))
+    assert code == 0, err
+    pictures = [row["source_sha256"] for row in ask("SELECT DISTINCT source_sha256 FROM pictures")]
+    assert len(pictures) > FEW
+    assert all(made(tmp_path / "store", sha256) for sha256 in pictures)
 
 
 def test_runs_that_end_together_both_land(

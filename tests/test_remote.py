@@ -1,5 +1,6 @@
 """Ledgers travel through a bucket whole, once, and in order, whatever happens on the way."""
 
+import hashlib
 import logging
 import os
 import re
@@ -19,6 +20,7 @@ import boto3
 import pytest
 from factories import end, judgment, outcome, picture, start
 from moto.server import DomainDispatcherApplication, create_backend_app
+from png_files import png
 from s3fs import S3FileSystem
 from werkzeug.serving import make_server
 
@@ -29,6 +31,7 @@ from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder, read_judgments
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.writing import Ledger
+from tasks.pictures.thumbnails import Thumbnails
 
 Begun = Callable[[Path], Ledger]
 
@@ -193,6 +196,19 @@ def test_a_run_sent_as_it_grows_is_the_same_elsewhere_and_no_part_is_written_twi
     }
     assert all(len(etags) == 1 for etags in written.values())
     assert shown(there) == shown(here)
+
+
+def test_a_thumbnail_that_waits_to_be_made_is_made_and_sent_with_the_row_that_tells_of_it(
+    url: str, begun: Begun, tmp_path: Path
+) -> None:
+    data = png(1, 1, 8, 0, b"\0\1")
+    sha256 = hashlib.sha256(data).hexdigest()
+    with Thumbnails(tmp_path) as thumbnails:
+        thumbnails.put_by(sha256, data)
+    note = picture("s0m").model_copy(update={"source_sha256": sha256})
+    begun(tmp_path).append(outcome("s0", run_id="r1", pictures={"model": note}))
+    Remote(url, tmp_path).send("r1")
+    assert in_bucket(url, f"pictures/{sha256}.jpg").startswith(b"\xff\xd8")
 
 
 def test_pictures_arrive_with_the_rows_that_tell_of_them_and_travel_once(

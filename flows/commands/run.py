@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from flows.commands.connection import answered, prepare_prefect
-from flows.commands.messages import printable, warn
+from flows.commands.messages import number_of, printable, warn
 from flows.commands.options import FLOWS, by_options, model_options, parse_options
 from flows.commands.sections import Command, Group, Option
 from tasks.controls.status import status_lines
@@ -18,6 +18,7 @@ from tasks.pages.rate_tables import repeat_lines
 from tasks.pages.run_summary import Summary, summarize
 from tasks.pages.summary_texts import defect_lines, failure_lines
 from tasks.parameters import Parameters, at_store, parameters_of
+from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
 
 if TYPE_CHECKING:
@@ -69,6 +70,8 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
         print(json.dumps(rows, indent=1, ensure_ascii=False))
     else:
         _print_summary(summary)
+    if left := len(waiting(store)):
+        warn(f"the thumbnails of {number_of(left, 'picture')} are still being made; the command ends after them")
     return OK if summary.all_ok else NOT_ALL_OK
 
 

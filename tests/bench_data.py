@@ -1,0 +1,110 @@
+"""What the benchmarks judge: files as plotting libraries and image generators write them, drawn from a seed."""
+
+import json
+import random
+import struct
+import zlib
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image, ImageDraw
+
+PROMPTS = 553
+DRAWN = 32
+"""Pictures that differ in more than a comment: drawing takes longer than judging."""
+WORDS = 3000
+
+
+def figure(rng: np.random.Generator, file_format: str) -> bytes:
+    """A figure-like picture: boxes on a textured ground; about 125 KB as JPEG, about 275 KB as PNG."""
+    size = (1400, 500) if file_format == "JPEG" else (1200, 800)
+    if file_format == "JPEG":
+        ground = rng.normal(238, 10, (size[1], size[0], 3))
+    else:
+        ground = np.repeat(rng.normal(238, 6, (size[1], size[0] // 10, 3)), 10, axis=1)
+    image = Image.fromarray(np.clip(ground, 0, 255).astype(np.uint8))
+    pen = ImageDraw.Draw(image)
+    for _ in range(24):
+        x, y = int(rng.integers(0, size[0] - 160)), int(rng.integers(0, size[1] - 70))
+        color = tuple(int(value) for value in rng.integers(90, 230, 3))
+        pen.rectangle((x, y, x + 150, y + 60), fill=color, outline="black", width=2)
+        pen.text((x + 10, y + 20), "Encoder block", fill="black")
+    return _saved(image, file_format)
+
+
+def photograph(rng: np.random.Generator) -> bytes:
+    """A PNG of 1024 pixels a side, of about 1.5 MB: soft shapes and fine grain."""
+    side, pixels = 1024, np.full((1024, 1024, 3), 128.0)
+    for cells, spread in ((16, 60), (64, 30), (256, 8)):
+        grid = np.clip(rng.normal(128, spread, (cells, cells, 3)), 0, 255).astype(np.uint8)
+        pixels += np.asarray(Image.fromarray(grid).resize((side, side), Image.Resampling.BICUBIC), float) - 128
+    return _saved(Image.fromarray(np.clip(pixels + rng.normal(0, 0.62, pixels.shape), 0, 255).astype(np.uint8)), "PNG")
+
+
+def _saved(image: Image.Image, file_format: str) -> bytes:
+    buffer = BytesIO()
+    image.save(buffer, file_format, quality=82)
+    return buffer.getvalue()
+
+
+def _distinct(pictures: list[bytes]) -> Iterator[bytes]:
+    """These pictures again and again, each with another comment in its file."""
+    number = 0
+    while True:
+        yield _commented(pictures[number % len(pictures)], f"{number:06d}".encode())
+        number += 1
+
+
+def _commented(data: bytes, words: bytes) -> bytes:
+    if data.startswith(b"\xff\xd8"):
+        return data[:2] + b"\xff\xfe" + (len(words) + 2).to_bytes(2, "big") + words + data[2:]
+    body = b"tEXt" + b"Comment\0" + words
+    return data[:33] + struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body)) + data[33:]
+
+
+def draw_pairs(root: Path, pairs: int, file_format: str) -> None:
+    """A PaperBananaBench folder of figures, and a folder of Model figures beside it."""
+    human, model = root / "diagram" / "images", root / "model"
+    human.mkdir(parents=True)
+    model.mkdir()
+    rng = np.random.default_rng(1)
+    pictures = _distinct([figure(rng, file_format) for _ in range(min(DRAWN, 2 * pairs))])
+    suffix = {"JPEG": ".jpg", "PNG": ".png"}[file_format]
+    for n in range(pairs):
+        for folder in (human, model):
+            (folder / f"s{n}{suffix}").write_bytes(next(pictures))
+    (root / "diagram" / "test.json").write_text(json.dumps([_record(n, suffix) for n in range(pairs)]))
+
+
+def draw_images(root: Path, images: int, file_format: str) -> None:
+    """A GenEval folder of one candidate, with as many images for each of 553 prompts."""
+    rng = np.random.default_rng(2)
+    png = file_format == "PNG"
+    pictures = _distinct([photograph(rng) if png else figure(rng, file_format) for _ in range(DRAWN)])
+    suffix = ".png" if png else ".jpg"
+    row = {"tag": "counting", "include": [{"class": "clock", "count": 2}]}
+    lines = [json.dumps(row | {"prompt": f"a photo of two clocks, number {n}"}) + "\n" for n in range(PROMPTS)]
+    (root / "images").mkdir(parents=True)
+    (root / "evaluation_metadata.jsonl").write_text("".join(lines))
+    for number in range(images):
+        prompt, image = divmod(number, images // PROMPTS)
+        folder = root / "images" / f"{prompt:05d}"
+        (folder / "samples").mkdir(parents=True, exist_ok=True)
+        (folder / "metadata.jsonl").write_text(lines[prompt])
+        (folder / "samples" / f"{image:04d}{suffix}").write_bytes(next(pictures))
+
+
+def _record(n: int, suffix: str) -> dict[str, Any]:
+    words = random.Random(n).choices(
+        ("module", "attends", "to", "the", "encoded", "state", "of", "each", "token"), k=WORDS
+    )
+    return {
+        "id": f"s{n}",
+        "content": " ".join(words),
+        "visual_intent": f"Overview {n} of the method: an encoder feeds a decoder through attention.",
+        "path_to_gt_image": f"images/s{n}{suffix}",
+        "category": ("agent", "vision", "science")[n % 3],
+    }
