@@ -259,6 +259,10 @@ REFUSED = {
     "PNG of no size": (png(0, 0, 8, 0, b""), "PNG file is damaged or cut short"),
     "PNG header alone": (png(1, 1, 8, 0, b"")[:20], "PNG file is damaged or cut short"),
     "PNG with a damaged chunk": (png(1, 1, 8, 0, b"\0\1").replace(b"IDAT", b"IDAX"), "PNG file is damaged"),
+    "PNG whose checksums hold and whose pixels do not inflate": (
+        png(1, 1, 8, 0, b"").replace(chunk(b"IDAT", zlib.compress(b"")), chunk(b"IDAT", b"no pixels")),
+        "PNG file is damaged or cut short",
+    ),
     "PNG text bomb": (png(1, 1, 8, 0, b"\0\1", TEXT_BOMB), "Too much memory used in text chunks"),
     "PNG bomb": (png(30_000, 30_000, 8, 0, b""), "900 megapixels (30000x30000), allowed are 64"),
     "PNG Pillow would warn of": (png(10_000, 9_000, 8, 0, b""), "90 megapixels (10000x9000), allowed are 64"),

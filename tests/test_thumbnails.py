@@ -162,7 +162,7 @@ def test_a_run_that_fails_leaves_what_waits_to_a_later_sync(tmp_path: Path):
         raise RuntimeError
     assert [process.wait(60) for process in processes] == [-signal.SIGTERM] * len(processes)
     left = len(waiting(tmp_path))
-    assert make_waiting(tmp_path) == left
+    assert make_waiting(tmp_path) == (left, 0)
     assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
 
 
@@ -200,6 +200,7 @@ def test_what_was_damaged_while_it_waited_is_given_up(tmp_path: Path):
     data = file(noise(60, 40), "PNG")
     judged(tmp_path, data)
     (tmp_path / "pictures" / "waiting" / sha256(data)).write_bytes(data[:-40])
+    assert make_waiting(tmp_path) == (0, 1)
     assert made(tmp_path, sha256(data)) is None
     assert waiting(tmp_path) == []
 

@@ -35,6 +35,9 @@ def command(rebuild: bool, store: str) -> int:
         print(f"labels loaded: {', '.join(done.labels)}")
     loaded = f"{number_of(len(done.loaded), 'run')} loaded into {folder / HISTORY}"
     print(loaded if done.loaded else "the history is in step with the ledgers")
-    if thumbnails := make_waiting(folder):
+    thumbnails, lost = make_waiting(folder)
+    if thumbnails:
         print(f"{number_of(thumbnails, 'thumbnail')} made that a stopped run had left to be made")
+    if lost:
+        warn(f"{number_of(lost, 'picture')} that a stopped run had kept cannot be read: no thumbnail is left of them")
     return 2 if done.damaged else 0

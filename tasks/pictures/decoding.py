@@ -160,7 +160,7 @@ def _check_size(name: str, image: Image.Image, data: bytes) -> None:
     pixels = width * height / 1e6
     if pixels > MAX_MEGAPIXELS:
         raise BadPicture(f"{pixels:g} megapixels ({width}x{height}), allowed are {MAX_MEGAPIXELS}")
-    scans = data.count(b"\xff\xda") if name == "JPEG" else 1
+    scans = data.count(b"\xff\xda") if name == "JPEG" and image.info.get("progressive") else 1
     if scans * pixels > MAX_SCANNED_MEGAPIXELS:
         found = f"JPEG of {scans} scans with {pixels:g} megapixels ({width}x{height}) each"
         raise BadPicture(f"{found}, allowed are {MAX_SCANNED_MEGAPIXELS:,} megapixels in all scans together")

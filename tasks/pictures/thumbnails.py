@@ -62,9 +62,10 @@ def waiting(store: Path) -> list[str]:
         return []
 
 
-def make_waiting(store: Path) -> int:
-    """Make every thumbnail that waits; returns how many there are now that there were not."""
-    return sum(made(store, sha256) is not None for sha256 in waiting(store))
+def make_waiting(store: Path) -> tuple[int, int]:
+    """Make every thumbnail that waits; returns how many were made, and how many pictures cannot be read any more."""
+    there = [made(store, sha256) is not None for sha256 in waiting(store)]
+    return there.count(True), there.count(False)
 
 
 def scaled(image: Image.Image, scale: float, resampling: Image.Resampling) -> Image.Image:
