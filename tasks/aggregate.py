@@ -26,7 +26,7 @@ async def aggregate(samples: str) -> dict[str, int]:
         Status -> number of outcomes.
     """
     run = current_run()
-    return dict(Counter(aggregate_sample(run, case).status for case in run.in_hand[samples]))
+    return dict(Counter(aggregate_sample(run, case).status for case in run.in_hand.chunks[samples]))
 
 
 def aggregate_sample(run: Run, case: Case) -> Outcome:

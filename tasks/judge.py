@@ -47,7 +47,7 @@ async def judge(dimension: str, samples: str) -> dict[str, int]:
     """
     run, task_run = current_run(), TaskRunContext.get()
     last = task_run is None or task_run.task_run.run_count > run.parameters.retries
-    return await judge_dimension(run, dimension, run.in_hand[samples], last)
+    return await judge_dimension(run, dimension, run.in_hand.chunks[samples], last)
 
 
 def take_over(run: Run, case: Case) -> int:
@@ -95,6 +95,8 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment:
     run.input_tokens.note(question, answer)
     row = _without_key(run, _judgment(run, case, prompt, call, answer))
     _record(run, case, row)
+    if case.settled:
+        run.in_hand.free(case)
     return row
 
 

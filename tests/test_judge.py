@@ -100,6 +100,22 @@ def test_a_reply_is_on_record_whole(scene: Callable[..., Scene], loopback: Loopb
     assert row.prompt_sha256 == RUBRIC.prompt("faithfulness").sha256
 
 
+def test_pictures_are_let_go_with_the_reply_that_settles_their_sample_and_no_earlier(
+    scene: Callable[..., Scene], loopback: LoopbackJudge
+) -> None:
+    made, kept = scene(), list[bool]()
+    made.cases = [case("s1"), case("s2", caption="unclear")]
+
+    def answer(seen: Seen) -> Reply:
+        kept.append(made.cases[1].picture_bytes > 0)
+        return text("no verdict") if "unclear" in seen.texts[2] and len(kept) <= 2 else verdict("Model")
+
+    loopback.answer = answer
+    assert made.judge(times=2) == {"ok": 1}
+    assert kept == [True, True, True]
+    assert [each.picture_bytes for each in made.cases] == [0, 0]
+
+
 def test_the_question_holds_labelled_texts_and_pictures_in_order(
     scene: Callable[..., Scene], loopback: LoopbackJudge
 ) -> None:

@@ -109,7 +109,9 @@ class Chunks:
     async def _one(self, first: int, samples: Sequence[Sample], work: Work) -> None:
         run = self._run
         async with self._reading:
+            await run.in_hand.few_bytes()
             cases = await asyncio.to_thread(self._read, samples)
+            run.in_hand.add(cases)
         for case in cases:
             take_over(run, case)
         prompts = run.rubric.prompts
@@ -119,7 +121,7 @@ class Chunks:
             await self._work(f"{first}-{first + len(samples) - 1}", asked, cases, work)
             return
         for case in cases:
-            case.free_pictures()
+            run.in_hand.free(case)
         self._taken_over += cases
         if len(self._taken_over) >= max(len(self._samples) / MOST_TAKEN_OVER, len(samples)):
             await self._aggregate_taken_over(work)
@@ -136,10 +138,11 @@ class Chunks:
 
     async def _work(self, name: str, asked: tuple[str, ...], cases: list[Case], work: Work) -> None:
         run = self._run
-        run.in_hand[name] = cases
+        run.in_hand.chunks[name] = cases
         await work(Chunk(name, asked, run.parameters.retries, run.parameters.retry_delay_seconds))
-        del run.in_hand[name]
+        del run.in_hand.chunks[name]
         for case in cases:
+            run.in_hand.free(case)
             if not case.sample.control:
                 self._progress.advance(last_attempts(case.judgments).values())
         self._sending.wake()

@@ -7,8 +7,8 @@ is for `client`; what is asked stands in `requests`.
 import json
 import re
 import secrets
-from collections.abc import Mapping
-from typing import Any, NamedTuple
+from collections.abc import AsyncIterator, Iterable, Mapping
+from typing import Any, NamedTuple, cast
 
 from tasks.endpoint.known import Endpoint
 from tasks.endpoint.requests import Image, Request
@@ -19,6 +19,8 @@ RUNGS = ("json_schema", "json_object", "plain")
 DISPENSABLE = ("temperature", "detail", "seed", "reasoning_effort")
 """Parameters without which a call still asks the same."""
 
+PIECE_BYTES = 256 * 1024
+"""Most that a connection is given at once; the next piece waits until it has taken this one."""
 _PLACE = secrets.token_hex(16)
 """Stands for a picture while the rest of a request is made into JSON; no text can hold it by chance or intent."""
 _LENGTH = ("max_completion_tokens", "max_tokens")
@@ -44,7 +46,27 @@ def first_manner(known: Endpoint | None) -> Manner:
     return Manner(RUNGS.index(known.reply_format), known.token_limit) if known else Manner()
 
 
-def body(judge: Judge, request: Request, manner: Manner) -> bytes:
+class Body:
+    """A body in pieces, read as often as it is sent.
+
+    It is never put together: that would copy the pictures once more for each of their calls, and a connection that is
+    given everything at once copies what does not fit into its buffer.
+    """
+
+    def __init__(self, pieces: Iterable[bytes]) -> None:
+        self._pieces = tuple(memoryview(piece) for piece in pieces)
+
+    def __len__(self) -> int:
+        """Its bytes."""
+        return sum(map(len, self._pieces))
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for piece in self._pieces:
+            for start in range(0, len(piece), PIECE_BYTES):
+                yield cast(bytes, piece[start : start + PIECE_BYTES])  # a view: every transport takes it like bytes
+
+
+def body(judge: Judge, request: Request, manner: Manner) -> Body:
     """The request as JSON, with the pictures put in as they are.
 
     They are nearly all of it, and a data URL holds nothing that JSON escapes: searching it for that in each of its
@@ -52,7 +74,7 @@ def body(judge: Judge, request: Request, manner: Manner) -> bytes:
     """
     pieces = json.dumps(_arguments(judge, request, manner), ensure_ascii=False).encode().split(_PLACE.encode())
     urls = [part.data_url for part in request.content if isinstance(part, Image)]
-    return b"".join(piece for pair in zip(pieces, [*urls, b""], strict=True) for piece in pair)
+    return Body(piece for pair in zip(pieces, [*urls, b""], strict=True) for piece in pair)
 
 
 def give_way(manner: Manner, words: str, param: str) -> Manner | None:

@@ -171,8 +171,9 @@ class Vlm:
 
     async def _send(self, request: Request, manner: arguments.Manner) -> tuple[Reply, Mapping[str, str]]:
         body = arguments.body(self.judge, request, manner)
+        headers = {**RAW, "Content-Length": str(len(body))}  # known: no endpoint has to read it in chunks
         raw: Any = await self._client.post(
-            "/chat/completions", cast_to=ChatCompletion, content=body, options={"headers": RAW}
+            "/chat/completions", cast_to=ChatCompletion, content=body, options={"headers": headers}
         )
         response: httpx2.Response = raw.http_response
         return read(response.content, self._redacted, problem(response)), response.headers

@@ -71,8 +71,18 @@ class Case:
         """Role -> what its picture was and what is sent of it."""
         return {role: picture.note for role, picture in self.pictures.items()}
 
+    @property
+    def picture_bytes(self) -> int:
+        """Of its pictures as they are sent: nearly all that a sample in hand takes of the memory."""
+        return sum(len(picture.data_url) for picture in self.pictures.values())
+
+    @property
+    def settled(self) -> bool:
+        """Nothing is left to ask."""
+        return not any(map(self._open, self.calls))
+
     def free_pictures(self) -> None:
-        """Let the bytes go, which are nearly all of a sample in hand, once nothing is left to ask."""
+        """Let the bytes of the pictures go, once nothing is left to ask."""
         self.pictures = {role: picture._replace(data_url=b"") for role, picture in self.pictures.items()}
 
     def _open(self, call: Call) -> bool:

@@ -1,5 +1,6 @@
 """One run in memory: what its judging needs and no call may change, and what it has come to so far."""
 
+import asyncio
 from collections import Counter
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
@@ -21,6 +22,10 @@ from tasks.pictures.prepare import Policy
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import Judgment, Outcome, RunStart
 from tasks.rubrics.rubric import Rubric
+
+MOST_PICTURE_BYTES = 64_000_000
+"""While the pictures in memory, as they are sent, are more, no further chunk is read: a chunk of 64 photographs has
+twice as many, and a judge that takes 64 calls at once is busy with one of them."""
 
 
 @dataclass
@@ -58,6 +63,32 @@ class RunCounts:
         self.comparability.add(outcome)
 
 
+class InHand:
+    """The samples whose pictures are in memory, and how many bytes those are."""
+
+    def __init__(self) -> None:
+        self.chunks: dict[str, list[Case]] = {}
+        """Name of a chunk of samples, as its tasks bear it -> those samples."""
+        self._bytes = 0
+        self._fewer = asyncio.Event()
+
+    async def few_bytes(self) -> None:
+        """Wait until there is room for the pictures of one more chunk."""
+        while self._bytes > MOST_PICTURE_BYTES:
+            self._fewer.clear()
+            await self._fewer.wait()
+
+    def add(self, cases: Iterable[Case]) -> None:
+        """These samples have been read."""
+        self._bytes += sum(case.picture_bytes for case in cases)
+
+    def free(self, case: Case) -> None:
+        """Nothing more is asked about this sample, or it is asked no more."""
+        self._bytes -= case.picture_bytes
+        case.free_pictures()
+        self._fewer.set()
+
+
 @dataclass(frozen=True)
 class Run:
     """The equipment of one run, the samples now in hand, and the tally that every decided sample adds to."""
@@ -75,8 +106,7 @@ class Run:
     """None: none are kept."""
     tally: RunCounts = field(default_factory=RunCounts)
     input_tokens: InputTokens = field(default_factory=InputTokens)
-    in_hand: dict[str, list[Case]] = field(default_factory=dict[str, list[Case]])
-    """Name of a chunk of samples, as its tasks bear it -> those samples."""
+    in_hand: InHand = field(default_factory=InHand)
 
     @property
     def kind(self) -> Kind:
