@@ -18,7 +18,7 @@ from tasks.ledger.remote import Remote, is_remote, local_cache
 @click.option("--rebuild", is_flag=True, help="Make the history anew from all ledgers.")
 @store_option
 def command(rebuild: bool, store: str) -> int:
-    """Load what is missing (of a remote store: of all machines) and say what changed; 2 where a ledger is damaged."""
+    """Load what is missing (of a remote store: of all machines) and say what changed; 2 where a ledger is left out."""
     folder = local_cache(store)
     if is_remote(store):
         remote = Remote(store, folder)
@@ -28,10 +28,10 @@ def command(rebuild: bool, store: str) -> int:
     if not run_folders(folder) and not label_folders(folder):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
     done = sync(folder, rebuild=rebuild)
-    for sentence in done.damaged:
+    for sentence in done.left_out:
         warn(sentence)
     if done.labels:
         print(f"labels loaded: {', '.join(done.labels)}")
     loaded = f"{number_of(len(done.loaded), 'run')} loaded into {folder / HISTORY}"
     print(loaded if done.loaded else "the history is in step with the ledgers")
-    return 2 if done.damaged else 0
+    return 2 if done.left_out else 0
