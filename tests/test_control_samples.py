@@ -4,6 +4,7 @@ import io
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image, ImageChops, ImageStat
@@ -22,11 +23,11 @@ def picture(name: str) -> PictureSource:
 
 
 def pair(number: int, candidate: str = "a", **changes: object) -> Sample:
-    values = {
+    values: dict[str, Any] = {
         "sample_id": f"s{number}", "candidate": candidate, "record": Place(path="/test.json"), "injected": "black",
         "pictures": {"human": picture(f"h{number}"), "model": picture(f"{candidate}{number}")},
     }  # fmt: skip
-    return Sample.model_validate({**values, **changes})
+    return Sample(**{**values, **changes})
 
 
 def image(prompt: int, number: int = 0) -> Sample:

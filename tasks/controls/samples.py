@@ -6,6 +6,7 @@ in for which, and when a judge has failed on one, is for `kinds`, what that says
 
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from io import BytesIO
 from math import ceil
@@ -77,7 +78,7 @@ def _control(drawn: Sequence[Sample], place: int, kind: Kind) -> Sample | None:
     if control == OTHER and giver is base:
         return None
     pictures = {**base.pictures, **kind.shown_in(control, base, giver)}
-    return base.model_copy(update={"control": control, "pictures": pictures, "injected": "", "notes": ()})
+    return replace(base, control=control, pictures=pictures, injected="", notes=())
 
 
 def _subject(sample: Sample) -> str:

@@ -8,6 +8,7 @@ Parquet, a few rows and what Polars needs to decode one row group. What the fiel
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
+from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
@@ -22,8 +23,11 @@ from tasks.text import listed
 # The csv module refuses cells above 128 KiB, less than the raw data of a large plot; the limit is one per process.
 csv.field_size_limit(LONGEST)
 
-PARQUET_ROWS = 16
-"""Rows of a Parquet file looked at together: each query decodes a row group, and the rows' pictures are held."""
+PARQUET_ROWS, MOST_PARQUET_ROWS = 16, 1024
+"""Rows of a Parquet file read together, since each query decodes a row group: few where pictures are held with them,
+more where they turn out to be small."""
+PARQUET_BYTES = 8 << 20
+"""What rows that are read together should come to."""
 
 _BOM = b"\xef\xbb\xbf"
 _UNREADABLE = (OSError, InputError, PolarsError)
@@ -45,6 +49,13 @@ class _Cells(NamedTuple):
     cells: list[str]
     start: int
     length: int
+
+
+class _Collected(NamedTuple):
+    """Rows of a Parquet file."""
+
+    dicts: list[dict[str, object]]
+    bytes: int
 
 
 _NO_CELLS = _Cells([], 0, 0)
@@ -81,14 +92,18 @@ def find_rows(path: Path, problems: Problems) -> Iterator[Row]:
     """Every readable record of a file, in its order; what cannot be read becomes a problem, with file and row.
 
     The ending chooses the format: .json (array or one object a line), .jsonl, .ndjson, .csv, .parquet. UTF-8, with or
-    without a byte order mark. A file broken between two records yields those before the break.
+    without a byte order mark. A file broken between two records yields those before the break, one with far too many
+    problems none after those.
     """
     reader = _FINDERS.get(path.suffix.lower())
     if reader is None:
         problems.add(path.name, f"ends in {path.suffix!r}, allowed are {', '.join(_FINDERS)}")
         return
     try:
-        yield from reader(path, problems)
+        for row in reader(path, problems):
+            if problems.too_many:
+                return
+            yield row
     except _UNREADABLE as error:
         problems.add(path.name, str(error))
 
@@ -165,23 +180,34 @@ def _read_csv(place: Place, fields: Sequence[str]) -> dict[str, object]:
 
 def _find_parquet(path: Path, problems: Problems) -> Iterator[Row]:
     table = pl.scan_parquet(path, glob=False)
-    row = 0
-    while rows := _collected(table.slice(row, PARQUET_ROWS)):
-        for values in rows:
+    row, number = 0, PARQUET_ROWS
+    while (rows := _collected(table.slice(row, number))).dicts:
+        for values in rows.dicts:
             yield Row(f"{path.name}, row {row + 1}", Place(path=str(path), row=row), values)
             row += 1
+        fitting = PARQUET_BYTES * len(rows.dicts) // max(rows.bytes, 1)
+        number = min(max(fitting, PARQUET_ROWS), 4 * number, MOST_PARQUET_ROWS)
 
 
 def _read_parquet(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    rows = _collected(pl.scan_parquet(place.path, glob=False).select(fields).slice(place.row, 1))
-    if not rows:
+    group, number = divmod(place.row, PARQUET_ROWS)
+    rows = _parquet_rows(place.path, Path(place.path).stat().st_mtime_ns, tuple(fields), group)
+    if number >= len(rows):
         raise InputError(f"row {place.row + 1} is no longer there")
-    return rows[0]
+    return rows[number]
 
 
-def _collected(table: pl.LazyFrame) -> list[dict[str, object]]:
+@lru_cache(maxsize=4)
+def _parquet_rows(path: str, _modified: int, fields: tuple[str, ...], group: int) -> list[dict[str, object]]:
+    """Some rows kept for whoever asks for the next: samples are read in their order, and to read one alone would
+    decode its whole row group for it."""
+    return _collected(pl.scan_parquet(path, glob=False).select(fields).slice(group * PARQUET_ROWS, PARQUET_ROWS)).dicts
+
+
+def _collected(table: pl.LazyFrame) -> _Collected:
     try:
-        return table.collect().to_dicts()
+        frame = table.collect()
+        return _Collected(frame.to_dicts(), int(frame.estimated_size()))
     except (ValueError, OverflowError) as error:  # a date that Python has none for
         raise InputError(f"holds a value that cannot be read: {error}") from error
 
