@@ -41,14 +41,10 @@ class DamagedLedger(InputError):
 
 
 def vector_bytes(run: Path) -> int:
-    """Bytes of those rows of a ledger that DuckDB handles together, at their largest."""
-    return max(_largest_vector(run / name) for name in (ledger.JUDGMENTS, ledger.OUTCOMES))
-
-
-def _largest_vector(rows: Path) -> int:
+    """Bytes of those judgments of a ledger that DuckDB handles together, at their largest; no other rows are larger."""
     largest = 0
     with suppress(OSError):  # a file that cannot be read is told when it is staged
-        sizes = (len(line) for _, line in ledger.whole_lines(rows))
+        sizes = (len(line) for _, line in ledger.whole_lines(run / ledger.JUDGMENTS))
         while vector := list(islice(sizes, VECTOR_ROWS)):
             largest = max(largest, sum(vector))
     return largest
