@@ -75,7 +75,7 @@ class RateTally:
 
     _values: defaultdict[_Place, list[float]] = field(default_factory=lambda: defaultdict(list))
     _units: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """(Candidate, image) -> its prompt, resampled as a whole because its images are alike. Other samples stand alone."""
+    """(Candidate, image) -> its prompt, resampled as a whole because its images are alike. Others are alone."""
     _said: defaultdict[tuple[str, str], dict[tuple[str, Order, int], Answer | None]] = field(
         default_factory=lambda: defaultdict(dict)
     )
