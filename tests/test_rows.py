@@ -6,7 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from tasks.datasets import rows as rows_module
+from tasks.datasets.parquet_records import PARQUET_ROWS
 from tasks.datasets.rows import Row, find_rows, read_row
 from tasks.errors import InputError, Problems
 from tasks.records import Place
@@ -160,7 +160,7 @@ def test_large_rows_of_a_parquet_file_are_not_held_together(tmp_path: Path, monk
     pl.DataFrame({"id": ["a", "b"] * 40, "picture": [bytes(1 << 20)] * 80}).write_parquet(path)
     made = queries(monkeypatch)
     assert len(found(path)) == 80
-    assert len(made) == 80 / rows_module.PARQUET_ROWS + 1
+    assert len(made) == 80 / PARQUET_ROWS + 1
 
 
 def test_rows_of_a_parquet_file_that_are_read_in_their_order_share_queries(
@@ -171,7 +171,16 @@ def test_rows_of_a_parquet_file_that_are_read_in_their_order_share_queries(
     places = [row.place for row in found(path)]
     made = queries(monkeypatch)
     assert [read_row(place, ["id"]) for place in places] == [{"id": str(one)} for one in range(100)]
-    assert len(made) <= 100 / rows_module.PARQUET_ROWS + 1
+    assert len(made) <= 100 / PARQUET_ROWS + 1
+
+
+def test_rows_that_are_kept_take_no_more_memory_than_they_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, columns = tmp_path / "r.parquet", [f"picture {number}" for number in range(4)]
+    pl.DataFrame({column: [bytes(1 << 20)] * 16 for column in columns}).write_parquet(path)
+    made = queries(monkeypatch)
+    for _ in range(2):
+        assert all(read_row(Place(path=str(path), row=3), [column])[column] == bytes(1 << 20) for column in columns)
+    assert len(made) == 8, "four times 16 MB do not fit into 32 MB, and the one asked for longest ago goes first"
 
 
 def test_a_file_of_nothing_but_problems_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):

@@ -1,33 +1,26 @@
 """The records of a file, found one after another and later read again one at a time, and the columns they have.
 
-Owns the formats CSV and Parquet, and the places of records; JSON is taken apart by `json_records`. Files of several
-gigabytes are normal (pictures as base64), so nothing here holds more than one record and one block of a file; of
-Parquet, a few rows and what Polars needs to decode one row group. What the fields of a record mean is for others.
+Owns CSV and the places of records; JSON is taken apart by `json_records`, Parquet by `parquet_records`. Files of many
+gigabytes are normal (pictures as base64), so nothing here holds more than one record and one block of a file. What the
+fields of a record mean is for others.
 """
 
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
-from functools import lru_cache
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-import polars as pl
 from polars.exceptions import PolarsError
 
 from tasks.datasets.json_records import LONGEST, json_object, json_spans
+from tasks.datasets.parquet_records import parquet_record, parquet_records
 from tasks.errors import InputError, Problems
 from tasks.records import Place
 from tasks.text import listed
 
 # The csv module refuses cells above 128 KiB, less than the raw data of a large plot; the limit is one per process.
 csv.field_size_limit(LONGEST)
-
-PARQUET_ROWS, MOST_PARQUET_ROWS = 16, 1024
-"""Rows of a Parquet file read together, since each query decodes a row group: few where pictures are held with them,
-more where they turn out to be small."""
-PARQUET_BYTES = 8 << 20
-"""What rows that are read together should come to."""
 
 _BOM = b"\xef\xbb\xbf"
 _UNREADABLE = (OSError, InputError, PolarsError)
@@ -49,13 +42,6 @@ class _Cells(NamedTuple):
     cells: list[str]
     start: int
     length: int
-
-
-class _Collected(NamedTuple):
-    """Rows of a Parquet file."""
-
-    dicts: list[dict[str, object]]
-    bytes: int
 
 
 _NO_CELLS = _Cells([], 0, 0)
@@ -179,37 +165,12 @@ def _read_csv(place: Place, fields: Sequence[str]) -> dict[str, object]:
 
 
 def _find_parquet(path: Path, problems: Problems) -> Iterator[Row]:
-    table = pl.scan_parquet(path, glob=False)
-    row, number = 0, PARQUET_ROWS
-    while (rows := _collected(table.slice(row, number))).dicts:
-        for values in rows.dicts:
-            yield Row(f"{path.name}, row {row + 1}", Place(path=str(path), row=row), values)
-            row += 1
-        fitting = PARQUET_BYTES * len(rows.dicts) // max(rows.bytes, 1)
-        number = min(max(fitting, PARQUET_ROWS), 4 * number, MOST_PARQUET_ROWS)
+    for row, values in enumerate(parquet_records(path)):
+        yield Row(f"{path.name}, row {row + 1}", Place(path=str(path), row=row), values)
 
 
 def _read_parquet(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    group, number = divmod(place.row, PARQUET_ROWS)
-    rows = _parquet_rows(place.path, Path(place.path).stat().st_mtime_ns, tuple(fields), group)
-    if number >= len(rows):
-        raise InputError(f"row {place.row + 1} is no longer there")
-    return rows[number]
-
-
-@lru_cache(maxsize=4)
-def _parquet_rows(path: str, _modified: int, fields: tuple[str, ...], group: int) -> list[dict[str, object]]:
-    """Some rows kept for whoever asks for the next: samples are read in their order, and to read one alone would
-    decode its whole row group for it."""
-    return _collected(pl.scan_parquet(path, glob=False).select(fields).slice(group * PARQUET_ROWS, PARQUET_ROWS)).dicts
-
-
-def _collected(table: pl.LazyFrame) -> _Collected:
-    try:
-        frame = table.collect()
-        return _Collected(frame.to_dicts(), int(frame.estimated_size()))
-    except (ValueError, OverflowError) as error:  # a date that Python has none for
-        raise InputError(f"holds a value that cannot be read: {error}") from error
+    return parquet_record(Path(place.path), place.row, fields)
 
 
 def _skip_bom(file: BinaryIO) -> int:
