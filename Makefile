@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check bench bench-limits bench-history screenshots clean
+.PHONY: demo test check bench bench-limits bench-history bench-large screenshots clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -27,6 +27,9 @@ bench-limits: $(READY)
 
 bench-history: $(READY)
 	$(BIN)/python tests/bench_history.py
+
+bench-large: $(READY)
+	$(BIN)/python tests/bench_large.py
 
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py

@@ -39,6 +39,8 @@ def first_of(errors: BaseExceptionGroup[Exception]) -> BaseException:
 
 SHOWN = 20
 """Problems listed in full; the rest is counted."""
+MOST = 1000
+"""Problems of one input after which no more of it is read: so many have few causes, and the first tell them."""
 
 
 class Problems:
@@ -54,10 +56,16 @@ class Problems:
         if self._count <= SHOWN:
             self._first.append(f"{where}: {what}")
 
+    @property
+    def too_many(self) -> bool:
+        """Whether reading on would tell a user nothing new."""
+        return self._count >= MOST
+
     def stop(self, subject: str) -> None:
         """Raise one InputError that lists the problems of `subject`; return when there are none."""
         if not self._count:
             return
         more = f"\n  and {self._count - SHOWN} more" if self._count > SHOWN else ""
         number = "1 problem" if self._count == 1 else f"{self._count} problems"
-        raise InputError(f"{subject} has {number}:\n  " + "\n  ".join(self._first) + more)
+        unread = ", and was not read to its end" if self.too_many else ""
+        raise InputError(f"{subject} has {number}{unread}:\n  " + "\n  ".join(self._first) + more)

@@ -4,6 +4,8 @@ Owns the words and the shapes; imports nothing of ours. What a user may set stan
 `parameters`; how a row is written and read stands in `ledger`.
 """
 
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
@@ -71,7 +73,8 @@ class HistoryRecord(Record):
     model_config = ConfigDict(use_attribute_docstrings=True)
 
 
-class Place(Record):
+@dataclass(frozen=True, slots=True)
+class Place:
     """Where one record stands, so that texts and pictures are read when their chunk is judged, not before."""
 
     path: str
@@ -84,7 +87,8 @@ class Place(Record):
     """Row of the record (CSV and Parquet); -1: not a table."""
 
 
-class PictureSource(Record):
+@dataclass(frozen=True, slots=True)
+class PictureSource:
     """Where a picture's bytes stand, or why there are none."""
 
     place: Place | None = None
@@ -109,8 +113,13 @@ class Requirement(Record):
     """Which of the required objects, from 0, the relation is to."""
 
 
-class Sample(Record):
-    """One thing to judge, of one candidate."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sample:
+    """One thing to judge, of one candidate.
+
+    No Pydantic model, nor is what it is made of: none of it comes from outside as it is, and a run has all of its
+    samples in memory, of which a model for each would take five times as much.
+    """
 
     sample_id: str
     candidate: str
@@ -121,9 +130,9 @@ class Sample(Record):
     category: str = ""
     difficulty: str = ""
     record: Place
-    texts: dict[str, str] = {}
+    texts: Mapping[str, str] = field(default_factory=dict[str, str])
     """Text field of the prompt (`context`, `caption`) -> key of the record that holds it."""
-    pictures: dict[str, PictureSource] = {}
+    pictures: Mapping[str, PictureSource] = field(default_factory=dict[str, PictureSource])
     """Role (`human` and `model`, or `image`) -> where that picture is."""
     required: tuple[Requirement, ...] = ()
     """Objects the text-to-image prompt asks for, all of them; empty: not known."""

@@ -4,11 +4,13 @@ import io
 from collections import Counter
 from itertools import pairwise
 from pathlib import Path
+from typing import Any
 
 import pytest
 from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
+from tasks.controls import samples as samples_module
 from tasks.controls.samples import FEWEST, altered, with_controls
 from tasks.kinds import kind_of
 from tasks.pictures.decoding import BadPicture
@@ -22,11 +24,11 @@ def picture(name: str) -> PictureSource:
 
 
 def pair(number: int, candidate: str = "a", **changes: object) -> Sample:
-    values = {
+    values: dict[str, Any] = {
         "sample_id": f"s{number}", "candidate": candidate, "record": Place(path="/test.json"), "injected": "black",
         "pictures": {"human": picture(f"h{number}"), "model": picture(f"{candidate}{number}")},
     }  # fmt: skip
-    return Sample.model_validate({**values, **changes})
+    return Sample(**{**values, **changes})
 
 
 def image(prompt: int, number: int = 0) -> Sample:
@@ -154,3 +156,12 @@ def test_a_tiny_picture_and_a_wrong_file_do_no_harm(tmp_path: Path) -> None:
     assert shown(INSTRUCTION, png(3)).size == (4, 4)
     with pytest.raises(ValueError, match="not a picture"):
         altered(pair(1, control=BLANK), "model", b"text", FIGURES)
+
+
+def test_a_run_without_controls_puts_no_sample_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of 100,000 samples that would take a second."""
+    monkeypatch.setattr(samples_module, "sha256", None)
+    pairs = [pair(n) for n in range(40)]
+    assert with_controls(pairs, 0.0, FIGURES) == tuple(pairs)
+    with pytest.raises(TypeError):
+        with_controls(pairs, 0.5, FIGURES)

@@ -1,13 +1,17 @@
 """Filters leave the samples that all of them match, the same ones of every candidate."""
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from written_datasets import write_two_stages
 
 from tasks.datasets.dataset import Dataset
+from tasks.datasets.entries import Entry
+from tasks.datasets.filters import select
 from tasks.kinds.loading import load_dataset
 from tasks.parameters import PairwiseParameters
+from tasks.records import Place, Sample
 
 
 def load(source: Path, **parameters: object) -> Dataset:
@@ -70,3 +74,24 @@ def test_the_limit_gives_every_candidate_the_same_samples(bench: Path):
 def test_a_filter_that_matches_nothing_says_what_there_is(bench: Path, filters: dict[str, object], words: str):
     with pytest.raises(ValueError, match=words):
         load(bench, **filters)
+
+
+class Counted(list[str]):
+    """A list that counts how often it is walked through."""
+
+    walks = 0
+
+    def __iter__(self) -> Iterator[str]:
+        self.walks += 1
+        return super().__iter__()
+
+
+def test_the_values_of_a_filter_are_not_walked_through_for_each_sample():
+    """Thousands of ids may be given for tens of thousands of samples."""
+    entries = [
+        Entry(Sample(sample_id=f"s{n}", candidate="a", record=Place(path="m.jsonl")), "", "") for n in range(300)
+    ]
+    wanted = Counted(f"s{n}" for n in range(0, 300, 2))
+    found = select(entries, PairwiseParameters.model_construct(dataset="m.jsonl", ids=wanted))
+    assert [entry.sample.sample_id for entry in found] == list(wanted)
+    assert wanted.walks < 10

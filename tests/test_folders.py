@@ -79,6 +79,28 @@ def test_paths_and_links_that_stay_inside_are_followed(tmp_path: Path):
     assert found(data, "b.png") == "images/b.png"
 
 
+def test_folders_are_resolved_once_for_all_pictures_in_them(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    names = [f"images/{number}.png" for number in range(20)]
+    data = folder(tmp_path, *names)
+    resolved: list[Path] = []
+    resolve = Path.resolve
+
+    def counted(path: Path, strict: bool = False) -> Path:
+        resolved.append(path)
+        return resolve(path, strict)
+
+    monkeypatch.setattr(Path, "resolve", counted)
+    assert [found(data, name) for name in names] == names
+    assert len(resolved) == 1
+
+
+def test_a_name_that_ends_in_dots_leaves_the_folder(tmp_path: Path):
+    data = folder(tmp_path, "images/a.png")
+    assert data.picture("..").problem.startswith(REFUSED)
+    assert data.picture("images/..").problem.startswith(NO_PICTURE)
+    assert data.picture("images/../..").problem.startswith(REFUSED)
+
+
 @pytest.mark.parametrize("name", ["http://example.org/a.png", "file:///etc/hostname", "s3://bucket/a.png"])
 def test_a_url_is_refused(tmp_path: Path, name: str):
     assert folder(tmp_path, "a.png").picture(name).problem == f"{REFUSED}{name!r} is a URL, and no URL is fetched"

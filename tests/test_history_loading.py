@@ -10,6 +10,7 @@ from factories import RUN, end, image, judgment, outcome, picture, start, write_
 from written_history import ask, whole_run
 
 from tasks.errors import InputError
+from tasks.history import database
 from tasks.history.asking import as_json_rows, query
 from tasks.history.database import HISTORY
 from tasks.history.loading import Synced, pending, store_run, sync
@@ -183,7 +184,7 @@ def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
     run = whole_run(tmp_path)
     with (run / "judgments.jsonl").open("ab") as file:
         file.write(judgment("torn").model_dump_json().encode()[:300])
-    assert sync(tmp_path).damaged == ()
+    assert sync(tmp_path).left_out == ()
     assert ask(tmp_path, "SELECT DISTINCT sample_id FROM judgments") == [("s1",)]
 
 
@@ -248,7 +249,7 @@ def test_a_damaged_ledger_is_named_and_stops_no_other(tmp_path: Path, file: str,
         rows.write(line + "\n")
     found = sync(tmp_path)
     assert found.loaded == (LATER,)
-    (sentence,) = found.damaged
+    (sentence,) = found.left_out
     assert str(damaged) in sentence
     assert said in sentence
     with pytest.raises(ValueError, match=RUN):
@@ -272,7 +273,31 @@ def test_a_ledger_that_lacks_fields_or_letters_is_damaged(tmp_path: Path, file: 
     (damaged / file).write_bytes(text.encode(errors="surrogateescape"))
     found = sync(tmp_path)
     assert found.loaded == (LATER,)
-    assert [str(damaged) in sentence for sentence in found.damaged] == [True]
+    assert [str(damaged) in sentence for sentence in found.left_out] == [True]
+
+
+def test_thousands_of_long_replies_are_loaded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """DuckDB holds the texts of 2,048 rows at once, whatever its bound on memory; here those are 60 MB."""
+    monkeypatch.setattr(database, "_LEAST_MEMORY", 60_000_000)
+    long = "the encoder attends " * 1_500
+    write_run(tmp_path, start(), [judgment(f"s{number}", raw=long) for number in range(2_100)], end())
+    assert sync(tmp_path) == Synced((RUN,), ())
+    assert ask(tmp_path, "SELECT count(*), min(length(raw)) FROM judgments") == [(2_100, len(long))]
+
+
+def test_a_run_that_does_not_fit_into_memory_is_named_and_stops_no_other(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(database, "_MOST_MEMORY", 60_000_000)
+    write_run(tmp_path, start(), [judgment(f"s{number}", raw="long " * 6_000) for number in range(2_100)], end())
+    whole_run(tmp_path, LATER)
+    found = sync(tmp_path)
+    assert found.loaded == (LATER,)
+    [sentence] = found.left_out
+    assert RUN in sentence and "was left out" in sentence and "Out of Memory" in sentence and "\n" not in sentence
+    assert ask(tmp_path, "SELECT run_id FROM runs UNION SELECT run_id FROM judgments") == [(LATER,)]
+    monkeypatch.undo()
+    assert sync(tmp_path) == Synced((RUN,), ())
 
 
 def test_a_fault_of_the_program_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -327,7 +352,7 @@ def test_a_rebuild_from_no_ledger_that_can_be_read_leaves_the_history_alone(tmp_
     run = whole_run(tmp_path)
     sync(tmp_path)
     (run / "run.json").write_text("torn")
-    assert len(sync(tmp_path, rebuild=True).damaged) == 1
+    assert len(sync(tmp_path, rebuild=True).left_out) == 1
     run.rename(tmp_path / "elsewhere")
     assert sync(tmp_path, rebuild=True) == Synced((), ())
     assert ask(tmp_path, "SELECT run_id FROM runs") == [(RUN,)]

@@ -1,6 +1,7 @@
 """A manifest gives one entry for each row of the flow, in whichever of its formats."""
 
 import json
+import tracemalloc
 from pathlib import Path
 
 import polars as pl
@@ -153,3 +154,17 @@ def test_a_column_that_does_not_exist_is_named_once(tmp_path: Path):
 @pytest.mark.parametrize("given", [{"results": "r.json"}, {"images": "figures"}, {"stage": ["vanilla"]}])
 def test_a_manifest_takes_no_other_source_of_figures(tmp_path: Path, given: dict[str, object]):
     assert "names the Model figures itself" in complaint(write(tmp_path / "m.csv", [row(1)]), **given)
+
+
+def test_a_sample_takes_little_memory(tmp_path: Path):
+    """All samples of a run are in memory at once, and 100,000 are a run."""
+    many = 400
+    path = write(tmp_path / "m.jsonl", [row(number) for number in range(many)])
+    loaded(path)
+    tracemalloc.start()
+    try:
+        entries = loaded(path).entries
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert len(entries) == many and taken / many < 2_000

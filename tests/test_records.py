@@ -8,7 +8,7 @@ import pytest
 
 from tasks.kinds import score_reply, verdict_reply
 from tasks.parameters import Judge, PairwiseParameters, Parameters, Probe, RubricParameters
-from tasks.records import Judgment, Outcome, Record, RunEnd, RunStart, Sample
+from tasks.records import Judgment, Outcome, Record, Requirement, RunEnd, RunStart
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric import load_rubric
 
@@ -56,4 +56,4 @@ def test_docstrings_explain_the_fields_of_what_the_history_keeps(record: type[Re
 
 
 def test_docstrings_of_other_records_stay_out_of_their_schemas() -> None:
-    assert not any(field.description for field in Sample.model_fields.values())
+    assert not any(field.description for field in Requirement.model_fields.values())

@@ -2,6 +2,8 @@
 
 import subprocess
 import sys
+import tracemalloc
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -12,7 +14,7 @@ from written_datasets import record, result, write_benchmark, write_json
 from tasks.errors import InputError
 from tasks.judging.results import Results, keep_results, results_of
 from tasks.ledger.reading import OUTCOMES, folder, read_start
-from tasks.records import Outcome
+from tasks.records import Outcome, RunStart
 
 ROWS = [
     outcome("s1", "MMMM", "Model", category="agent", injected="black", caught=True),
@@ -84,6 +86,30 @@ def test_the_pictures_are_the_candidates_and_in_any_order() -> None:
     assert key(*rows) == key(*reversed(rows)) != key(*rows[:2])
     assert key(rows[0]) != key(image("0/0", pictures={"image": picture("another")}))
 
+
+@pytest.mark.parametrize("flow", ["diagram", "counting"])
+def test_a_sample_leaves_little_in_memory(flow: str) -> None:
+    """Of 100,000 samples a kilobyte each is as much as a whole run should take."""
+    many, (begun, row) = 500, OUTCOMES_OF[flow]
+    results = Results(begun, [])
+    results.add(row(0))
+    tracemalloc.start()
+    try:
+        for number in range(1, many + 1):
+            results.add(Outcome.model_validate_json(row(number).model_dump_json()))
+        taken = tracemalloc.get_traced_memory()[0]
+    finally:
+        tracemalloc.stop()
+    assert taken / many < 600
+
+
+OUTCOMES_OF: dict[str, tuple[RunStart, Callable[[int], Outcome]]] = {
+    "diagram": (start(), lambda n: outcome(f"s{n}", "MHGB", "Tie", category="ab"[n % 2], difficulty="xy"[n % 2])),
+    "counting": (
+        start(flow="counting", parameters={"threshold": 7.0}),
+        lambda n: image(f"{n // 4}/{n % 4}", float(n % 11)),
+    ),
+}
 
 WATCH = """
 import sys

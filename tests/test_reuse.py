@@ -1,5 +1,6 @@
 """The ledger gives back what was paid for, and strange rows in it cost no more than their own replies."""
 
+import gc
 import json
 import os
 from datetime import UTC, datetime, timedelta, timezone
@@ -9,6 +10,7 @@ from typing import Any
 import pytest
 from factories import end, judgment, start
 
+from tasks.ledger import reading, reuse
 from tasks.ledger.reading import JUDGMENTS, run_folders
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import Ledger
@@ -204,3 +206,30 @@ def test_rows_that_cannot_be_opened_stop_no_run(tmp_path: Path) -> None:
     rows.mkdir()
     replies = earlier_replies(tmp_path, now_asking(), 20)
     assert (len(replies), replies.unreadable) == (1, 1)
+
+
+def test_replies_in_memory_leave_the_garbage_collector_nothing_to_walk_through(tmp_path: Path) -> None:
+    """It stops the event loop while it walks: through an object for each of 400,000 replies it walks long."""
+    many = 2_000
+    written(tmp_path, "r1", [judgment(key=f"{number:064}", judged_at=hours_ago(1)) for number in range(many)])
+    gc.collect()
+    before = len(gc.get_objects())
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    gc.collect()
+    assert len(replies) == many and len(gc.get_objects()) - before < many / 10
+
+
+def test_finding_replies_reads_each_row_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """And parses none that the ledger wrote itself: only what is taken is read whole."""
+    for run in ("r1", "r2", "r3"):
+        written(tmp_path, run, [judgment(key=f"{run}/{number}", judged_at=hours_ago(1)) for number in range(50)])
+    parsed: list[bytes] = []
+
+    def parse(text: bytes, path: Path, line: int = 1) -> dict[str, Any]:
+        parsed.append(text)
+        return reading.parse_row(text, path, line)
+
+    monkeypatch.setattr(reuse, "parse_row", parse)
+    replies = earlier_replies(tmp_path, now_asking(), 20)
+    assert (len(replies), len(parsed)) == (150, 0)
+    assert replies.find("r2/7") is not None and len(parsed) == 1

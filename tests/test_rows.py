@@ -6,6 +6,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from tasks.datasets.parquet_records import PARQUET_ROWS
 from tasks.datasets.rows import Row, find_rows, read_row
 from tasks.errors import InputError, Problems
 from tasks.records import Place
@@ -131,6 +132,67 @@ def test_rows_of_a_parquet_file_are_read_one_at_a_time_whatever_its_groups_and_i
     rows = found(path)
     assert [row.values["picture"] for row in rows] == pictures
     assert read_row(rows[130].place, ["picture"]) == {"picture": pictures[130]}
+
+
+def queries(monkeypatch: pytest.MonkeyPatch) -> list[pl.LazyFrame]:
+    """The queries that are made from here on: each decodes a row group of a Parquet file."""
+    made: list[pl.LazyFrame] = []
+    collect = pl.LazyFrame.collect
+
+    def counted(table: pl.LazyFrame) -> pl.DataFrame:
+        made.append(table)
+        return collect(table)
+
+    monkeypatch.setattr(pl.LazyFrame, "collect", counted)
+    return made
+
+
+def test_small_rows_of_a_parquet_file_take_few_queries(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, number = tmp_path / "r.parquet", 20_000
+    pl.DataFrame({"id": [str(one) for one in range(number)], "same": ["words"] * number}).write_parquet(path)
+    made = queries(monkeypatch)
+    assert [row.place.row for row in found(path)] == list(range(number))
+    assert len(made) < 30
+
+
+def test_large_rows_of_a_parquet_file_are_not_held_together(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "r.parquet"
+    pl.DataFrame({"id": ["a", "b"] * 40, "picture": [bytes(1 << 20)] * 80}).write_parquet(path)
+    made = queries(monkeypatch)
+    assert len(found(path)) == 80
+    assert len(made) == 80 / PARQUET_ROWS + 1
+
+
+def test_rows_of_a_parquet_file_that_are_read_in_their_order_share_queries(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    path = tmp_path / "r.parquet"
+    pl.DataFrame({"id": [str(one) for one in range(100)]}).write_parquet(path)
+    places = [row.place for row in found(path)]
+    made = queries(monkeypatch)
+    assert [read_row(place, ["id"]) for place in places] == [{"id": str(one)} for one in range(100)]
+    assert len(made) <= 100 / PARQUET_ROWS + 1
+
+
+def test_rows_that_are_kept_take_no_more_memory_than_they_may(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path, columns = tmp_path / "r.parquet", [f"picture {number}" for number in range(4)]
+    pl.DataFrame({column: [bytes(1 << 20)] * 16 for column in columns}).write_parquet(path)
+    made = queries(monkeypatch)
+    for _ in range(2):
+        assert all(read_row(Place(path=str(path), row=3), [column])[column] == bytes(1 << 20) for column in columns)
+    assert len(made) == 8, "four times 16 MB do not fit into 32 MB, and the one asked for longest ago goes first"
+
+
+def test_a_file_of_nothing_but_problems_is_not_read_to_its_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    """A few bytes of Parquet hold millions of equal rows."""
+    path = tmp_path / "r.parquet"
+    pl.DataFrame({"id": ["same"] * 100_000}).write_parquet(path)
+    problems, made = Problems(), queries(monkeypatch)
+    for row in find_rows(path, problems):
+        problems.add(row.where, "is wrong")
+    assert len(made) < 10
+    with pytest.raises(InputError, match="has 1000 problems, and was not read to its end:"):
+        problems.stop(path.name)
 
 
 @pytest.mark.parametrize("name", ["r.json", "r.jsonl", "r.csv", "r.parquet"])

@@ -19,7 +19,7 @@ from tasks.pictures.thumbnails import make_waiting
 @click.option("--rebuild", is_flag=True, help="Make the history anew from all ledgers.")
 @store_option
 def command(rebuild: bool, store: str) -> int:
-    """Load what is missing (of a remote store: of all machines) and say what changed; 2 where a ledger is damaged."""
+    """Load what is missing (of a remote store: of all machines) and say what changed; 2 where a ledger is left out."""
     folder = local_cache(store)
     if is_remote(store):
         remote = Remote(store, folder)
@@ -29,7 +29,7 @@ def command(rebuild: bool, store: str) -> int:
     if not run_folders(folder) and not label_folders(folder):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
     done = sync(folder, rebuild=rebuild)
-    for sentence in done.damaged:
+    for sentence in done.left_out:
         warn(sentence)
     if done.labels:
         print(f"labels loaded: {', '.join(done.labels)}")
@@ -40,4 +40,4 @@ def command(rebuild: bool, store: str) -> int:
         print(f"{number_of(thumbnails, 'thumbnail')} made that a stopped run had left to be made")
     if lost:
         warn(f"{number_of(lost, 'picture')} that a stopped run had kept cannot be read: no thumbnail is left of them")
-    return 2 if done.damaged else 0
+    return 2 if done.left_out else 0

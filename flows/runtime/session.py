@@ -87,7 +87,8 @@ class Session:
             ):
                 group.create_task(name_run(start))
                 controls, shards = self.parameters.controls, self.parameters.shards
-                shown = with_controls(dataset.samples, controls, kind_of(self._flow), shards)
+                kind = kind_of(self._flow)
+                shown = await asyncio.to_thread(with_controls, dataset.samples, controls, kind, shards)
                 with current(run):
                     yield Chunks(run, shown, progress, self._sending)
             keep_results(run.results, [run.ledger.folder])

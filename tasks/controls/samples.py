@@ -6,6 +6,7 @@ in for which, and when a judge has failed on one, is for `kinds`, what that says
 
 import textwrap
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from hashlib import sha256
 from io import BytesIO
 from math import ceil
@@ -41,6 +42,8 @@ def with_controls(samples: Sequence[Sample], share: float, kind: Kind, shards: i
         kind: of judging, which decides what a control shows in its turn.
         shards: of the evaluation, which share those 18.
     """
+    if not share:
+        return tuple(samples)
     number = _number(len(samples), share, ceil(FEWEST / shards))
     controls = {(control.candidate, control.sample_id): control for control in _controls(samples, number, kind)}
     found = ((sample, controls.get((sample.candidate, sample.sample_id))) for sample in samples)
@@ -58,7 +61,7 @@ def altered(control: Sample, role: str, data: bytes, kind: Kind) -> bytes:
 
 
 def _number(samples: int, share: float, fewest: int) -> int:
-    return max(round(share * samples), min(fewest, samples // 2)) if share else 0
+    return max(round(share * samples), min(fewest, samples // 2))
 
 
 def _controls(samples: Sequence[Sample], number: int, kind: Kind) -> list[Sample]:
@@ -77,7 +80,7 @@ def _control(drawn: Sequence[Sample], place: int, kind: Kind) -> Sample | None:
     if control == OTHER and giver is base:
         return None
     pictures = {**base.pictures, **kind.shown_in(control, base, giver)}
-    return base.model_copy(update={"control": control, "pictures": pictures, "injected": "", "notes": ()})
+    return replace(base, control=control, pictures=pictures, injected="", notes=())
 
 
 def _subject(sample: Sample) -> str:

@@ -4,6 +4,7 @@ Owns where the folder keeps what, and which generator output is judged. Leaves t
 `model_outputs`, what a record must hold to `entries`, and filters to `filters`.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from tasks.datasets.entries import Entry, Layout, Loaded, read_entry
@@ -100,5 +101,5 @@ def _read_list(path: Path, flow: str, problems: Problems) -> tuple[list[Entry], 
 def _paired(entry: Entry, candidate: str, pictures: Pictures, labels: dict[str, str]) -> Entry:
     sample = entry.sample
     both: dict[str, PictureSource] = {**sample.pictures, "model": pictures[sample.sample_id]}
-    update = {"candidate": candidate, "pictures": both, "injected": labels.get(sample.sample_id, "")}
-    return entry._replace(sample=sample.model_copy(update=update))
+    injected = labels.get(sample.sample_id, "")
+    return entry._replace(sample=replace(sample, candidate=candidate, pictures=both, injected=injected))

@@ -17,6 +17,7 @@ from tasks.records import PictureSource, Place, Sample
 from tasks.rubrics.rubric import holdings
 from tasks.text import listed
 
+_TEXTS = {"prompt": "prompt"}
 NONE = "none"
 """Stands for the image in the sample id of a prompt without one."""
 
@@ -89,7 +90,7 @@ def _entry(image: Image, prompt_id: str, asked: Asked, candidate: str) -> Entry:
         tag=asked.tag,
         prompt_id=prompt_id,
         record=image.record,
-        texts={"prompt": "prompt"},
+        texts=_TEXTS,
         pictures={"image": image.picture},
         required=asked.required,
         excluded=asked.excluded,

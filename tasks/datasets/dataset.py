@@ -9,6 +9,7 @@ import hashlib
 import json
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from tasks.datasets.benchmark import dataset_root, read_benchmark
@@ -90,7 +91,7 @@ def _of_flow(found: Generated, flow: str, name: str) -> list[Entry]:
 def _labelled(entry: Entry, labels: Mapping[str, str]) -> Entry:
     sample = entry.sample
     injected = labels.get(f"{sample.candidate}/{sample.sample_id}", "")
-    return entry._replace(sample=sample.model_copy(update={"injected": injected})) if injected else entry
+    return entry._replace(sample=replace(sample, injected=injected)) if injected else entry
 
 
 def _dataset(name: str, key: str, entries: Sequence[Entry], warnings: Sequence[str]) -> Dataset:

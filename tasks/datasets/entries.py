@@ -9,6 +9,8 @@ import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
+from functools import cache
+from sys import intern
 from typing import NamedTuple
 
 from tasks.datasets.folders import NO_PICTURE, Folder
@@ -57,13 +59,13 @@ def read_entry(row: Row, flow: str, layout: Layout, folder: Folder, problems: Pr
         problems.add(row.where, fault)
     if faults:
         return None
-    keys = {"context": layout.context, "caption": layout.caption}
+    keys = _text_keys(layout)
     cleaned = {name: clean_text(row.values[key]) for name, key in keys.items()}
     sample = Sample(
         sample_id=str(row.values["id"]),
         candidate="",
-        category=str(row.values.get("category") or ""),
-        difficulty=str(row.values.get("difficulty") or ""),
+        category=intern(str(row.values.get("category") or "")),
+        difficulty=intern(str(row.values.get("difficulty") or "")),
         record=row.place,
         texts=keys,
         pictures={"human": human},
@@ -73,6 +75,12 @@ def read_entry(row: Row, flow: str, layout: Layout, folder: Folder, problems: Pr
     picture = row.values.get(layout.human)
     human_sha256 = hashlib.sha256(picture).hexdigest() if isinstance(picture, bytes) else ""
     return Entry(sample, hashlib.sha256(texts.encode()).hexdigest(), human_sha256)
+
+
+@cache
+def _text_keys(layout: Layout) -> dict[str, str]:
+    """One dictionary for all samples, not one for each."""
+    return {"context": layout.context, "caption": layout.caption}
 
 
 def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:

@@ -25,7 +25,8 @@ def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
     """
     wanted: dict[str, list[str]] = {name: given for name in FILTERS if (given := getattr(parameters, name, []))}
     _check_values(entries, wanted)
-    left = [entry for entry in entries if _passes(entry.sample, wanted)]
+    sets = {name: set(values) for name, values in wanted.items()}
+    left = [entry for entry in entries if _passes(entry.sample, sets)]
     if not left:
         raise InputError("no sample is left: each filter matches some, but none matches all of them")
     counted = [entry.sample.prompt_id or entry.sample.sample_id for entry in left]
@@ -44,8 +45,8 @@ def _check_values(entries: Sequence[Entry], wanted: Mapping[str, list[str]]) -> 
     problems.stop("the filter")
 
 
-def _passes(sample: Sample, wanted: Mapping[str, list[str]]) -> bool:
-    return all(_values(sample, name) & set(values) for name, values in wanted.items())
+def _passes(sample: Sample, wanted: Mapping[str, set[str]]) -> bool:
+    return all(_values(sample, name) & values for name, values in wanted.items())
 
 
 def _values(sample: Sample, name: str) -> set[str]:

@@ -33,11 +33,13 @@ def is_url(text: str) -> bool:
 
 
 class Folder:
-    """A folder whose files are named by records. Listings are read once, so one object serves one loading."""
+    """A folder whose files are named by records. What is in folders, and where links in their paths lead, is looked up
+    once, so one object serves one loading."""
 
     def __init__(self, root: Path) -> None:
         self.root = root.resolve()
         self._listings: dict[Path, dict[str, list[Path]]] = {}
+        self._inside: dict[Path, bool] = {}
 
     def picture(self, name: str) -> PictureSource:
         """The picture at a path relative to the folder, or its problem: no such file, outside of the folder, a URL.
@@ -61,10 +63,16 @@ class Folder:
 
     def _holds(self, path: Path) -> bool:
         try:
-            target = path.resolve()
+            if path.name == ".." or path.is_symlink():
+                return path.resolve().is_relative_to(self.root)
+            return self._is_inside(path.parent) or path == self.root
         except (OSError, RuntimeError, ValueError):  # circular links, or a NUL in the name: no file at all
             return True
-        return target.is_relative_to(self.root)
+
+    def _is_inside(self, folder: Path) -> bool:
+        if folder not in self._inside:
+            self._inside[folder] = folder.resolve().is_relative_to(self.root)
+        return self._inside[folder]
 
     def _find(self, name: str) -> Path | None:
         paths = [self.root / variant for variant in _variants(name)]

@@ -3,6 +3,7 @@
 Owns the columns. Leaves what a sample must hold to `entries`, and filters to `filters`.
 """
 
+from dataclasses import replace
 from pathlib import Path
 
 from tasks.datasets.entries import Entry, Layout, Loaded, candidate_and_picture, read_entry
@@ -53,5 +54,5 @@ def _read(row: Row, flow: str, name: str, folder: Folder, problems: Problems) ->
     if not entry or not found:
         return None
     candidate, model = found
-    update = {"candidate": candidate, "pictures": {**entry.sample.pictures, "model": model}}
-    return entry._replace(sample=entry.sample.model_copy(update=update))
+    pictures = {**entry.sample.pictures, "model": model}
+    return entry._replace(sample=replace(entry.sample, candidate=candidate, pictures=pictures))

@@ -1,8 +1,8 @@
 """The records of a file, found one after another and later read again one at a time, and the columns they have.
 
-Owns the formats CSV and Parquet, and the places of records; JSON is taken apart by `json_records`. Files of several
-gigabytes are normal (pictures as base64), so nothing here holds more than one record and one block of a file; of
-Parquet, a few rows and what Polars needs to decode one row group. What the fields of a record mean is for others.
+Owns CSV and the places of records; JSON is taken apart by `json_records`, Parquet by `parquet_records`. Files of many
+gigabytes are normal (pictures as base64), so nothing here holds more than one record and one block of a file. What the
+fields of a record mean is for others.
 """
 
 import csv
@@ -11,19 +11,16 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-import polars as pl
 from polars.exceptions import PolarsError
 
 from tasks.datasets.json_records import LONGEST, json_object, json_spans
+from tasks.datasets.parquet_records import parquet_record, parquet_records
 from tasks.errors import InputError, Problems
 from tasks.records import Place
 from tasks.text import listed
 
 # The csv module refuses cells above 128 KiB, less than the raw data of a large plot; the limit is one per process.
 csv.field_size_limit(LONGEST)
-
-PARQUET_ROWS = 16
-"""Rows of a Parquet file looked at together: each query decodes a row group, and the rows' pictures are held."""
 
 _BOM = b"\xef\xbb\xbf"
 _UNREADABLE = (OSError, InputError, PolarsError)
@@ -81,14 +78,18 @@ def find_rows(path: Path, problems: Problems) -> Iterator[Row]:
     """Every readable record of a file, in its order; what cannot be read becomes a problem, with file and row.
 
     The ending chooses the format: .json (array or one object a line), .jsonl, .ndjson, .csv, .parquet. UTF-8, with or
-    without a byte order mark. A file broken between two records yields those before the break.
+    without a byte order mark. A file broken between two records yields those before the break, one with far too many
+    problems none after those.
     """
     reader = _FINDERS.get(path.suffix.lower())
     if reader is None:
         problems.add(path.name, f"ends in {path.suffix!r}, allowed are {', '.join(_FINDERS)}")
         return
     try:
-        yield from reader(path, problems)
+        for row in reader(path, problems):
+            if problems.too_many:
+                return
+            yield row
     except _UNREADABLE as error:
         problems.add(path.name, str(error))
 
@@ -164,26 +165,12 @@ def _read_csv(place: Place, fields: Sequence[str]) -> dict[str, object]:
 
 
 def _find_parquet(path: Path, problems: Problems) -> Iterator[Row]:
-    table = pl.scan_parquet(path, glob=False)
-    row = 0
-    while rows := _collected(table.slice(row, PARQUET_ROWS)):
-        for values in rows:
-            yield Row(f"{path.name}, row {row + 1}", Place(path=str(path), row=row), values)
-            row += 1
+    for row, values in enumerate(parquet_records(path)):
+        yield Row(f"{path.name}, row {row + 1}", Place(path=str(path), row=row), values)
 
 
 def _read_parquet(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    rows = _collected(pl.scan_parquet(place.path, glob=False).select(fields).slice(place.row, 1))
-    if not rows:
-        raise InputError(f"row {place.row + 1} is no longer there")
-    return rows[0]
-
-
-def _collected(table: pl.LazyFrame) -> list[dict[str, object]]:
-    try:
-        return table.collect().to_dicts()
-    except (ValueError, OverflowError) as error:  # a date that Python has none for
-        raise InputError(f"holds a value that cannot be read: {error}") from error
+    return parquet_record(Path(place.path), place.row, fields)
 
 
 def _skip_bom(file: BinaryIO) -> int:

@@ -30,8 +30,13 @@ Config = dict[str, str | bool | int | float | list[str]]
 
 _STORAGE: Config = {"storage_compatibility_version": "v1.0.0"}
 """Makes files that every DuckDB 1.x opens too."""
-_LOADER: Config = {**_STORAGE, "threads": 1, "memory_limit": "100MB"}
-"""One thread and bounded memory, whatever the run's size: each thread would hold buffers of its own."""
+_LOADER: Config = {**_STORAGE, "threads": 1}
+"""Each thread would hold buffers of its own."""
+_LEAST_MEMORY, _MOST_MEMORY = 100_000_000, 1_000_000_000
+"""What loading may hold, in bytes: the same whatever the number of rows, more where rows are large, and never so much
+that the machine has none left; DuckDB refuses what needs more."""
+VECTOR_ROWS = 2048
+"""Rows that DuckDB handles together, with all their texts in memory at once; no setting makes them fewer."""
 _READER: Config = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
@@ -56,10 +61,18 @@ def reading(history: Path, wait_seconds: float) -> Generator[Connection]:
 
 
 @contextmanager
-def staging() -> Generator[Connection]:
-    """An empty database in memory, bounded, which spills into a folder of its own."""
-    with tempfile.TemporaryDirectory() as spill, duckdb.connect(config={**_LOADER, "temp_directory": spill}) as db:
-        yield db
+def staging(vector_bytes: int = 0) -> Generator[Connection]:
+    """An empty database in memory, bounded, which spills into a folder of its own.
+
+    Args:
+        vector_bytes: of the largest `VECTOR_ROWS` rows that will be staged, together.
+    """
+    # Twice: rows that are read together may be written as parts of two vectors.
+    memory = min(_LEAST_MEMORY + 2 * vector_bytes, _MOST_MEMORY)
+    with tempfile.TemporaryDirectory() as spill:
+        config = {**_LOADER, "memory_limit": f"{memory}B", "temp_directory": spill}
+        with duckdb.connect(config=config) as db:
+            yield db
 
 
 def attach(db: Connection, history: Path, wait_seconds: float) -> None:

@@ -21,13 +21,17 @@ _OF_RUNS = ("runs", "judgments", "outcomes", "controls", "aspect_scores")
 _OF_EVALUATIONS = ("scores", "rates")
 
 
+class NotLoaded(InputError):
+    """DuckDB could not bring one ledger into the history: no room on the disk, rows too large for its memory."""
+
+
 class Synced(NamedTuple):
     """What a sync did."""
 
     loaded: tuple[str, ...]
     """Ids of the runs that were loaded, oldest first."""
-    damaged: tuple[str, ...]
-    """A sentence for every ledger that could not be read."""
+    left_out: tuple[str, ...]
+    """A sentence for every ledger that could not be read, or not be loaded."""
     labels: tuple[str, ...] = ()
     """Names of the labels that were loaded."""
 
@@ -75,7 +79,7 @@ def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Sync
             if fresh.exists():
                 fresh.replace(history)
     names = tuple(sorted({*early.labels, *late.labels}))
-    return Synced(tuple(sorted({*early.loaded, *late.loaded})), late.damaged, names)
+    return Synced(tuple(sorted({*early.loaded, *late.loaded})), late.left_out, names)
 
 
 def pending(store: Path, wait_seconds: float = 30.0) -> list[str]:
@@ -92,15 +96,15 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
     from tasks.history.staging import DamagedLedger
 
     loaded: list[Path] = []
-    damaged: list[str] = []
+    left_out: list[str] = []
     for place in [*_changed(history, store, wait_seconds), *_new_labels(history, store, wait_seconds)]:
         try:
             _load(history, place, wait_seconds)
             loaded.append(place)
-        except DamagedLedger as error:
-            damaged.append(str(error))
+        except (DamagedLedger, NotLoaded) as error:
+            left_out.append(str(error))
     runs = tuple(place.name for place in loaded if not _is_labels(place))
-    return Synced(runs, tuple(damaged), tuple(place.name for place in loaded if _is_labels(place)))
+    return Synced(runs, tuple(left_out), tuple(place.name for place in loaded if _is_labels(place)))
 
 
 def _changed(history: Path, store: Path, wait_seconds: float) -> list[Path]:
@@ -133,9 +137,9 @@ def _ledger_bytes(run: Path) -> int:
 def _load(history: Path, place: Path, wait_seconds: float) -> None:
     """Load the folder of a run, or of labels."""
     # Brings numpy and scipy, which whoever only asks what is pending does without.
-    from tasks.history.staging import stage_labels, stage_run
+    from tasks.history.staging import stage_labels, stage_run, vector_bytes
 
-    with staging() as db:
+    with staging(0 if _is_labels(place) else vector_bytes(place)) as db:
         if _is_labels(place):
             stage_labels(db, place)
         else:
@@ -144,7 +148,8 @@ def _load(history: Path, place: Path, wait_seconds: float) -> None:
         try:
             _hand_over(db, place)
         except duckdb.Error as error:
-            raise InputError(f"{history} cannot be written: {error}") from error
+            words = str(error).partition("\n")[0]
+            raise NotLoaded(f"{history} cannot be written: {words}; {place.name} was left out") from error
 
 
 def _hand_over(db: Connection, place: Path) -> None:

@@ -7,6 +7,8 @@ how rows come out of files; what is computed of them is for `judging.results`.
 import json
 import tempfile
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +17,7 @@ from duckdb import DuckDBPyConnection as Connection
 from pydantic import ValidationError
 
 from tasks.errors import InputError
+from tasks.history.database import VECTOR_ROWS
 from tasks.history.layout import make_tables
 from tasks.judging.results import results_of
 from tasks.ledger import label_sets as labels
@@ -35,6 +38,16 @@ _PICTURES = """INSERT INTO pictures BY NAME
 
 class DamagedLedger(InputError):
     """The ledger of a run, or of labels, cannot be read."""
+
+
+def vector_bytes(run: Path) -> int:
+    """Bytes of those judgments of a ledger that DuckDB handles together, at their largest; no other rows are larger."""
+    largest = 0
+    with suppress(OSError):  # a file that cannot be read is told when it is staged
+        sizes = (len(line) for _, line in ledger.whole_lines(run / ledger.JUDGMENTS))
+        while vector := list(islice(sizes, VECTOR_ROWS)):
+            largest = max(largest, sum(vector))
+    return largest
 
 
 def stage_run(db: Connection, run: Path, ledger_bytes: int) -> None:

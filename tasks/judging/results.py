@@ -6,29 +6,27 @@ any other evaluation is read from its ledgers once, and the results of the last 
 
 from collections import OrderedDict, defaultdict
 from collections.abc import Sequence
-from functools import cached_property
+from functools import cached_property, lru_cache
 from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from threading import RLock
-from typing import NamedTuple
 
 from tasks.controls.status import ControlRow, control_row
 from tasks.judging.tallies import OutcomeTally
 from tasks.kinds import kind_of
-from tasks.kinds.values import Compared, Measured, Original
+from tasks.kinds.values import Compared, Measure, Measured, Original
 from tasks.ledger.reading import OUTCOMES, read_judgments, read_outcomes
 from tasks.presentation.wording import Scored
 from tasks.records import Outcome, RunStart
+from tasks.statistics.alike import Alike
 from tasks.statistics.rates import RateRow, RateTally, repeated
 
 KEPT = 4
 """Evaluations whose results are kept: a run, its shards together, and the one before it."""
 
 
-class _Place(NamedTuple):
-    candidate: str
-    sample_id: str
+_original = lru_cache(maxsize=1024)(Original)
 
 
 class Results:
@@ -46,7 +44,9 @@ class Results:
         self._scores = self._kind.score_tally(start)
         self._rates = RateTally()
         self._controls: list[Outcome] = []
-        self._originals: dict[_Place, Original] = {}
+        self._originals: defaultdict[str, dict[str, Original]] = defaultdict(dict)
+        """Candidate -> sample -> what came of it."""
+        self._alike = Alike[Measure]()
         self._pictures = 0
         self.outcomes = OutcomeTally(self._kind, self._kind.good_from(start.parameters))
         self.by_candidate: defaultdict[str, list[Measured]] = defaultdict(list)
@@ -60,9 +60,10 @@ class Results:
         self._scores.add(outcome)
         self._rates.decide(outcome)
         self.outcomes.add(outcome)
-        self.by_candidate[outcome.candidate].append(self._kind.measured(Compared.of(outcome)))
+        measured = self._kind.measured(Compared.of(outcome))
+        self.by_candidate[outcome.candidate].append(measured._replace(values=self._alike(measured.values)))
         self._pictures += int.from_bytes(_pictures_digest(outcome))
-        self._originals[_Place(outcome.candidate, outcome.sample_id)] = Original(outcome.overall, outcome.score)
+        self._originals[outcome.candidate][outcome.sample_id] = _original(outcome.overall, outcome.score)
 
     @cached_property
     def scores(self) -> Sequence[Scored]:
@@ -78,10 +79,9 @@ class Results:
     @cached_property
     def controls(self) -> list[ControlRow]:
         """What came of each control sample, beside the outcome of the sample that it was made of."""
-        places = [_Place(control.candidate, control.sample_id) for control in self._controls]
         return [
-            control_row(control, self._originals.get(place))
-            for control, place in zip(self._controls, places, strict=True)
+            control_row(control, self._originals.get(control.candidate, {}).get(control.sample_id))
+            for control in self._controls
         ]
 
     @property

@@ -5,6 +5,7 @@ affair, which `judging.questions` makes; a row is taken over by the step `judge`
 """
 
 import re
+from array import array
 from collections.abc import Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
@@ -24,7 +25,7 @@ from tasks.ledger.reading import (
 )
 from tasks.records import SCHEMA, Judgment, RunStart
 
-_KNOWN = re.compile(rb'\{"schema":[1-%d],' % SCHEMA)
+_KNOWN = tuple(b'{"schema":%d,' % number for number in range(1, SCHEMA + 1))
 _FIELDS = [re.compile(rb'"%s":"([ -!#-\[\]-~]*)"' % name) for name in (b"status", b"key", b"judged_at")]
 """Fields of a row in their order. A quote inside of a text is escaped: what a judge wrote cannot look like a field."""
 
@@ -32,7 +33,7 @@ _FIELDS = [re.compile(rb'"%s":"([ -!#-\[\]-~]*)"' % name) for name in (b"status"
 class _Place(NamedTuple):
     moment: float
     """When the judge replied, as a Unix time."""
-    path: Path
+    file: int
     offset: int
 
 
@@ -50,10 +51,11 @@ class Replies:
     def __init__(self, since: Mapping[Path, datetime | None]) -> None:
         self.unreadable = 0
         """Rows, and files of rows, that could not be read, here or so far in `find`: they spare no call."""
-        self._places: dict[str, _Place] = {}
-        for run, moment in since.items():
+        self._files = [run / JUDGMENTS for run in since]
+        self._places = _Places()
+        for file, moment in enumerate(since.values()):
             try:
-                self._add(run / JUDGMENTS, moment.timestamp() if moment else float("-inf"))
+                self._add(file, moment.timestamp() if moment else float("-inf"))
             except OSError:
                 self.unreadable += 1
 
@@ -66,13 +68,14 @@ class Replies:
         if place is None:
             return None
         try:
-            return _read(place, key)
+            return _read(self._files[place.file], place, key)
         except (InputError, OSError, _Unreadable):
             self.unreadable += 1
-            del self._places[key]
+            self._places.drop(key)
             return None
 
-    def _add(self, path: Path, not_before: float) -> None:
+    def _add(self, file: int, not_before: float) -> None:
+        path = self._files[file]
         for offset, line in whole_lines(path):
             try:
                 found = _ok_reply(line, path)
@@ -80,10 +83,38 @@ class Replies:
                 self.unreadable += 1
                 continue
             if found and found[1] >= not_before:
-                key, moment = found
-                known = self._places.get(key)
-                if known is None or moment > known.moment:
-                    self._places[key] = _Place(moment, path, offset)
+                self._places.keep(*found, file, offset)
+
+
+class _Places:
+    """The newest place of each key, in columns.
+
+    An object for each would take twice the memory, and a garbage collector that walks through hundreds of thousands of
+    them stops the event loop as long as it walks.
+    """
+
+    def __init__(self) -> None:
+        self._rows: dict[str, int] = {}
+        self._moments, self._files, self._offsets = array("d"), array("i"), array("q")
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def keep(self, key: str, moment: float, file: int, offset: int) -> None:
+        row = self._rows.setdefault(key, len(self._moments))
+        if row == len(self._moments):
+            self._moments.append(moment)
+            self._files.append(file)
+            self._offsets.append(offset)
+        elif moment > self._moments[row]:
+            self._moments[row], self._files[row], self._offsets[row] = moment, file, offset
+
+    def get(self, key: str) -> _Place | None:
+        row = self._rows.get(key)
+        return None if row is None else _Place(self._moments[row], self._files[row], self._offsets[row])
+
+    def drop(self, key: str) -> None:
+        del self._rows[key]
 
 
 def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies:
@@ -117,8 +148,10 @@ def _ok_reply(line: bytes, path: Path) -> tuple[str, float] | None:
 
 def _fields(line: bytes) -> list[str] | None:
     """Status, key and moment of a row as `Ledger` writes it; None for any other."""
+    if not line.startswith(_KNOWN):
+        return None
     found: list[str] = []
-    end = 0 if _KNOWN.match(line) else len(line)
+    end = 0
     for field in _FIELDS:
         if not (value := field.search(line, end)):
             return None
@@ -132,10 +165,10 @@ def _fields_of_any_layout(line: bytes, path: Path) -> list[Any]:
     return [row.get(name) for name in ("status", "key", "judged_at")]
 
 
-def _read(place: _Place, key: str) -> Judgment:
-    with place.path.open("rb") as file:
+def _read(path: Path, place: _Place, key: str) -> Judgment:
+    with path.open("rb") as file:
         file.seek(place.offset)
-        found = validate_row(Judgment, parse_row(file.readline(), place.path), place.path)
+        found = validate_row(Judgment, parse_row(file.readline(), path), path)
     moment = moment_of(found.judged_at)
     if (found.key, found.status, moment and moment.timestamp()) != (key, "ok", place.moment):
         raise _Unreadable

@@ -6,11 +6,12 @@ a detector's, these are a judge's.
 """
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import ClassVar, NamedTuple
 
 from tasks.records import HistoryRecord, Outcome
+from tasks.statistics.alike import Alike
 from tasks.statistics.intervals import interval
 
 HIGHEST = 10.0
@@ -67,7 +68,7 @@ class Grades(NamedTuple):
 
 class _Mark(NamedTuple):
     prompt_id: str
-    values: dict[tuple[str, str], float | None]
+    values: Mapping[tuple[str, str], float | None]
     """(measure, aspect) -> value; None where an aspect does not apply."""
 
 
@@ -81,10 +82,11 @@ class GradeTally:
     def __init__(self, good_from: float) -> None:
         self._good_from = good_from
         self._marks: defaultdict[tuple[str, str], list[_Mark]] = defaultdict(list)
+        self._alike = Alike[tuple[str, str]]()
 
     def add(self, outcome: Outcome) -> None:
         """Take in the outcome of a real image."""
-        mark = _Mark(outcome.prompt_id, dict(_values(outcome, self._good_from)))
+        mark = _Mark(outcome.prompt_id, self._alike(dict(_values(outcome, self._good_from))))
         self._marks[outcome.candidate, outcome.tag].append(mark)
 
     def rows(self) -> list[GradeRow]:

@@ -75,7 +75,7 @@ class RateTally:
 
     _values: defaultdict[_Place, list[float]] = field(default_factory=lambda: defaultdict(list))
     _units: dict[tuple[str, str], str] = field(default_factory=dict[tuple[str, str], str])
-    """(Candidate, sample) -> what is resampled with it: images of one prompt are alike, so that is their prompt."""
+    """(Candidate, image) -> its prompt, resampled as a whole because its images are alike. Others are alone."""
     _said: defaultdict[tuple[str, str], dict[tuple[str, Order, int], Answer | None]] = field(
         default_factory=lambda: defaultdict(dict)
     )
@@ -83,7 +83,8 @@ class RateTally:
 
     def decide(self, outcome: Outcome) -> None:
         """Take in the outcome of a real sample."""
-        self._units[outcome.candidate, outcome.sample_id] = outcome.prompt_id or outcome.sample_id
+        if outcome.prompt_id:
+            self._units[outcome.candidate, outcome.sample_id] = outcome.prompt_id
         for dimension, measure, value in _decided(outcome):
             self._values[outcome.candidate, dimension, measure].append(value)
 

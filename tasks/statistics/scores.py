@@ -5,6 +5,7 @@ Computed once, from the outcomes of a ledger; the history keeps them and the rep
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable
+from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple
 
 from tasks.records import MIXED, OVERALL, TIE, HistoryRecord, Outcome
@@ -88,6 +89,10 @@ class _Mark(NamedTuple):
     forfeit: bool
 
 
+_mark = lru_cache(maxsize=256)(_Mark)
+"""Marks are kept by the hundred thousand and are few when equal ones are one."""
+
+
 class ScoreTally:
     """The scores of a pairwise run while its outcomes are read."""
 
@@ -131,14 +136,14 @@ def _groups(outcome: Outcome) -> list[tuple[str, str]]:
 
 def _marks(outcome: Outcome) -> list[tuple[str, _Mark]]:
     forfeit = outcome.status == "forfeit"
-    dimensions = [(each.dimension, _Mark(each.verdict, each.score, forfeit)) for each in outcome.dimensions]
-    return [*dimensions, (OVERALL, _Mark(outcome.overall, outcome.score, forfeit))]
+    dimensions = [(each.dimension, _mark(each.verdict, each.score, forfeit)) for each in outcome.dimensions]
+    return [*dimensions, (OVERALL, _mark(outcome.overall, outcome.score, forfeit))]
 
 
 def _published(outcome: Outcome) -> list[tuple[str, _Mark]]:
     forfeit = outcome.status == "forfeit"
     named = [*((each.dimension, each.published) for each in outcome.dimensions), (OVERALL, outcome.published)]
-    return [(name, _Mark(verdict, 0.0 if forfeit else verdict_score(verdict), forfeit)) for name, verdict in named]
+    return [(name, _mark(verdict, 0.0 if forfeit else verdict_score(verdict), forfeit)) for name, verdict in named]
 
 
 def _row(place: _Place, marks: list[_Mark]) -> ScoreRow:

@@ -1,0 +1,289 @@
+"""Benchmark: what does not fit into a quick one: many replies to resume from, many samples in one run.
+
+400,000 replies of 2.6 KB in ledgers, among which a resumed run finds those that it need not pay for again; then 2,920
+and 29,200 distinct pairs of 10 KB on one dimension with a judge that answers at once, and the 29,200 again with nothing
+left to ask. Memory is told minute by minute, and how long the event loop stood still at most (`make bench-large`).
+Takes about 2 GB of disk, given back at the end.
+"""
+
+import asyncio
+import json
+import os
+import platform
+import resource
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Coroutine
+from datetime import UTC, datetime, timedelta
+from hashlib import sha256
+from io import BytesIO
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import bench
+import numpy as np
+from factories import end, judgment, start
+from loopback_judge import judge_process
+from PIL import Image
+
+from tasks.ledger import reading as ledger
+from tasks.ledger.reuse import earlier_replies
+from tasks.ledger.writing import write_record
+from tasks.rubrics.rubric import Rubric
+
+REPLIES, RUNS, REPLY_BYTES = 400_000, 4, 2_600
+FEW, MANY, PAIR_BYTES = 2_920, 29_200, 10_000
+DRAWN = 64
+"""Pictures that are drawn; the others differ from these by a comment in the file."""
+SIDE = 180
+"""Pixels, of which `_picture` makes half a pair."""
+DIMENSION = "readability"
+BEAT_SECONDS = 0.01
+TARGETS = {"resume": 20.0, "resume memory": 300.0, "stood still": 100.0, "growth": 1.2}
+
+
+# What is judged, and what was
+
+
+def write_replies(store: Path, replies: int) -> None:
+    """Finished runs of today with rows as the ledger writes them; each run holds its part of the replies."""
+    row = judgment(key="KEY", sample_id="SAMPLE", judged_at="MOMENT").model_dump_json()
+    words = ("the encoder attends to the state of each token, " * 60)[: (REPLY_BYTES - len(row)) // 2]
+    row = judgment(
+        key="KEY", sample_id="SAMPLE", judged_at="MOMENT", reasoning=words, raw=f'{{"reasoning": "{words}"}}'
+    ).model_dump_json()
+    now = datetime.now(UTC)
+    for number in range(RUNS):
+        begun = start(f"20261122T00000{number}-diagram-000000", started_at=now.isoformat())
+        folder = ledger.folder(store, begun.run_id)
+        folder.mkdir(parents=True)
+        write_record(folder / ledger.RUN, begun)
+        with (folder / ledger.JUDGMENTS).open("w") as file:
+            for reply in range(number, replies, RUNS):
+                file.write(_filled(row, reply, now - timedelta(milliseconds=reply)) + "\n")
+        write_record(folder / ledger.END, end(begun.run_id))
+
+
+def _filled(row: str, number: int, moment: datetime) -> str:
+    key = sha256(f"reply {number}".encode()).hexdigest()
+    return row.replace("KEY", key).replace("SAMPLE", f"s{number}").replace("MOMENT", moment.isoformat())
+
+
+def draw_pairs(root: Path, pairs: int) -> None:
+    """A PaperBananaBench folder and a folder of Model figures, of which no two files are equal."""
+    human, model = root / "diagram" / "images", root / "model"
+    human.mkdir(parents=True)
+    model.mkdir()
+    rng = np.random.default_rng(3)
+    drawn = [_picture(rng) for _ in range(DRAWN)]
+    for number in range(pairs):
+        for side, folder in enumerate((human, model)):
+            picture = drawn[(number + side) % DRAWN]
+            (folder / f"s{number}.jpg").write_bytes(_commented(picture, f"{side} {number}"))
+    (root / "diagram" / "test.json").write_text(json.dumps([_record(number) for number in range(pairs)]))
+
+
+def _picture(rng: np.random.Generator) -> bytes:
+    """A JPEG of half the bytes of a pair."""
+    grain = np.clip(238 + rng.normal(0, 10, (SIDE, SIDE, 3)), 0, 255).astype(np.uint8)
+    buffer = BytesIO()
+    Image.fromarray(grain).save(buffer, "JPEG", quality=75)
+    return buffer.getvalue()
+
+
+def _commented(picture: bytes, comment: str) -> bytes:
+    return picture[:2] + b"\xff\xfe" + (len(comment) + 2).to_bytes(2, "big") + comment.encode() + picture[2:]
+
+
+def _record(number: int) -> dict[str, Any]:
+    return {
+        "id": f"s{number}",
+        "content": f"Method {number}: " + "a module attends to the encoded state of each token, " * 10,
+        "visual_intent": f"Overview {number} of the method.",
+        "path_to_gt_image": f"images/s{number}.jpg",
+        "category": ("agent", "vision", "science")[number % 3],
+    }
+
+
+# What is measured, each in a process of its own
+
+
+async def watched(work: Coroutine[Any, Any, Any]) -> float:
+    """Do the work; returns for how many seconds the event loop stood still at most meanwhile."""
+    longest = 0.0
+
+    async def beat() -> None:
+        nonlocal longest
+        while True:
+            before = time.perf_counter()
+            await asyncio.sleep(BEAT_SECONDS)
+            longest = max(longest, time.perf_counter() - before - BEAT_SECONDS)
+
+    beating = asyncio.create_task(beat())
+    await asyncio.sleep(0)
+    await work
+    beating.cancel()
+    return longest
+
+
+def measure_resume(store: str) -> None:
+    """Find the replies that a run may reuse, as a run does it."""
+    now = start("20991231T000000-diagram-new", started_at=datetime.now(UTC).isoformat())
+    found: list[int] = []
+
+    async def find() -> None:
+        found.append(len(await asyncio.to_thread(earlier_replies, Path(store), now, 20.0)))
+
+    _measure(find(), lambda: {"found": found[0]})
+
+
+def measure_run(root: str, store: str, base_url: str) -> None:
+    """The whole flow on one dimension: every outcome is incomplete, which changes nothing of what is measured."""
+    from flows.diagram import diagram
+    from tasks.parameters import Judge, PairwiseParameters
+
+    Rubric.asked_of = lambda self, sample: (self.prompt(DIMENSION),)
+    judge = Judge(model="bench", base_url=base_url, concurrency=bench.IN_FLIGHT)  # pyright: ignore
+    given = PairwiseParameters(dataset=root, images=f"{root}/model", store=store, judge=judge)  # pyright: ignore
+    _measure(_judged(diagram, given), dict)
+
+
+async def _judged(flow: Any, parameters: Any) -> None:
+    state = await flow(parameters, return_state=True)
+    if not state.is_completed():
+        raise SystemExit(f"the run failed: {state.message}")
+
+
+def _measure(work: Coroutine[Any, Any, Any], besides: Any) -> None:
+    began, before, cpu = time.perf_counter(), _peak(), os.times()
+    stood_still = asyncio.run(watched(work))
+    after = os.times()
+    print(
+        json.dumps(
+            {
+                "wall": time.perf_counter() - began,
+                "cpu": sum(after[:4]) - sum(cpu[:4]),
+                "stood still": 1000 * stood_still,
+                "memory": _peak(),
+                "grown": _peak() - before,
+                **besides(),
+            }
+        )
+    )
+
+
+def _peak() -> float:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+
+
+# The run
+
+
+class Measured(NamedTuple):
+    """What one process told of itself, and its memory in MB: the most in each minute."""
+
+    told: dict[str, float]
+    minutes: list[float]
+
+
+def run(kind: str, *arguments: object, **environment: str) -> Measured:
+    command = [sys.executable, __file__, kind, *map(str, arguments)]
+    with tempfile.TemporaryFile() as errors:
+        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=errors)
+        minutes = _minutes(process)
+        out, _ = process.communicate()
+        errors.seek(0)
+        if process.returncode:
+            raise SystemExit(f"{kind} failed:\n{errors.read().decode(errors='replace')}")
+    return Measured(json.loads(out.splitlines()[-1]), minutes)
+
+
+def _minutes(process: subprocess.Popen[bytes]) -> list[float]:
+    minutes: list[float] = []
+    began = time.monotonic()
+    while process.poll() is None:
+        minute = int((time.monotonic() - began) / 60)
+        minutes += [0.0] * (minute + 1 - len(minutes))
+        minutes[minute] = max(minutes[minute], _resident(process.pid))
+        time.sleep(0.5)
+    return minutes
+
+
+def _resident(pid: int) -> float:
+    try:
+        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
+    except (OSError, IndexError):  # it has just ended
+        return 0.0
+    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
+
+
+def resume(place: Path) -> list[str]:
+    """Measure resuming; returns the targets that were missed."""
+    write_replies(place / "replies", REPLIES)
+    found = run("resume", place / "replies")
+    shutil.rmtree(place / "replies")
+    told = found.told
+    print(f"\n| finding {told['found']:,} replies of {REPLY_BYTES / 1000:g} KB | measured | target |\n|---|---|---|")
+    rows = [
+        ("wall time", told["wall"], "s", "resume"),
+        ("memory besides", told["grown"], "MB", "resume memory"),
+        ("event loop stood still at most", told["stood still"], "ms", "stood still"),
+    ]
+    return _table(rows, f"| CPU | {told['cpu']:.1f} s | |")
+
+
+def runs(place: Path) -> list[str]:
+    """Measure runs of few and of many samples; returns the targets that were missed."""
+    draw_pairs(place / "few", FEW)
+    draw_pairs(place / "many", MANY)
+    (place / "home").mkdir()
+    with bench.prefect_server(place / "home") as (api, _), judge_process("--seconds", "7200") as judge:
+        settings = {"PREFECT_API_URL": api, "PREFECT_HOME": str(place / "client"), "DO_NOT_TRACK": "1"}
+        settings |= {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL"}
+
+        def measured(dataset: str) -> Measured:
+            return run("run", place / dataset, place / f"store-{dataset}", judge.base_url, **settings)
+
+        few, many, again = measured("few"), measured("many"), measured("many")
+    print(
+        f"\n| one dimension, pairs of {PAIR_BYTES / 1000:g} KB | wall | CPU | peak | loop stood still | MB, by minute |"
+    )
+    print("|---|---|---|---|---|---|")
+    for name, found in ((f"{FEW:,}", few), (f"{MANY:,}", many), (f"{MANY:,}, nothing to ask", again)):
+        told = found.told
+        minutes = " ".join(f"{memory:.0f}" for memory in found.minutes)
+        times = f"{told['wall']:.0f} s | {told['cpu']:.0f} s"
+        print(f"| {name} | {times} | {told['memory']:.0f} MB | {told['stood still']:.0f} ms | {minutes} |")
+    print("\n| | measured | target |\n|---|---|---|")
+    growth = [
+        (f"peak of {MANY:,} over that of {FEW:,}", many.told["memory"] / few.told["memory"], "x", "growth"),
+        ("with nothing left to ask", again.told["memory"] / few.told["memory"], "x", "growth"),
+    ]
+    return _table(growth)
+
+
+def _table(rows: list[tuple[str, float, str, str]], *others: str) -> list[str]:
+    for name, value, unit, target in rows:
+        print(f"| {name} | {value:.3g} {unit} | {TARGETS[target]:g} {unit} |")
+    for line in others:
+        print(line)
+    return [name for name, value, _, target in rows if value > TARGETS[target]]
+
+
+def main() -> int:
+    """Measure, print the tables, and say which targets were missed."""
+    print(f"{os.cpu_count()} cores, Python {platform.python_version()}")
+    with tempfile.TemporaryDirectory() as folder:
+        missed = [*resume(Path(folder)), *runs(Path(folder))]
+    print(f"\nmissed: {', '.join(missed)}" if missed else "\nall targets met")
+    return 1 if missed else 0
+
+
+if __name__ == "__main__":
+    if len(sys.argv) > 1:
+        {"resume": measure_resume, "run": measure_run}[sys.argv[1]](*sys.argv[2:])
+    else:
+        sys.exit(main())
