@@ -9,9 +9,10 @@ demo: $(READY)
 	$(BIN)/jury demo
 
 # Tests of one module stay together, because they share what is costly to make; `tests/conftest.py` says how many
-# processes there are, and which modules are begun first.
+# processes there are, and which modules are begun first. Python may keep what it compiled, even where the environment
+# says no: it would compile the tests once for each process.
 test: $(READY)
-	$(BIN)/pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
+	PYTHONDONTWRITEBYTECODE= $(BIN)/pytest --numprocesses=auto --dist=loadfile --no-loadscope-reorder
 
 check: $(READY)
 	$(BIN)/ruff check .

@@ -1,13 +1,16 @@
 """Fixtures that tests of several modules share."""
 
+import gc
 import json
 import os
+import shutil
 import subprocess
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -23,11 +26,14 @@ from own_data import (
     write_markdown_document,
     write_own_benchmark,
 )
-from served import environment, free_port, give_database
+from served import KEPT, environment, free_port, give_database
 
 from flows.cli import main
 from flows.runtime.server import client_settings, own_server
 from tasks.files import write_whole
+from tasks.history import loading
+from tasks.history.database import HISTORY, Connection, attach, staging
+from tasks.history.layout import lay_out
 from tasks.history.loading import store_run
 from tasks.presentation import drawing
 from tasks.rubrics.rubric import Rubric, load_rubric
@@ -36,17 +42,25 @@ from tasks.rubrics.rubric import Rubric, load_rubric
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None, database=None, max_examples=200)
 hypothesis.settings.load_profile("same")
 
+# Left as it is, the garbage collector walks through all that the modules of tests have imported, again and again: that
+# takes a fifth of the processor's time.
+gc.set_threshold(30_000, 20, 100)
+
+# All that is asked here is on loopback. Each client reads the authorities that it trusts, and a hundred of them take
+# 35 ms: here there is one, which has signed nothing. Prefect looks for it as soon as it is imported.
+os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
+
 BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
 """Module of tests -> the program that sees for them what takes minutes."""
 LONGEST_SECONDS = 500.0
-LONGEST = {
+LONGEST = [
     f"test_{name}"
     for name in (
-        *("cli", "compare", "deployments", "endpoint_twins", "odd_replies"),
-        *("pipeline", "remote", "rubric_flows", "secrets", "up"),
+        *("up", "pipeline", "rubric_flows", "endpoint_twins", "secrets", "shared_limit", "control_runs", "results"),
+        *("orders_and_votes", "compare", "deployments", "cli", "remote", "paired", "fault_mix", "report_page_browser"),
     )
-}
-"""Modules of tests that take so long that one which came late would be waited for at the end."""
+]
+"""Modules of tests that take so long that one which came late would be waited for at the end, the longest first."""
 
 
 @pytest.hookimpl(optionalhook=True)
@@ -57,7 +71,8 @@ def pytest_xdist_auto_num_workers() -> int:
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """The longest modules begin first, and those that wait for a program are the last."""
-    items.sort(key=lambda item: (item.path.stem in BESIDE, item.path.stem not in LONGEST))
+    turns = {module: turn for turn, module in enumerate(LONGEST)}
+    items.sort(key=lambda item: (item.path.stem in BESIDE, turns.get(item.path.stem, len(LONGEST))))
 
 
 @pytest.fixture(scope="session")
@@ -81,7 +96,7 @@ def loopback() -> Iterator[LoopbackJudge]:
 def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts are drawn in this process, which starts the engine once, and not in a new process each.
 
-    That one of its own draws what a run or a page shows is tested with `drawing`, `pipeline` and `artifact`.
+    That one of its own draws what a run or a page shows is tested with `drawing`, `up` and `report_page_browser`.
     """
     engine = {"png": drawing._png, "svg": drawing._svg}
     monkeypatch.setattr(drawing, "_draw", lambda form, charts: [engine[form](chart) for chart in charts])
@@ -89,10 +104,39 @@ def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A folder for all processes that share the tests."""
+def empty_history(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A history without a row, to be copied."""
+    history = tmp_path_factory.mktemp("empty") / HISTORY
+    with staging() as db:
+        attach(db, history, 0)
+        lay_out(db)
+    return history
+
+
+@pytest.fixture
+def laid_out(empty_history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A new history begins as a copy of an empty one: to make its tables, views and comments takes longer than to load.
+
+    That they are made where there are none is tested with the modules of `history`.
+    """
+
+    def attach_copy(db: Connection, history: Path, wait_seconds: float) -> None:
+        if not history.exists():
+            shutil.copy(empty_history, history)
+        attach(db, history, wait_seconds)
+
+    monkeypatch.setattr(loading, "attach", attach_copy)
+
+
+@pytest.fixture(scope="session")
+def shared(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
+    """A folder for all processes that share the tests; in it, what is kept from one time to the next."""
     own = tmp_path_factory.getbasetemp()
-    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+    if cache := getattr(pytestconfig, "cache", None):
+        with suppress(FileExistsError):
+            (folder / KEPT).symlink_to(cache.mkdir(f"prefect-{version('prefect')}"))
+    return folder
 
 
 @pytest.fixture(scope="session")

@@ -8,6 +8,7 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -25,6 +26,8 @@ from prefect.server.database import provide_database_interface
 asyncio.run(provide_database_interface().create_db())
 """
 DATABASE = "prefect.db"
+KEPT = "migrated"
+"""Folder beside those of the processes that test together, for the database once it is made."""
 JURY = str(Path(sys.executable).with_name("jury"))
 
 
@@ -78,18 +81,23 @@ def environment() -> dict[str, str]:
 def give_database(store: Path, shared: Path) -> None:
     """Put an empty database where the Prefect server of a store looks for its own.
 
-    A server makes one by a hundred migrations, which take longer than the rest of its start: they are done once for all
-    processes that test together, in the folder that these share.
+    A server makes one by a hundred migrations, which take longer than the rest of its start: they are done once for a
+    version of Prefect where the folder that the processes share leads to pytest's cache, and else once for all of them.
     """
-    place = home(store)
+    place, kept = home(store), shared / KEPT
     place.mkdir(parents=True, exist_ok=True)
-    with (shared / f"{DATABASE}.lock").open("w") as lock:
+    kept.mkdir(exist_ok=True)
+    with (kept / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        made = shared / "migrated"
-        if not made.exists():
-            settings = {**environment(), "PREFECT_HOME": str(made)}
-            subprocess.run([sys.executable, "-c", MIGRATE], env=settings, check=True)
-    shutil.copy(made / DATABASE, place)
+        if not (kept / DATABASE).exists():
+            _migrate(kept / DATABASE)
+    shutil.copy(kept / DATABASE, place)
+
+
+def _migrate(database: Path) -> None:
+    with tempfile.TemporaryDirectory(dir=database.parent) as made:
+        subprocess.run([sys.executable, "-c", MIGRATE], env={**environment(), "PREFECT_HOME": made}, check=True)
+        (Path(made) / DATABASE).rename(database)
 
 
 @contextmanager

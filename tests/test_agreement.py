@@ -14,6 +14,8 @@ from tasks.labels.agreement import Agreed, Agreement, agreement
 from tasks.labels.importing import import_labels
 from tasks.records import Outcome
 
+pytestmark = pytest.mark.usefixtures("laid_out")
+
 Jury = Callable[..., tuple[int, str, str]]
 
 ONE, TWO = "20261120T120000-diagram-0000aa", "20261121T120000-diagram-0000bb"

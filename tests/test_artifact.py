@@ -23,6 +23,8 @@ from tasks.pages.run_summary import Summary, summarize
 from tasks.records import Judgment, Outcome
 from tasks.report import publish
 
+pytestmark = pytest.mark.usefixtures("drawn_here")
+
 DATA_URI = re.compile(r"!\[([^]]*)\]\(data:image/(png|jpeg);base64,([A-Za-z0-9+/=]+)\)")
 
 

@@ -111,10 +111,13 @@ def test_without_a_command_there_is_help(words: list[str], capsys: pytest.Captur
         ("jury prompts show --pr", ["--prompt-set"]),
     ],
 )
-def test_a_shell_completes_commands_options_and_choices(words: str, found: Sequence[str]) -> None:
-    asked = {"_JURY_COMPLETE": "bash_complete", "COMP_WORDS": words, "COMP_CWORD": str(words.count(" "))}
-    done = in_a_process(f"from flows.cli import main; main({words.split()[1:]!r})", **asked)
-    assert [line.partition(",")[2] for line in done.stdout.split()] == [*found]
+def test_a_shell_completes_commands_options_and_choices(
+    words: str, found: Sequence[str], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name, value in (("_JURY_COMPLETE", "bash_complete"), ("COMP_WORDS", words), ("COMP_CWORD", words.count(" "))):
+        monkeypatch.setenv(name, str(value))
+    assert main(words.split()[1:]) == 0
+    assert [line.partition(",")[2] for line in capsys.readouterr().out.split()] == [*found]
 
 
 # What is imported
@@ -301,7 +304,8 @@ def test_a_command_to_type_next_names_the_program_as_it_was_called(
     assert command_line("query x") == "jury query x"
 
 
-def test_a_probe_says_that_what_it_shows_is_the_reply(loopback: LoopbackJudge) -> None:
-    words = ["probe", "--judge.model", "m", "--judge.base-url", loopback.base_url]
-    done = in_a_process(f"from flows.cli import main; main({words!r})")
-    assert done.stdout.splitlines()[1] == 'reply: {"ready": true}', done.stderr
+def test_a_probe_says_that_what_it_shows_is_the_reply(
+    loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main(["probe", "--judge.model", "m", "--judge.base-url", loopback.base_url]) == 0
+    assert capsys.readouterr().out.splitlines()[1] == 'reply: {"ready": true}'

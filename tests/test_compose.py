@@ -5,6 +5,7 @@ import re
 import shutil
 import subprocess
 import tomllib
+from functools import cache
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
@@ -181,9 +182,14 @@ def docker_compose(variables: dict[str, str]) -> subprocess.CompletedProcess[str
 
 def resolved(variables: dict[str, str]) -> dict[str, Any]:
     """The file as docker-compose understands it."""
-    accepted = docker_compose(variables)
+    return yaml.safe_load(_accepted(tuple(variables.items())))
+
+
+@cache
+def _accepted(variables: tuple[tuple[str, str], ...]) -> str:
+    accepted = docker_compose(dict(variables))
     assert accepted.returncode == 0, accepted.stderr
-    return yaml.safe_load(accepted.stdout)
+    return accepted.stdout
 
 
 def services_as_written() -> dict[str, Any]:

@@ -20,7 +20,7 @@ from written_images import prompt_row, write_geneval
 SAMPLES = 60
 SIZE = (240, 160)
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here")
+pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 
 
 def shade(number: int) -> int:

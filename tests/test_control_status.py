@@ -28,7 +28,7 @@ from tasks.records import (
     Outcome,
 )
 
-pytestmark = pytest.mark.usefixtures("drawn_here")
+pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
 
 
 def failed(control: Outcome, *real: Outcome) -> bool | None:

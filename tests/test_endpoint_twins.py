@@ -66,7 +66,7 @@ def pointed_at(twin: Twin) -> list[str]:
 # Runs
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 def test_a_run_of_each_kind_asks_as_the_documentation_wants_it(
     twin: Twin, figures: list[str], images: list[str], jury: Any, ask: Any
 ) -> None:
@@ -90,7 +90,7 @@ def test_a_run_of_each_kind_asks_as_the_documentation_wants_it(
         assert seen.headers["authorization"] == f"Bearer {KEY if promised.key else 'none'}"
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 def test_a_server_that_takes_one_picture_is_told_by_the_probe_with_what_to_do(
     figures: list[str], images: list[str], jury: Any
 ) -> None:
@@ -102,7 +102,7 @@ def test_a_server_that_takes_one_picture_is_told_by_the_probe_with_what_to_do(
         assert jury("run", "counting", *images, *judged_by(twin))[0] == 0
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 def test_a_server_that_cuts_long_questions_is_told_at_the_end_of_the_run(
     tmp_path: Path, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -119,7 +119,7 @@ def test_a_server_that_cuts_long_questions_is_told_at_the_end_of_the_run(
     assert [each for each in run["warnings"] if each.startswith(words)]
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 def test_a_run_that_a_form_starts_takes_a_short_name_and_records_the_address(
     tmp_path: Path, images: list[str], ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:

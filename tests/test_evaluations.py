@@ -10,6 +10,8 @@ from tasks.ledger.evaluations import Evaluation, evaluation_folders, finished_be
 from tasks.ledger.reading import END, RUN, read_end, read_outcomes, read_start, run_folders
 from tasks.records import Outcome
 
+pytestmark = pytest.mark.usefixtures("laid_out")
+
 EVALUATION = "20261120T115900-diagram-00e0a1"
 LATER = "2026-11-21T12:00:00+00:00"
 

@@ -17,7 +17,7 @@ from tasks.endpoint import adaptive_limit
 
 SAMPLES, CALLS = 6, 24
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 
 
 @pytest.fixture

@@ -86,6 +86,7 @@ def test_a_certificate_of_ones_own_is_trusted_where_the_environment_names_it(
     certificate, tls = own_certificate(tmp_path, FOREIGN)
     monkeypatch.setenv("JUDGE_KEY", KEY)
     monkeypatch.setenv("JURY_ENDPOINTS", f"{FOREIGN}=JUDGE_KEY")
+    monkeypatch.delenv("SSL_CERT_FILE")
     with LoopbackJudge(tls=tls) as judge, LoopbackProxy(judge.base_url) as between:
         monkeypatch.setenv("HTTPS_PROXY", between.url)
         with pytest.raises(JudgeStopped, match="CERTIFICATE_VERIFY_FAILED"):

@@ -28,6 +28,8 @@ from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.records import Judgment
 
+pytestmark = pytest.mark.usefixtures("laid_out")
+
 
 def judged(store: Path, loopback: LoopbackJudge, replies: list[Reply], **changes: str) -> list[Judgment]:
     """The rows of a run that asks one call after the other, and gets these replies; it ends as runs do."""

@@ -17,7 +17,7 @@ TRUTH = {"Model": 54, "Human": 38, "Both are good": 8}
 """What the judge really thinks of so many samples: 54 Models and 8 neutrals score 58, 8 points more than Human's 50."""
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here")
+pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 
 
 class Expected(NamedTuple):

@@ -40,7 +40,7 @@ from tasks.store import store as store_step
 JURY = str(Path(sys.executable).with_name("jury"))
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
-pytestmark = pytest.mark.usefixtures("prefect_server")
+pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here")
 
 
 def dataset(root: Path, samples: int = 4) -> list[str]:

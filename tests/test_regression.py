@@ -19,6 +19,8 @@ from tasks.history.loading import sync
 from tasks.records import Outcome
 from tasks.report import report
 
+pytestmark = pytest.mark.usefixtures("laid_out")
+
 WON, LOST = ("MMMM", "Model"), ("HHHH", "Human")
 
 

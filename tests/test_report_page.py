@@ -19,7 +19,7 @@ from written_history import EARLIER, LATER, keep, write_evaluations, written
 from tasks.history import asking as history
 from tasks.pages import queries
 
-pytestmark = pytest.mark.usefixtures("drawn_here")
+pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
 
 
 @pytest.fixture(scope="module")

@@ -22,7 +22,7 @@ from tasks.synthetic.samples import drawn_samples
 FLOWS = ("object", "counting", "colors", "position")
 TAGS = ("single_object", "two_object", "counting", "colors", "color_attr", "position")
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here")
+pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 
 
 @pytest.fixture(scope="module")

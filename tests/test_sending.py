@@ -153,7 +153,7 @@ def test_a_thread_tells_what_it_returns_and_what_it_raises() -> None:
         asyncio.run(in_daemon_thread(fail))
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "drawn_here")
 def test_a_finished_run_that_cannot_be_sent_is_complete(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -22,6 +22,8 @@ from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.records import OVERALL
 from tasks.statistics.scores import ScoreRow
 
+pytestmark = pytest.mark.usefixtures("laid_out")
+
 EVALUATION = "20261120T115900-diagram-00e0a1"
 
 

@@ -17,7 +17,7 @@ from tasks.records import RunStart
 NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # as the history gives it
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a", "model asked": "x", "model answered": "x-1"}
 
-pytestmark = pytest.mark.usefixtures("drawn_here")
+pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
 
 
 def night(

@@ -24,19 +24,26 @@ def up(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[Up]:
         yield served
 
 
-@pytest.fixture
-def page(up: Up) -> Iterator[Any]:
-    """A tab of a headless Chromium."""
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    """A headless Chromium."""
     if not CHROMIUM:
         pytest.skip("needs Chromium (`apt-get install chromium`)")
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        tab = browser.new_page(viewport={"width": 1400, "height": 1800})
-        tab.set_default_timeout(60_000)
-        yield tab
-        browser.close()
+        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
+@pytest.fixture
+def page(browser: Any) -> Iterator[Any]:
+    """A tab that knows nothing of those before it."""
+    tab = browser.new_page(viewport={"width": 1400, "height": 1800})
+    tab.set_default_timeout(60_000)
+    yield tab
+    tab.close()
 
 
 def command(*arguments: str) -> subprocess.CompletedProcess[str]:
