@@ -9,15 +9,15 @@ import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
-
-import polars as pl
-from polars.exceptions import PolarsError
+from typing import TYPE_CHECKING, BinaryIO, NamedTuple
 
 from tasks.datasets.json_records import LONGEST, json_object, json_spans
 from tasks.errors import InputError, Problems
 from tasks.records import Place
 from tasks.text import listed
+
+if TYPE_CHECKING:
+    from polars import LazyFrame
 
 # The csv module refuses cells above 128 KiB, less than the raw data of a large plot; the limit is one per process.
 csv.field_size_limit(LONGEST)
@@ -26,7 +26,7 @@ PARQUET_ROWS = 16
 """Rows of a Parquet file looked at together: each query decodes a row group, and the rows' pictures are held."""
 
 _BOM = b"\xef\xbb\xbf"
-_UNREADABLE = (OSError, InputError, PolarsError)
+_UNREADABLE = (OSError, InputError)
 """What readers raise where a file is at fault; anything else is a fault of the program and is not hidden."""
 
 
@@ -164,7 +164,7 @@ def _read_csv(place: Place, fields: Sequence[str]) -> dict[str, object]:
 
 
 def _find_parquet(path: Path, problems: Problems) -> Iterator[Row]:
-    table = pl.scan_parquet(path, glob=False)
+    table = _scanned(path)
     row = 0
     while rows := _collected(table.slice(row, PARQUET_ROWS)):
         for values in rows:
@@ -173,15 +173,25 @@ def _find_parquet(path: Path, problems: Problems) -> Iterator[Row]:
 
 
 def _read_parquet(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    rows = _collected(pl.scan_parquet(place.path, glob=False).select(fields).slice(place.row, 1))
+    rows = _collected(_scanned(Path(place.path)).select(fields).slice(place.row, 1))
     if not rows:
         raise InputError(f"row {place.row + 1} is no longer there")
     return rows[0]
 
 
-def _collected(table: pl.LazyFrame) -> list[dict[str, object]]:
+def _scanned(path: Path) -> "LazyFrame":
+    import polars  # takes a quarter of a second, which no other format needs
+
+    return polars.scan_parquet(path, glob=False)
+
+
+def _collected(table: "LazyFrame") -> list[dict[str, object]]:
+    from polars.exceptions import PolarsError
+
     try:
         return table.collect().to_dicts()
+    except PolarsError as error:
+        raise InputError(str(error)) from error
     except (ValueError, OverflowError) as error:  # a date that Python has none for
         raise InputError(f"holds a value that cannot be read: {error}") from error
 
