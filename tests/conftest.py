@@ -23,7 +23,7 @@ from own_data import (
     write_markdown_document,
     write_own_benchmark,
 )
-from served import environment, free_port, give_database
+from served import environment, free_port
 
 from flows.cli import main
 from flows.runtime.server import client_settings, own_server
@@ -96,10 +96,9 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
-def prefect_server(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[str]:
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a Prefect server of the tests' own, for flows in this process and in others."""
     store = tmp_path_factory.mktemp("prefect")
-    give_database(store, shared)
     with pytest.MonkeyPatch.context() as environment, own_server(store, free_port()) as server:
         for name, value in {**client_settings(server.api), "PREFECT_HOME": str(store / "client")}.items():
             environment.setenv(name, value)

@@ -1,9 +1,7 @@
-"""`jury up` as a process of its own, for tests to look at, and the database that Prefect's servers begin with."""
+"""`jury up` as a process of its own, for tests to look at."""
 
-import fcntl
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
@@ -17,14 +15,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flows.runtime.server import home
-
-MIGRATE = """
-import asyncio
-from prefect.server.database import provide_database_interface
-asyncio.run(provide_database_interface().create_db())
-"""
-DATABASE = "prefect.db"
 JURY = str(Path(sys.executable).with_name("jury"))
 
 
@@ -73,23 +63,6 @@ def free_port() -> int:
 def environment() -> dict[str, str]:
     """Ours, without the Prefect server of other tests."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT", "JURY"))}
-
-
-def give_database(store: Path, shared: Path) -> None:
-    """Put an empty database where the Prefect server of a store looks for its own.
-
-    A server makes one by a hundred migrations, which take longer than the rest of its start: they are done once for all
-    processes that test together, in the folder that these share.
-    """
-    place = home(store)
-    place.mkdir(parents=True, exist_ok=True)
-    with (shared / f"{DATABASE}.lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        made = shared / "migrated"
-        if not made.exists():
-            settings = {**environment(), "PREFECT_HOME": str(made)}
-            subprocess.run([sys.executable, "-c", MIGRATE], env=settings, check=True)
-    shutil.copy(made / DATABASE, place)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from flows.commands.connection import answered, prepare_prefect
 from flows.commands.messages import printable, warn
 from flows.commands.options import FLOWS, by_options, model_options, parse_options
 from flows.commands.sections import Command, Group, Option
-from flows.runtime.process import settle_garbage_collector
+from flows.runtime.process import ended_by_sigterm, settle_garbage_collector
 from flows.runtime.temporary_server import own
 from tasks.controls.status import status_lines
 from tasks.datasets.paths import resolved
@@ -60,7 +60,7 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     store = local_cache(parameters.store)
     prepare_prefect(store)
     try:
-        with answered(), settle_garbage_collector():
+        with answered(), ended_by_sigterm(), settle_garbage_collector():
             state = asyncio.run(_final_state(flow, parameters, _checked(flow, parameters, store)))
     except InputError as error:
         warn(by_options(str(error), type(parameters)))

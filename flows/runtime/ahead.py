@@ -4,9 +4,10 @@ Owns handing the client over to the session of the run. The dataset is read ahea
 """
 
 import asyncio
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Callable, Coroutine
 from contextlib import asynccontextmanager
 from contextvars import ContextVar
+from functools import partial
 from importlib import import_module
 from pathlib import Path
 from typing import Any
@@ -17,6 +18,9 @@ from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.kinds import kind_of
 from tasks.parameters import Judge, Parameters
+
+IMPORTED_IN_RUNS = ("prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")
+"""What Prefect imports when a flow is called, and not before: a third of a second."""
 
 _CLIENT: ContextVar[Vlm | None] = ContextVar("client made ahead", default=None)
 
@@ -31,8 +35,8 @@ async def while_it_begins(server: TemporaryServer, flow: str, asked: Parameters)
     """
     async with Vlm(asked.judge, secret=secret_block) as vlm:
         server.tell()
-        importing = asyncio.to_thread(import_module, f"flows.{flow}")
-        await asyncio.gather(importing, _answering(server, _first_question(vlm, flow, asked)))
+        importing = asyncio.to_thread(_import, f"flows.{flow}", *IMPORTED_IN_RUNS)
+        await asyncio.gather(importing, _answering(server, partial(_first_question, vlm, flow, asked)))
         handed = _CLIENT.set(vlm)
         try:
             yield
@@ -46,15 +50,20 @@ def client_of(judge: Judge) -> Vlm | None:
     return vlm if vlm and vlm.judge == judge else None
 
 
+def _import(*modules: str) -> None:
+    for module in modules:
+        import_module(module)
+
+
 async def _first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
     if asked.reuse_hours and (Path(asked.store) / "ledger").exists():
         return  # all replies may be there: the run finds out, and asks the judge only if not
     await vlm.probe(probe_request(len(kind_of(flow).display.sides)))
 
 
-async def _answering(server: TemporaryServer, question: Coroutine[Any, Any, None]) -> None:
+async def _answering(server: TemporaryServer, question: Callable[[], Coroutine[Any, Any, None]]) -> None:
     """Wait for the server, or for a judge that refuses; one that is slow to answer is waited for in the run."""
-    waiting, asking = asyncio.create_task(server.answering()), asyncio.create_task(question)
+    waiting, asking = asyncio.create_task(server.answering()), asyncio.create_task(question())
     await asyncio.wait({waiting, asking}, return_when=asyncio.FIRST_COMPLETED)
     if asking.done():
         asking.result()

@@ -23,6 +23,8 @@ from pathlib import Path
 DATABASE = "prefect.db"
 """What Prefect calls the database in its home."""
 FOLDER = "image-jury"
+ELSEWHERE = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
+"""What names another database than the one in the home."""
 MIGRATE = """
 import asyncio
 from prefect.server.database import provide_database_interface
@@ -35,6 +37,8 @@ def give(home: Path) -> None:
 
     What goes wrong is no failure: without it, the server migrates a database of its own.
     """
+    if any(os.environ.get(name) for name in ELSEWHERE):
+        return
     with contextlib.suppress(OSError, sqlite3.Error, subprocess.SubprocessError), _locked(home):
         # Without the database, what others may have left of its log would be taken for a part of the new one.
         if not any(home.glob(f"{DATABASE}*")):

@@ -21,7 +21,7 @@ from flows.runtime.server import HOST, LOG, PATIENCE_SECONDS, QUIET, client_sett
 from flows.runtime.temporary_process import GRACE_SECONDS
 from tasks.errors import InputError
 
-_NOT_MADE = "a Prefect server is started, for the first time; later it takes 10 s (about 40 s) …"
+_NOT_MADE = "starting a temporary Prefect server (about 40 s this once, 10 s from the next time on) …"
 _MADE = "starting a temporary Prefect server (about 10 s) …"
 
 
