@@ -8,7 +8,6 @@ from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 
 from tasks.errors import HistoryLocked
-from tasks.history.loading import store_run
 
 
 def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
@@ -33,4 +32,6 @@ async def store(folder: str, run_id: str) -> None:
         HistoryLocked: the history stayed in use.
         InputError: the ledger is damaged, or the history was made by another version.
     """
+    from tasks.history.loading import store_run  # DuckDB, which is not needed before the end of a run
+
     await asyncio.to_thread(store_run, Path(folder), run_id)

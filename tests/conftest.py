@@ -9,8 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager, suppress
-from importlib.metadata import version
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -26,7 +25,7 @@ from own_data import (
     write_markdown_document,
     write_own_benchmark,
 )
-from served import KEPT, environment, free_port, give_database
+from served import environment, free_port
 
 from flows.cli import main
 from flows.runtime.server import client_settings, own_server
@@ -129,21 +128,16 @@ def laid_out(empty_history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="session")
-def shared(tmp_path_factory: pytest.TempPathFactory, pytestconfig: pytest.Config) -> Path:
-    """A folder for all processes that share the tests; in it, what is kept from one time to the next."""
+def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder for all processes that share the tests."""
     own = tmp_path_factory.getbasetemp()
-    folder = own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
-    if cache := getattr(pytestconfig, "cache", None):
-        with suppress(FileExistsError):
-            (folder / KEPT).symlink_to(cache.mkdir(f"prefect-{version('prefect')}"))
-    return folder
+    return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
 
 
 @pytest.fixture(scope="session")
-def prefect_server(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[str]:
+def prefect_server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     """Address of a Prefect server of the tests' own, for flows in this process and in others."""
     store = tmp_path_factory.mktemp("prefect")
-    give_database(store, shared)
     with pytest.MonkeyPatch.context() as environment, own_server(store, free_port()) as server:
         for name, value in {**client_settings(server.api), "PREFECT_HOME": str(store / "client")}.items():
             environment.setenv(name, value)

@@ -1,14 +1,11 @@
-"""`jury up` as a process of its own, for tests to look at, and the database that Prefect's servers begin with."""
+"""`jury up` as a process of its own, for tests to look at."""
 
-import fcntl
 import json
 import os
-import shutil
 import signal
 import socket
 import subprocess
 import sys
-import tempfile
 import time
 import urllib.error
 import urllib.request
@@ -18,16 +15,6 @@ from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from flows.runtime.server import home
-
-MIGRATE = """
-import asyncio
-from prefect.server.database import provide_database_interface
-asyncio.run(provide_database_interface().create_db())
-"""
-DATABASE = "prefect.db"
-KEPT = "migrated"
-"""Folder beside those of the processes that test together, for the database once it is made."""
 JURY = str(Path(sys.executable).with_name("jury"))
 
 
@@ -76,28 +63,6 @@ def free_port() -> int:
 def environment() -> dict[str, str]:
     """Ours, without the Prefect server of other tests."""
     return {name: value for name, value in os.environ.items() if not name.startswith(("PREFECT", "JURY"))}
-
-
-def give_database(store: Path, shared: Path) -> None:
-    """Put an empty database where the Prefect server of a store looks for its own.
-
-    A server makes one by a hundred migrations, which take longer than the rest of its start: they are done once for a
-    version of Prefect where the folder that the processes share leads to pytest's cache, and else once for all of them.
-    """
-    place, kept = home(store), shared / KEPT
-    place.mkdir(parents=True, exist_ok=True)
-    kept.mkdir(exist_ok=True)
-    with (kept / "lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not (kept / DATABASE).exists():
-            _migrate(kept / DATABASE)
-    shutil.copy(kept / DATABASE, place)
-
-
-def _migrate(database: Path) -> None:
-    with tempfile.TemporaryDirectory(dir=database.parent) as made:
-        subprocess.run([sys.executable, "-c", MIGRATE], env={**environment(), "PREFECT_HOME": made}, check=True)
-        (Path(made) / DATABASE).rename(database)
 
 
 @contextmanager

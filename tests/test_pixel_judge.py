@@ -14,7 +14,8 @@ from openai.types.chat import ChatCompletion
 from PIL import Image, ImageOps
 
 from tasks.embedded_judge import app as pixel_judge
-from tasks.embedded_judge.app import ANSWERED_MODEL, Gauge, app
+from tasks.embedded_judge.app import Gauge, app
+from tasks.embedded_judge.chat import ANSWERED_MODEL
 from tasks.embedded_judge.measures import Measures, measure
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.completion import Reply

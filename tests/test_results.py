@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from factories import RUN, end, image, outcome, picture, start, write_run
-from served import environment, give_database
+from served import environment
 from written_datasets import record, result, write_benchmark, write_json
 
 from tasks.errors import InputError
@@ -124,13 +124,12 @@ print(f"opened {len(opened)} exit {code}")
 """
 
 
-def test_the_end_of_a_run_reads_its_outcomes_once(tmp_path: Path, shared: Path) -> None:
+def test_the_end_of_a_run_reads_its_outcomes_once(tmp_path: Path) -> None:
     """With controls and both orders, which have the most to compute; what is printed at the end reads nothing more."""
     write_benchmark(tmp_path / "data", [record(number) for number in range(4)])
     results = write_json(tmp_path / "data" / "results.json", [result(number) for number in range(4)])
     given = ["--dataset", tmp_path / "data", "--results", results, "--store", tmp_path / "store"]
     command = [sys.executable, "-c", WATCH, "run", "diagram", *given, "--orders", "both", "--controls", "0.5"]
-    give_database(tmp_path / "store", shared)
     ended = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment(), timeout=200)
     assert "opened 1 exit 0" in ended.stdout, ended.stdout + ended.stderr
     [run] = (tmp_path / "store" / "ledger").iterdir()

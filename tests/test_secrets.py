@@ -20,7 +20,7 @@ from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, error
 from prefect.blocks.system import Secret
 from prefect.settings import PREFECT_API_URL, temporary_settings
-from served import JURY, free_port, give_database
+from served import JURY, free_port
 from written_datasets import record, result, write_benchmark, write_json
 
 from flows.runtime.server import own_server
@@ -71,12 +71,11 @@ def demanding(seen: Request) -> Reply:
 
 
 @pytest.fixture(scope="module")
-def left(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[Left]:
+def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
     root = tmp_path_factory.mktemp("kept")
     data = tmp_path_factory.mktemp("data")
     write_benchmark(data, [record(number) for number in range(2)])
     results = write_json(data / "results.json", [result(number) for number in range(2)])
-    give_database(root, shared)
     with pytest.MonkeyPatch.context() as environment, LoopbackJudge(demanding) as judge:
         environment.delenv("PREFECT_API_URL", raising=False)
         environment.setenv("PREFECT_SERVER_LOGGING_LEVEL", "DEBUG")

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 from loopback_judge import LoopbackJudge
-from served import JURY, Up, environment, free_port, give_database, jury_up, wait_for
+from served import JURY, Up, environment, free_port, jury_up, wait_for
 
 CHROMIUM = shutil.which("chromium")
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
@@ -17,9 +17,8 @@ FLOWS = ("diagram", "plot", "object", "counting", "colors", "position")
 
 
 @pytest.fixture(scope="module")
-def up(tmp_path_factory: pytest.TempPathFactory, shared: Path) -> Iterator[Up]:
+def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     store = tmp_path_factory.mktemp("served") / "store"
-    give_database(store, shared)
     with jury_up(store, free_port()) as served:
         yield served
 

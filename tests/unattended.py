@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import yaml
-from served import Up, free_port, give_database, jury_up, wait_for
+from served import Up, free_port, jury_up, wait_for
 
 RUNNING, SCHEDULE_PAUSED, PAUSED = "running", "schedule-paused", "paused"
 DEPLOYMENTS = RUNNING, SCHEDULE_PAUSED, PAUSED
@@ -54,7 +54,6 @@ def ended(up: Up, since: str) -> list[dict[str, Any]]:
 def watch(folder: Path) -> dict[str, Any]:
     """Wait for a run, restart, and wait for a run that came due after the restart."""
     listed, port, began = str(write_list(folder / "prefect.yaml")), free_port(), _now()
-    give_database(folder / "store", folder.parent)
     with jury_up(folder / "store", port, "--deployments", listed) as up:
         pause_two(up)
         before = _told(up)

@@ -9,7 +9,8 @@ from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 
-from flows.runtime.server import QUIET, Server, client_settings, home, running
+from flows.runtime import temporary_server
+from flows.runtime.server import QUIET, Server, client_settings, made_home, running
 from tasks.errors import InputError
 
 _OF_JURY_UP: set[str] = set()
@@ -33,13 +34,30 @@ def find_prefect(store: Path) -> bool:
 
 
 def prepare_prefect(store: Path) -> None:
-    """The server that there is for Prefect, or else a temporary one with a home of its own under the store."""
-    if not find_prefect(store):
-        place = home(store)
-        place.mkdir(parents=True, exist_ok=True)
-        os.environ.setdefault("PREFECT_HOME", str(place))
+    """The server that there is for Prefect, or else a temporary one with a home of its own under the store.
+
+    The temporary one has only begun then. Whoever needs it first waits for it.
+    """
+    if find_prefect(store):
+        return
+    place = Path(os.environ.get("PREFECT_HOME") or made_home(store)).expanduser().absolute()
+    os.environ["PREFECT_HOME"] = str(place)
+    if _may_be_named_in_files(place):
         os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
-        print("starting a temporary Prefect server (about 10 s) …", file=sys.stderr)
+        return
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    temporary_server.begin(place)
+
+
+def _may_be_named_in_files(place: Path) -> bool:
+    """Whether one of the files that Prefect reads its settings from may name a server: then it is left to Prefect."""
+    files = {
+        Path(".env"): "PREFECT_API_URL",
+        Path("prefect.toml"): "url",
+        Path("pyproject.toml"): "[tool.prefect",
+        place / "profiles.toml": "PREFECT_API_URL",
+    }
+    return any(file.is_file() and words in file.read_text(errors="replace") for file, words in files.items())
 
 
 @contextmanager
@@ -60,4 +78,6 @@ def answered() -> Generator[None]:
             raise
         if api in _OF_JURY_UP:
             raise InputError(f"the server of `jury up` at {api} does not answer; start it again: {reason}") from error
+        if own := temporary_server.own():
+            raise InputError(f"the temporary Prefect server has ended; its last words are in {own.log}") from error
         raise InputError(f"the Prefect server of PREFECT_API_URL, {api}, does not answer: {reason}") from error

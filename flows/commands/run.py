@@ -2,8 +2,11 @@
 
 import asyncio
 import json
+from contextlib import AsyncExitStack
+from datetime import datetime
 from functools import partial
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NoReturn, cast
 
 import click
@@ -12,7 +15,13 @@ from flows.commands.connection import answered, prepare_prefect
 from flows.commands.messages import number_of, printable, warn
 from flows.commands.options import FLOWS, by_options, model_options, parse_options
 from flows.commands.sections import Command, Group, Option
+from flows.runtime.process import ended_by_sigterm, settle_garbage_collector
+from flows.runtime.temporary_server import own
 from tasks.controls.status import status_lines
+from tasks.datasets.paths import resolved
+from tasks.endpoint.known import addressed
+from tasks.errors import InputError
+from tasks.kinds.loading import load_ahead
 from tasks.ledger.remote import local_cache
 from tasks.pages.rate_tables import repeat_lines
 from tasks.pages.run_summary import Summary, summarize
@@ -51,8 +60,12 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     parameters = at_store(parameters)
     store = local_cache(parameters.store)
     prepare_prefect(store)
-    with answered():
-        state = asyncio.run(_final_state(flow, parameters))
+    try:
+        with answered(), ended_by_sigterm(), settle_garbage_collector():
+            state = asyncio.run(_final_state(flow, parameters, _checked(flow, parameters, store)))
+    except InputError as error:
+        warn(by_options(str(error), type(parameters)))
+        return STOPPED
     if not state.is_completed():
         if state.is_crashed() or RAISED in str(state.message):
             store.mkdir(parents=True, exist_ok=True)  # the traceback is kept there
@@ -103,8 +116,25 @@ def _raise(state: "State") -> NoReturn:
     raise raised if isinstance(raised, Exception) else RuntimeError(state.message)
 
 
-async def _final_state(flow: str, parameters: Parameters) -> "State":
-    return await getattr(import_module(f"flows.{flow}"), flow)(parameters, return_state=True)
+def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
+    """What is asked for, with its dataset loaded ahead; that of shards is for the processes that judge them."""
+    asked = resolved(addressed(parameters), datetime.now().astimezone()).model_copy(update={"store": str(store)})
+    if not asked.to_be_split:
+        try:
+            load_ahead(flow, asked)
+        except OSError as error:
+            raise InputError(str(error)) from error
+    return asked
+
+
+async def _final_state(flow: str, parameters: Parameters, asked: Parameters) -> "State":
+    """Run the flow as soon as there is a server; what does not need one is done before that."""
+    async with AsyncExitStack() as stack:
+        if server := own():
+            from flows.runtime.ahead import while_it_begins
+
+            await stack.enter_async_context(while_it_begins(server, flow, asked))
+        return await getattr(import_module(f"flows.{flow}"), flow)(parameters, return_state=True)
 
 
 def _print_summary(summary: Summary) -> None:

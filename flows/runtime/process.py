@@ -1,7 +1,8 @@
-"""The process that a run or a command works in: its garbage collector, and its silence at the end."""
+"""The process that a run or a command works in: its garbage collector, what ends it, and its silence at the end."""
 
 import gc
 import os
+import signal
 import sys
 from collections.abc import Generator
 from contextlib import contextmanager
@@ -28,6 +29,23 @@ def settle_garbage_collector() -> Generator[None]:
     finally:
         gc.set_threshold(*before)
         gc.unfreeze()
+
+
+@contextmanager
+def ended_by_sigterm() -> Generator[None]:
+    """Let SIGTERM end what runs in the context as Ctrl-C does; for the main thread.
+
+    While a flow runs, Prefect has a handler of its own, which raises an exception of its own.
+    """
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    except BaseException as error:
+        if type(error).__name__ == "TerminationSignal":
+            raise KeyboardInterrupt from error
+        raise
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def hush() -> None:

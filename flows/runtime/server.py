@@ -20,10 +20,13 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from flows.runtime.prepared_database import give
 from tasks.errors import InputError
 
 HOST = "127.0.0.1"
 NOTE = "server.json"
+LOG = "server.log"
+"""In the home of a server: what it says."""
 PATIENCE_SECONDS = 120.0
 QUIET = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
@@ -71,6 +74,15 @@ def running(store: Path) -> Server | None:
     return server if _answers_as_ours(server, home(store)) else None
 
 
+def made_home(store: Path) -> Path:
+    """Prefect's home under a store, there and readable by its user alone."""
+    place = home(store)
+    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    with contextlib.suppress(PermissionError):  # it is another user's, who has let this one in
+        place.chmod(0o700)
+    return place
+
+
 @contextlib.contextmanager
 def own_server(store: Path, port: int) -> Generator[Server]:
     """A server of our own, for as long as the context lasts. Its output goes to `server.log` in its home.
@@ -78,11 +90,11 @@ def own_server(store: Path, port: int) -> Generator[Server]:
     Raises:
         InputError: the port is taken (by whom, as far as that can be told), or the server did not start.
     """
-    place = home(store)
-    place.mkdir(parents=True, exist_ok=True)
+    place = made_home(store)
     refuse_taken(port)
+    give(place)
     command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
-    with (place / "server.log").open("ab") as log:
+    with (place / LOG).open("ab") as log:
         # A session of its own: Ctrl-C is for `jury up`, which lets the runs end before their server goes.
         process = subprocess.Popen(
             command, env=_environment(place), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
@@ -138,7 +150,7 @@ def _wait_for(server: Server, process: subprocess.Popen[bytes], place: Path) -> 
         if _answers_as_ours(server, place):
             return
         time.sleep(0.2)
-    raise InputError(f"the Prefect server did not start; its last words are in {place / 'server.log'}")
+    raise InputError(f"the Prefect server did not start; its last words are in {place / LOG}")
 
 
 def _answers_as_ours(server: Server, place: Path) -> bool:

@@ -15,6 +15,7 @@ from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 
+from flows.runtime.ahead import client_of
 from flows.runtime.chunks import Chunks
 from flows.runtime.prefect_run import is_scheduled, name_run, own_run
 from flows.runtime.progress import Progress
@@ -33,7 +34,7 @@ from tasks.kinds import kind_of
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import Ledger
-from tasks.parameters import Parameters
+from tasks.parameters import Judge, Parameters
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import RunStart
 from tasks.rubrics.rubric import Rubric, load_rubric
@@ -43,12 +44,18 @@ from tasks.store import store
 @asynccontextmanager
 async def opened(flow: str, asked: Parameters) -> AsyncGenerator["Session"]:
     """A session with its judge's client, for as long as the context lasts."""
-    async with (
-        shared_slots(asked.judge) as slots,
-        Vlm(asked.judge, slots, secret_block) as vlm,
-        AsyncExitStack() as stack,
-    ):
+    async with _client(asked.judge) as vlm, AsyncExitStack() as stack:
         yield Session(flow, asked, vlm, stack)
+
+
+@asynccontextmanager
+async def _client(judge: Judge) -> AsyncGenerator[Vlm]:
+    """The client that was made ahead, whose maker closes it; else one of the session's own."""
+    if vlm := client_of(judge):
+        yield vlm
+        return
+    async with shared_slots(judge) as slots, Vlm(judge, slots, secret_block) as vlm:
+        yield vlm
 
 
 class Session:

@@ -17,6 +17,7 @@ from urllib.parse import urlsplit
 from prefect import get_client
 from prefect.client.base import ServerType
 
+from flows.runtime import temporary_server
 from flows.runtime.leases import Leases
 from tasks.parameters import EMBEDDED, Judge
 
@@ -49,7 +50,7 @@ async def shared_slots(judge: Judge) -> AsyncGenerator[asyncio.Semaphore]:
         yield asyncio.Semaphore(judge.concurrency)
         return
     async with get_client() as client:
-        if client.server_type == ServerType.EPHEMERAL:
+        if client.server_type == ServerType.EPHEMERAL or temporary_server.own():
             yield asyncio.Semaphore(judge.concurrency)
             return
         slots = _Slots()

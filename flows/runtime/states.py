@@ -21,7 +21,6 @@ from flows.runtime.shards import judge_in_shards
 from tasks.datasets.paths import resolved
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError, first_of
-from tasks.history.loading import sync
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.parameters import Parameters, at_store
@@ -59,6 +58,8 @@ async def final_state(flow: str, parameters: Parameters, chain: Callable[[str, P
 
 async def _put_together(evaluation: str, store: str, began: datetime) -> State:
     """Show the shards of an evaluation as one. They are done, whether or not that can be shown from this machine."""
+    from tasks.history.loading import sync  # DuckDB, which a run alone does not need here
+
     folder = local_cache(store)
     try:
         if is_remote(store):

@@ -8,11 +8,12 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
-
-import polars as pl
+from typing import TYPE_CHECKING, NamedTuple
 
 from tasks.errors import InputError
+
+if TYPE_CHECKING:
+    from polars import LazyFrame
 
 PARQUET_ROWS, MOST_PARQUET_ROWS = 16, 1024
 """Rows of a Parquet file read together, since each query decodes a row group: few where pictures are held with them,
@@ -71,9 +72,9 @@ def parquet_records(path: Path) -> Iterator[dict[str, object]]:
     """Every record of a file, in its order.
 
     Raises:
-        PolarsError, OSError, InputError: the file, or a value in it, cannot be read.
+        OSError, InputError: the file, or a value in it, cannot be read.
     """
-    table = pl.scan_parquet(path, glob=False)
+    table = _scanned(path)
     first, number = 0, PARQUET_ROWS
     while (rows := _collected(table.slice(first, number))).dicts:
         yield from rows.dicts
@@ -86,7 +87,7 @@ def parquet_record(path: Path, row: int, fields: Sequence[str]) -> dict[str, obj
     """These fields of the record in a row, counted from 0.
 
     Raises:
-        PolarsError, OSError, InputError: the file cannot be read, or has no such row or field.
+        OSError, InputError: the file cannot be read, or has no such row or field.
     """
     number, place = divmod(row, PARQUET_ROWS)
     group = _Group(path, tuple(fields), number)
@@ -98,13 +99,23 @@ def parquet_record(path: Path, row: int, fields: Sequence[str]) -> dict[str, obj
 
 
 def _read_group(group: _Group) -> _Collected:
-    table = pl.scan_parquet(group.path, glob=False).select(group.fields)
+    table = _scanned(group.path).select(group.fields)
     return _collected(table.slice(group.number * PARQUET_ROWS, PARQUET_ROWS))
 
 
-def _collected(table: pl.LazyFrame) -> _Collected:
+def _scanned(path: Path) -> "LazyFrame":
+    import polars  # takes a quarter of a second, which no other format needs
+
+    return polars.scan_parquet(path, glob=False)
+
+
+def _collected(table: "LazyFrame") -> _Collected:
+    from polars.exceptions import PolarsError
+
     try:
         frame = table.collect()
         return _Collected(frame.to_dicts(), int(frame.estimated_size()))
+    except PolarsError as error:
+        raise InputError(str(error)) from error
     except (ValueError, OverflowError) as error:  # a date that Python has none for
         raise InputError(f"holds a value that cannot be read: {error}") from error

@@ -11,8 +11,6 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from polars.exceptions import PolarsError
-
 from tasks.datasets.json_records import LONGEST, json_object, json_spans
 from tasks.datasets.parquet_records import parquet_record, parquet_records
 from tasks.errors import InputError, Problems
@@ -23,7 +21,7 @@ from tasks.text import listed
 csv.field_size_limit(LONGEST)
 
 _BOM = b"\xef\xbb\xbf"
-_UNREADABLE = (OSError, InputError, PolarsError)
+_UNREADABLE = (OSError, InputError)
 """What readers raise where a file is at fault; anything else is a fault of the program and is not hidden."""
 
 

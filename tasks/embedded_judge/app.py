@@ -16,19 +16,15 @@ from threading import Lock
 from typing import Any, TypeAlias
 
 from tasks.embedded_judge.blobs import survey
-from tasks.embedded_judge.chat import BadRequest, ChatRequest, completion, failure, read_request
+from tasks.embedded_judge.chat import ANSWERED_MODEL, PROBE, BadRequest, ChatRequest, completion, failure, read_request
 from tasks.embedded_judge.figure_rules import QUESTIONS, compare
 from tasks.embedded_judge.image_scores import ASPECTS, look, score
 from tasks.embedded_judge.image_view import Survey
 from tasks.embedded_judge.measures import Measures, decode_rgb, measure
-from tasks.parameters import EMBEDDED_MODEL, T2I
+from tasks.parameters import T2I
 from tasks.pictures.decoding import BadPicture
 from tasks.records import OVERALL_SCORE, SEEN
 
-ANSWERED_MODEL = f"{EMBEDDED_MODEL}-2"
-"""The model named in every answer. The number goes up whenever a measure or a limit changes."""
-PROBE = "probe"
-"""Name of a readiness check."""
 NEUTRAL = "Both are good"
 PROMPT, OBJECTS = "Generation Prompt", "Objects to Look For"
 """Labels of the texts that are read with a generated image."""

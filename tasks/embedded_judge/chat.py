@@ -18,6 +18,12 @@ from typing import Any, cast
 from pydantic import BaseModel, Field, ValidationError
 
 from tasks.errors import InputError
+from tasks.parameters import EMBEDDED_MODEL
+
+ANSWERED_MODEL = f"{EMBEDDED_MODEL}-2"
+"""The model named in every answer. The number goes up whenever a measure or a limit changes."""
+PROBE = "probe"
+"""Name of a readiness check."""
 
 _DATA_URL = re.compile(r"data:image/[\w.+-]+;base64,")
 _TEXT = re.compile(r"(?P<label>[^\n]+):\n\[begin (?P<mark>\w+)\]\n(?P<text>.*)\n\[end (?P=mark)\]", re.DOTALL)

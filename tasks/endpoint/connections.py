@@ -15,7 +15,6 @@ import aiohttp
 import httpx2
 from openai import AsyncOpenAI, DefaultAioHttpClient, Omit
 
-from tasks.embedded_judge.app import app as pixel_judge
 from tasks.endpoint.api_keys import is_loopback
 from tasks.endpoint.body import bounded
 from tasks.parameters import EMBEDDED, Judge
@@ -29,6 +28,8 @@ def connected(judge: Judge, key: str, headers: Mapping[str, str]) -> AsyncOpenAI
     """A client of the judge's endpoint; `headers` go with every call."""
     host = urlsplit(judge.base_url).hostname or ""
     if judge.base_url == EMBEDDED:
+        from tasks.embedded_judge.app import app as pixel_judge  # half a second that other judges do not need
+
         base_url, http = "http://embedded/v1", Connections(transport=httpx2.ASGITransport(app=pixel_judge))
     else:
         # No proxy elsewhere can reach this machine by its loopback address.

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image as PillowImage
 
-from tasks.embedded_judge.app import PROBE
+from tasks.embedded_judge.chat import PROBE
 
 PICTURE_LIMIT = re.compile(r"at most (\d+) image|supports up to (\d+) image", re.IGNORECASE)
 """How servers refuse a request with more pictures than they take: vLLM, Groq."""

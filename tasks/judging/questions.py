@@ -8,7 +8,7 @@ import hashlib
 import json
 from collections.abc import Mapping
 
-from tasks.embedded_judge.app import ANSWERED_MODEL
+from tasks.embedded_judge.chat import ANSWERED_MODEL
 from tasks.endpoint.requests import Image, Request
 from tasks.kinds import kind_of
 from tasks.kinds.values import REPLY_SCHEMA

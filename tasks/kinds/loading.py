@@ -1,4 +1,8 @@
-"""A dataset loaded for a run: read as its kind of judging reads it, and cut to the run's shard."""
+"""A dataset loaded for a run: drawn where it is to be, read as its kind of judging reads it, cut to the run's shard.
+
+A command that starts a run reads the dataset ahead, so that a mistake in it is told before anything else has to start;
+the run then takes what was read.
+"""
 
 from pathlib import Path
 
@@ -7,6 +11,29 @@ from tasks.datasets.filters import of_shard
 from tasks.errors import InputError
 from tasks.kinds import kind_of
 from tasks.parameters import Parameters
+from tasks.synthetic.samples import DRAWN, drawn_samples
+
+_AHEAD: dict[str, tuple[Parameters, Dataset]] = {}
+"""By flow: what was read ahead of a run with these parameters."""
+
+
+def load_ahead(flow: str, parameters: Parameters) -> None:
+    """Load a dataset for the next run of a flow in this process.
+
+    Raises:
+        InputError: what `load_dataset` raises.
+    """
+    _AHEAD[flow] = parameters, load_dataset(flow, parameters)
+
+
+def dataset_of(flow: str, parameters: Parameters) -> Dataset:
+    """The dataset that was loaded ahead with these very parameters, once; else it is loaded now.
+
+    Raises:
+        InputError: what `load_dataset` raises.
+    """
+    asked, dataset = _AHEAD.pop(flow, (None, None))
+    return dataset if dataset and asked == parameters else load_dataset(flow, parameters)
 
 
 def load_dataset(flow: str, parameters: Parameters) -> Dataset:
@@ -18,6 +45,9 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
         InputError: everything found wrong, with file and row. A missing or refused picture is no error but a `problem`
             of its sample.
     """
+    if parameters.dataset == DRAWN:
+        folder = drawn_samples(Path(parameters.store) / DRAWN, flow)
+        parameters = parameters.model_copy(update={"dataset": str(folder)})
     source = Path(parameters.dataset).expanduser().absolute()
     if not source.exists():
         raise InputError(f"dataset {source} is neither a folder nor a manifest file")

@@ -9,7 +9,6 @@ from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import betaincinv, stdtrit  # pyright: ignore[reportMissingTypeStubs]
 
 Method = Literal["none", "student t", "bootstrap", "binomial"]
 Floats = NDArray[np.float64]
@@ -70,6 +69,8 @@ def proportion(count: int, n: int) -> Interval:
     """
     if n == 0:
         return Interval(None, None, None, "none")
+    from scipy.special import betaincinv  # pyright: ignore[reportMissingTypeStubs]  # slow to import
+
     low = float(betaincinv(count, n - count + 1, TAIL)) if count else 0.0
     high = float(betaincinv(count + 1, n - count, 1 - TAIL)) if count < n else 1.0
     return Interval(count / n, low, high, "binomial")
@@ -82,6 +83,8 @@ def _binomial(value: float, n: int, low: float, high: float, tail: float) -> tup
 
 
 def _student_t(sample: Floats, low: float, high: float, tail: float) -> tuple[float, float]:
+    from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
+
     mean = float(sample.mean())
     quantile = float(stdtrit(sample.size - 1, 1 - tail))  # what scipy.stats.t.ppf calls, without its slow import
     reach = quantile * float(sample.std(ddof=1)) / sample.size**0.5

@@ -9,7 +9,6 @@ from itertools import accumulate
 from typing import Literal
 
 import numpy as np
-from scipy.special import bdtr, stdtrit  # pyright: ignore[reportMissingTypeStubs]
 
 from tasks.records import Record
 from tasks.statistics.intervals import FEWEST, TAIL, Floats, Method, interval
@@ -89,6 +88,8 @@ def _decision(low: float | None, high: float | None) -> Decision:
 
 def sign_test(higher: int, lower: int) -> float:
     """Two-sided p of so many ups and downs where both are equally likely: the exact binomial test; 1 without any."""
+    from scipy.special import bdtr  # pyright: ignore[reportMissingTypeStubs]  # slow to import
+
     return min(1.0, 2 * float(bdtr(min(higher, lower), higher + lower, 0.5)))
 
 
@@ -112,4 +113,6 @@ def smallest_shown(spread: float, n: int, tail: float = TAIL, power: float = POW
     """
     if n < FEWEST or spread == 0:
         return None
+    from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
+
     return float(stdtrit(n - 1, 1 - tail) + stdtrit(n - 1, power)) * spread / n**0.5

@@ -1,0 +1,71 @@
+"""What a run can do while its Prefect server begins: import itself, make its judge's client, ask if the judge is there.
+
+Owns handing the client over to the session of the run. The dataset is read ahead, too: by `kinds.loading`.
+"""
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Coroutine
+from contextlib import asynccontextmanager
+from contextvars import ContextVar
+from functools import partial
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from flows.runtime.secrets import secret_block
+from flows.runtime.temporary_server import TemporaryServer
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.requests import probe_request
+from tasks.kinds import kind_of
+from tasks.parameters import Judge, Parameters
+
+IMPORTED_IN_RUNS = ("prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")
+"""What Prefect imports when a flow is called, and not before: a third of a second."""
+
+_CLIENT: ContextVar[Vlm | None] = ContextVar("client made ahead", default=None)
+
+
+@asynccontextmanager
+async def while_it_begins(server: TemporaryServer, flow: str, asked: Parameters) -> AsyncGenerator[None]:
+    """Wait for the server of a run, and get ready for it; the judge's client is at hand as long as the context lasts.
+
+    Raises:
+        JudgeStopped: no call to the judge can succeed, as far as that is known when the server answers.
+        InputError: the server did not start.
+    """
+    async with Vlm(asked.judge, secret=secret_block) as vlm:
+        server.tell()
+        importing = asyncio.to_thread(_import, f"flows.{flow}", *IMPORTED_IN_RUNS)
+        await asyncio.gather(importing, _answering(server, partial(_first_question, vlm, flow, asked)))
+        handed = _CLIENT.set(vlm)
+        try:
+            yield
+        finally:
+            _CLIENT.reset(handed)
+
+
+def client_of(judge: Judge) -> Vlm | None:
+    """The client of this judge that was made ahead, if one was."""
+    vlm = _CLIENT.get()
+    return vlm if vlm and vlm.judge == judge else None
+
+
+def _import(*modules: str) -> None:
+    for module in modules:
+        import_module(module)
+
+
+async def _first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
+    if asked.reuse_hours and (Path(asked.store) / "ledger").exists():
+        return  # all replies may be there: the run finds out, and asks the judge only if not
+    await vlm.probe(probe_request(len(kind_of(flow).display.sides)))
+
+
+async def _answering(server: TemporaryServer, question: Callable[[], Coroutine[Any, Any, None]]) -> None:
+    """Wait for the server, or for a judge that refuses; one that is slow to answer is waited for in the run."""
+    waiting, asking = asyncio.create_task(server.answering()), asyncio.create_task(question())
+    await asyncio.wait({waiting, asking}, return_when=asyncio.FIRST_COMPLETED)
+    if asking.done():
+        asking.result()
+    await waiting
+    asking.cancel()  # the question itself goes on

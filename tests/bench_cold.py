@@ -1,0 +1,156 @@
+"""Benchmark: how long `jury run` takes to its first call when nothing is running yet (a part of `make bench`).
+
+32 pairs of about 250 KB on four dimensions; a loopback judge that answers at once. Each run is a process of its own,
+looked at from outside: the first request that any server of it answers, the first question about a sample, its end.
+CPU seconds are those of the command and all that it started and waited for.
+"""
+
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import urllib.request
+from contextlib import suppress
+from pathlib import Path
+from typing import NamedTuple
+
+import bench
+from loopback_judge import LoopbackJudge
+from served import JURY, environment, free_port, jury_up
+
+from flows.runtime import prepared_database
+from tasks.embedded_judge.chat import PROBE
+
+PAIRS = 32
+TURNS = 3
+TARGETS = {"after server": 2.0, "new store": 1.0, "jury up": 4.0, "mistake": 3.0, "demo": 25.0}
+"""In seconds: the first call after the server's first answer; how much later on a new store than on an old one; the
+first call where `jury up` runs; a mistake in the dataset told; the whole demo."""
+HEAD = "| command | server answers | judge asked | first call | after server | mistake told | wall | CPU |"
+LISTENING = "0A"
+
+
+class Found(NamedTuple):
+    """What was seen of one command, in seconds since its start; NaN: that never came."""
+
+    server: float = float("nan")
+    probe: float = float("nan")
+    call: float = float("nan")
+    told: float = float("nan")
+    """The first line on standard error that tells of a mistake."""
+    wall: float = float("nan")
+    cpu: float = float("nan")
+
+    @property
+    def after_server(self) -> float:
+        """From the server's first answer to the first question about a sample."""
+        return self.call - self.server
+
+    def line(self, name: str) -> str:
+        """As a row of a Markdown table."""
+        seconds = (self.server, self.probe, self.call, self.after_server, self.told, self.wall, self.cpu)
+        return f"| {name} | " + " | ".join("-" if value != value else f"{value:.1f} s" for value in seconds) + " |"
+
+
+def command(words: list[str], judge: LoopbackJudge | None = None) -> Found:
+    """Run a command to its end and look at it meanwhile."""
+    started, seen = time.monotonic(), dict[str, float]()
+    first = len(judge.requests) if judge else 0
+    given = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    process = subprocess.Popen([JURY, *words], env=environment(), text=True, **given)
+    watching = threading.Thread(target=_watch_server, args=(process.pid, seen), daemon=True)
+    watching.start()
+    for line in process.stderr or ():
+        if line.startswith("jury: "):
+            seen.setdefault("told", time.monotonic())
+    _, _, used = os.wait4(process.pid, 0)
+    process.returncode = 0
+    asked = judge.requests[first:] if judge else []
+    for kind in ("probe", "call"):
+        times = [each.arrived for each in asked if (each.schema_name == PROBE) == (kind == "probe")]
+        seen |= {kind: min(times)} if times else {}
+    seen["wall"] = time.monotonic()
+    return Found(**{name: at - started for name, at in seen.items()}, cpu=used.ru_utime + used.ru_stime)
+
+
+def _watch_server(parent: int, seen: dict[str, float]) -> None:
+    """Note when a server that this process started answers for the first time."""
+    while Path(f"/proc/{parent}").exists():
+        for port in _ports(parent):
+            with suppress(OSError), urllib.request.urlopen(f"http://127.0.0.1:{port}/api/health", timeout=120):
+                seen["server"] = time.monotonic()
+                return
+        time.sleep(0.05)
+
+
+def _ports(parent: int) -> list[int]:
+    """Ports on which the children of a process listen."""
+    with suppress(OSError):
+        children = Path(f"/proc/{parent}/task/{parent}/children").read_text().split()
+        links = [str(link.readlink()) for child in children for link in Path(f"/proc/{child}/fd").iterdir()]
+        inodes = {link[8:-1] for link in links if link.startswith("socket:[")}
+        lines = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+        return [int(line[1].split(":")[1], 16) for line in lines if line[3] == LISTENING and line[9] in inodes]
+    return []
+
+
+def run_words(data: Path, store: Path, judge: LoopbackJudge) -> list[str]:
+    """`jury run` on the pairs."""
+    given = ["--dataset", data, "--images", data / "model", "--store", store, "--reuse-hours", 0]
+    asked = ["--judge.model", "bench", "--judge.base-url", judge.base_url, "--judge.concurrency", bench.IN_FLIGHT]
+    return ["run", "diagram", *map(str, [*given, *asked])]
+
+
+def measured(place: Path, judge: LoopbackJudge) -> dict[str, Found]:
+    """One run of each kind; new stores have names of their own, so that this can be repeated."""
+    data, old, new = place / "pairs", place / "old", Path(tempfile.mkdtemp(dir=place))
+    found = {
+        "new store": command(run_words(data, new / "store", judge), judge),
+        "old store": command(run_words(data, old, judge), judge),
+        "mistake": command([*run_words(data, new / "other", judge), "--dataset", str(place / "nowhere")]),
+        "demo": command(["demo", "--store", str(new / "demo")]),
+    }
+    with jury_up(old, free_port()):
+        found["jury up"] = command(run_words(data, old, judge), judge)
+    return found
+
+
+def middle(turns: list[dict[str, Found]], name: str, field: str) -> float:
+    """Of several turns the one in the middle."""
+    return statistics.median(getattr(turn[name], field) for turn in turns)
+
+
+def judged(turns: list[dict[str, Found]]) -> dict[str, float]:
+    """What the targets are about."""
+    return {
+        "after server": max(middle(turns, name, "after_server") for name in ("new store", "old store")),
+        "new store": middle(turns, "new store", "call") - middle(turns, "old store", "call"),
+        "jury up": middle(turns, "jury up", "call"),
+        "mistake": middle(turns, "mistake", "told"),
+        "demo": middle(turns, "demo", "wall"),
+    }
+
+
+def main() -> list[str]:
+    """Measure, print two tables, and return the targets that were missed."""
+    prepared_database.prepared()
+    with tempfile.TemporaryDirectory() as folder, LoopbackJudge() as judge:
+        place = Path(folder)
+        bench.draw_dataset(place / "pairs", PAIRS)
+        command(run_words(place / "pairs", place / "old", judge), judge)
+        turns = [measured(place, judge) for _ in range(TURNS)]
+    print(f"\n{HEAD}\n|{'---|' * HEAD.count(' | ')}---|")
+    for name in turns[0]:
+        print(Found(*(middle(turns, name, field) for field in Found._fields)).line(name))
+    found = judged(turns)
+    print("\n| cold start | measured | target |\n|---|---|---|")
+    for name, target in TARGETS.items():
+        print(f"| {name} | {found[name]:.1f} s | {target:g} s |")
+    return [f"{name} (cold start)" for name, target in TARGETS.items() if not found[name] <= target]
+
+
+if __name__ == "__main__":
+    sys.exit(1 if main() else 0)

@@ -1,0 +1,116 @@
+"""What a run does before its server answers: its dataset read once, its judge asked once, refusals told at once."""
+
+import asyncio
+import subprocess
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_judge import LoopbackJudge, judged_by
+from loopback_replies import Reply, Request, allowed_reply, error, hang
+from served import JURY, environment
+from written_datasets import record, result, write_benchmark, write_json
+
+from flows.runtime.ahead import client_of, while_it_begins
+from tasks.embedded_judge.chat import PROBE
+from tasks.errors import JudgeStopped
+from tasks.kinds.loading import dataset_of, load_ahead
+from tasks.parameters import Judge, PairwiseParameters
+
+
+class Answering:
+    """A server that answers as soon as something holds."""
+
+    def __init__(self, holds: Callable[[], bool]) -> None:
+        self._holds = holds
+
+    def tell(self) -> None: ...
+
+    async def answering(self) -> None:
+        while not self._holds():  # noqa: ASYNC110
+            await asyncio.sleep(0.01)  # what holds is seen in another thread
+
+
+def pairs(tmp_path: Path) -> dict[str, Any]:
+    data = write_benchmark(tmp_path / "data", [record(number) for number in range(2)])
+    results = write_json(data / "results.json", [result(number) for number in range(2)])
+    return {"dataset": str(data), "results": str(results), "store": str(tmp_path / "store")}
+
+
+def asked(tmp_path: Path, judge: LoopbackJudge, **changes: object) -> PairwiseParameters:
+    endpoint = {"model": "m", "base_url": judge.base_url}
+    return PairwiseParameters.model_validate({**pairs(tmp_path), "judge": endpoint, **changes})
+
+
+async def begun(parameters: PairwiseParameters, holds: Callable[[], bool] = lambda: True) -> tuple[bool, bool]:
+    """Whether the client is at hand within the time before a run, and for another judge."""
+    other = Judge(model="another", base_url=parameters.judge.base_url)  # pyright: ignore[reportCallIssue]
+    server: Any = Answering(holds)
+    async with while_it_begins(server, "diagram", parameters):
+        return client_of(parameters.judge) is not None, client_of(other) is not None
+
+
+def test_a_dataset_that_was_read_ahead_is_read_once(tmp_path: Path) -> None:
+    parameters = PairwiseParameters.model_validate(pairs(tmp_path))
+    load_ahead("diagram", parameters)
+    write_json(tmp_path / "data" / "diagram" / "test.json", [record(0)])
+    write_json(tmp_path / "data" / "results.json", [result(0)])
+    first, second = dataset_of("diagram", parameters), dataset_of("diagram", parameters)
+    assert (len(first.samples), len(second.samples)) == (2, 1)
+
+
+@pytest.mark.parametrize("change", [{"limit": 1}, {"seed": 1}], ids=str)
+def test_what_was_read_ahead_is_for_the_same_parameters_alone(change: dict[str, int], tmp_path: Path) -> None:
+    parameters = PairwiseParameters.model_validate(pairs(tmp_path))
+    load_ahead("diagram", parameters)
+    write_json(tmp_path / "data" / "diagram" / "test.json", [record(0)])
+    write_json(tmp_path / "data" / "results.json", [result(0)])
+    changed = {"judge": parameters.judge.model_copy(update=change)} if "seed" in change else change
+    assert len(dataset_of("diagram", parameters.model_copy(update=changed)).samples) == 1
+
+
+def test_a_judge_that_refuses_is_told_before_the_server_answers(tmp_path: Path, loopback: LoopbackJudge) -> None:
+    loopback.answer = lambda _: error(401, "no such key")
+    with pytest.raises(JudgeStopped, match="no such key"):
+        asyncio.run(begun(asked(tmp_path, loopback), lambda: False))
+
+
+def test_a_judge_that_is_slow_to_answer_does_not_hold_up_the_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
+    loopback.answer = lambda _: hang()
+    assert asyncio.run(begun(asked(tmp_path, loopback), lambda: loopback.count > 0)) == (True, False)
+
+
+def test_a_judge_is_not_asked_while_all_its_replies_may_be_there(tmp_path: Path, loopback: LoopbackJudge) -> None:
+    parameters = asked(tmp_path, loopback)
+    (tmp_path / "store" / "ledger").mkdir(parents=True)
+    assert asyncio.run(begun(parameters)) == (True, False)
+    assert loopback.count == 0
+    asyncio.run(begun(parameters.model_copy(update={"reuse_hours": 0}), lambda: loopback.count > 0))
+    assert loopback.by_name == {PROBE: 1}
+
+
+def test_the_client_is_gone_after_the_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
+    parameters = asked(tmp_path, loopback)
+    asyncio.run(begun(parameters))
+    assert client_of(parameters.judge) is None
+
+
+def test_a_cold_run_asks_its_first_question_once_and_its_repetition_nothing(
+    tmp_path: Path, loopback: LoopbackJudge
+) -> None:
+    questions: list[str] = []
+
+    def noted(seen: Request) -> Reply:
+        questions.append(seen.schema_name)
+        return allowed_reply()(seen)
+
+    loopback.answer = noted
+    given = [part for name, value in pairs(tmp_path).items() for part in (f"--{name}", value)]
+    command = [JURY, "run", "diagram", *given, *judged_by(loopback)]
+    for calls in (1 + 2 * 4, 0):
+        questions.clear()
+        done = subprocess.run(command, capture_output=True, text=True, env=environment(), timeout=200)
+        assert done.returncode == 0, done.stderr
+        assert (len(questions), questions.count(PROBE)) == (calls, min(calls, 1))
+    assert (tmp_path / "store" / "prefect").stat().st_mode & 0o777 == 0o700
