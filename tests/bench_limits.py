@@ -112,12 +112,12 @@ def measure_bare(root: str, base_url: str, _: str, in_flight: str) -> None:
     print(json.dumps({"wall": time.perf_counter() - started, "ok": answered}))
 
 
-def measure_flow(root: str, base_url: str, store: str, in_flight: str, model: str = "bench") -> None:
+def measure_flow(root: str, base_url: str, store: str, in_flight: str, run: str = "bench") -> None:
     """One run of the whole flow, as a process of its own."""
     from flows.diagram import diagram
     from tasks.parameters import Judge, PairwiseParameters
 
-    judge = Judge(model=model, base_url=base_url, concurrency=int(in_flight))  # pyright: ignore
+    judge = Judge(model="bench", base_url=base_url, concurrency=int(in_flight), extra={"run": run})  # pyright: ignore
     given = PairwiseParameters(dataset=root, images=f"{root}/model", store=store, judge=judge)  # pyright: ignore
     started = time.perf_counter()
     asyncio.run(bench.ours(diagram, given))
@@ -149,16 +149,16 @@ def two_runs(root: Path, place: Path, judge: Limited, settings: dict[str, str]) 
     """Two runs that ask one judge at the same time, as the row of a table."""
     with LoopbackJudge(judge, keep_requests=False) as served:
         command = [sys.executable, __file__, "flow", str(root), served.base_url]
-        models = ("one", "other")
+        names = ("one", "other")
         runs = [
             subprocess.Popen(
-                [*command, str(place / model), "64", model], env={**os.environ, **settings}, stdout=subprocess.PIPE
+                [*command, str(place / name), "64", name], env={**os.environ, **settings}, stdout=subprocess.PIPE
             )
-            for model in models
+            for name in names
         ]
         while all(run.poll() is None for run in runs):
             time.sleep(0.05)
-        share = min(judge.taken[model] for model in models) / sum(judge.taken.values())
+        share = min(judge.taken[name] for name in names) / sum(judge.taken.values())
         found = [json.loads(run.communicate()[0].splitlines()[-1]) for run in runs]
     walls = " and ".join(f"{each['wall']:.1f}" for each in found)
     return f"{sum(each['ok'] for each in found)} | {judge.refused} | {share:.0%} | {walls} s"

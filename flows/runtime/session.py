@@ -20,6 +20,7 @@ from flows.runtime.prefect_run import is_scheduled, name_run, own_run
 from flows.runtime.progress import Progress
 from flows.runtime.secrets import secret_block
 from flows.runtime.sending import Sending, fetch_replies
+from flows.runtime.shared_findings import sharing_findings
 from flows.runtime.shared_limit import shared_slots
 from tasks.comparing.unchanged import unchanged_words
 from tasks.controls.samples import with_controls
@@ -45,6 +46,7 @@ async def opened(flow: str, asked: Parameters) -> AsyncGenerator["Session"]:
     async with (
         shared_slots(asked.judge) as slots,
         Vlm(asked.judge, slots, secret_block) as vlm,
+        sharing_findings(asked.judge, vlm.gate),
         AsyncExitStack() as stack,
     ):
         yield Session(flow, asked, vlm, stack)
