@@ -9,7 +9,6 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,7 +20,7 @@ from tasks.endpoint import arguments
 from tasks.endpoint.adaptive_limit import Turn
 from tasks.endpoint.api_keys import Secret, find_headers, find_key, no_secret
 from tasks.endpoint.body import problem
-from tasks.endpoint.completion import Reply, read
+from tasks.endpoint.completion import Reply, busy_within, read
 from tasks.endpoint.connections import connected
 from tasks.endpoint.gate import Gate
 from tasks.endpoint.known import known_at
@@ -156,7 +155,7 @@ class Vlm:
         """Send the question once; None: it is to be sent again with the call's next turn."""
         try:
             async with asyncio.timeout(self.judge.call_seconds):
-                reply, headers = await self._send(request, manner)
+                reply, response = await self._send(request, manner)
         except APIStatusError as error:
             return self._refused(_refusal(error), error.response, manner, turn, course)
         except (APIConnectionError, TimeoutError) as error:
@@ -165,17 +164,19 @@ class Vlm:
         except asyncio.CancelledError:
             self._gate.cancelled()
             raise
-        self._gate.answered(turn, headers, reply.tokens_in + reply.tokens_out)
+        if reply.status == "unavailable" and (refusal := busy_within(response.content, response.headers)):
+            return self._refused(refusal, response, manner, turn, course)
+        self._gate.answered(turn, response.headers, reply.tokens_in + reply.tokens_out)
         self._there, self._refused_in_a_row = True, 0
         return reply
 
-    async def _send(self, request: Request, manner: arguments.Manner) -> tuple[Reply, Mapping[str, str]]:
+    async def _send(self, request: Request, manner: arguments.Manner) -> tuple[Reply, httpx2.Response]:
         body = arguments.body(self.judge, request, manner)
         raw: Any = await self._client.post(
             "/chat/completions", cast_to=ChatCompletion, content=body, options={"headers": RAW}
         )
         response: httpx2.Response = raw.http_response
-        return read(response.content, self._redacted, problem(response)), response.headers
+        return read(response.content, self._redacted, problem(response)), response
 
     def _refused(
         self, refusal: Refusal, response: httpx2.Response, manner: arguments.Manner, turn: Turn, course: Course
