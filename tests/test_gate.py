@@ -120,6 +120,25 @@ def test_a_judge_that_hangs_is_given_up_within_patience(loopback: LoopbackJudge)
     assert loopback.count <= 1 + 8 + gate.AWAY_AFTER + knocks
 
 
+def test_patience_counts_from_the_start_of_the_call_that_had_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call may hang for as long as there is patience: then nobody need wait twice as long."""
+
+    async def scene() -> None:
+        hung = gate.Gate("The judge", 4, 60.0, asyncio.Semaphore(4), never)
+        hung.open()
+        turn = await hung.enter(hung.number())
+        monkeypatch.setattr(gate.time, "monotonic", lambda: turn.started + 60.0)
+        with pytest.raises(JudgeGaveUp, match="has not answered for 60 s: no reply"):
+            hung.failed(turn, False, "no reply within 60 s")
+        monkeypatch.undo()
+        await hung.close()
+
+    async def never() -> bool:
+        return False
+
+    asyncio.run(scene())
+
+
 def test_a_run_that_has_given_up_lets_nobody_wait(loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: error(503, "loading the model")
 

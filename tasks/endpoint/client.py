@@ -160,7 +160,7 @@ class Vlm:
             return self._refused(_refusal(error), error.response, manner, turn, course)
         except (APIConnectionError, TimeoutError) as error:
             words, unreachable = _no_reply(error, self.judge)
-            return self._failed(course, Reply("unavailable", error=words), unreachable)
+            return self._failed(turn, course, Reply("unavailable", error=words), unreachable)
         except asyncio.CancelledError:
             self._gate.cancelled()
             raise
@@ -186,7 +186,7 @@ class Vlm:
             course.waits_for(refusal.wait or 0.0)
             return self._gate.refused(turn, refusal.wait, self._told(words))
         if refusal.kind == "unavailable":
-            return self._failed(course, Reply("unavailable", text=response.text, error=words))
+            return self._failed(turn, course, Reply("unavailable", text=response.text, error=words))
         self._gate.answered(turn, response.headers, 0)
         if refusal.kind == "rejected" and self._gives_way(manner, refusal):
             return None
@@ -211,11 +211,11 @@ class Vlm:
             # Not from the error: a traceback in a log would show its words, and they may quote the key.
             raise JudgeStopped(self._told(f"{self._who()} refuses all calls ({words})")) from None
 
-    def _failed(self, course: Course, reply: Reply, unreachable: bool = False) -> Reply | None:
+    def _failed(self, turn: Turn, course: Course, reply: Reply, unreachable: bool = False) -> Reply | None:
         """No reply came: where the endpoint is there, that is the call's own failure, of which it has a few."""
         if unreachable and not self._there:
             raise JudgeStopped(f"{self._who()} cannot be reached: {self._told(reply.error)}") from None
-        if self._gate.failed(unreachable, self._told(reply.error)):
+        if self._gate.failed(turn, unreachable, self._told(reply.error)):
             course.waits_for(0.0)
             return None
         course.failures += 1

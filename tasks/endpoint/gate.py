@@ -133,7 +133,7 @@ class Gate:
         self._limit.failed()
         self._leave()
 
-    def failed(self, unreachable: bool, words: str) -> bool:
+    def failed(self, turn: Turn, unreachable: bool, words: str) -> bool:
         """The call failed; whether the endpoint is taken to be away, so that the call's failure is not its own.
 
         Args:
@@ -145,6 +145,7 @@ class Gate:
         now = time.monotonic()
         self._failures += 1
         self._limit.failed()
+        self._unanswered_since = self._unanswered_since or turn.started
         self._check_patience(now, self._silent(words))
         away = unreachable or self._failures >= AWAY_AFTER
         if away and not self._away:
