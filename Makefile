@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
 
-.PHONY: demo test check bench bench-limits bench-history bench-large screenshots clean
+.PHONY: demo test check bench bench-limits bench-outages bench-history bench-large screenshots clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -25,6 +25,9 @@ bench: $(READY)
 
 bench-limits: $(READY)
 	$(BIN)/python tests/bench_limits.py
+
+bench-outages: $(READY)
+	$(BIN)/python tests/bench_outages.py
 
 bench-history: $(READY)
 	$(BIN)/python tests/bench_history.py

@@ -17,7 +17,8 @@ from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
-import bench
+from bench_data import draw_pairs
+from bench_sides import IN_FLIGHT
 from loopback_judge import LoopbackJudge
 from served import JURY, environment, free_port, jury_up
 
@@ -100,7 +101,7 @@ def _ports(parent: int) -> list[int]:
 def run_words(data: Path, store: Path, judge: LoopbackJudge) -> list[str]:
     """`jury run` on the pairs."""
     given = ["--dataset", data, "--images", data / "model", "--store", store, "--reuse-hours", 0]
-    asked = ["--judge.model", "bench", "--judge.base-url", judge.base_url, "--judge.concurrency", bench.IN_FLIGHT]
+    asked = ["--judge.model", "bench", "--judge.base-url", judge.base_url, "--judge.concurrency", IN_FLIGHT]
     return ["run", "diagram", *map(str, [*given, *asked])]
 
 
@@ -139,7 +140,7 @@ def main() -> list[str]:
     prepared_database.prepared()
     with tempfile.TemporaryDirectory() as folder, LoopbackJudge() as judge:
         place = Path(folder)
-        bench.draw_dataset(place / "pairs", PAIRS)
+        draw_pairs(place / "pairs", PAIRS, "JPEG")
         command(run_words(place / "pairs", place / "old", judge), judge)
         turns = [measured(place, judge) for _ in range(TURNS)]
     print(f"\n{HEAD}\n|{'---|' * HEAD.count(' | ')}---|")

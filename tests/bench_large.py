@@ -25,6 +25,7 @@ from typing import Any, NamedTuple
 
 import bench
 import numpy as np
+from bench_sides import IN_FLIGHT
 from factories import end, judgment, start
 from loopback_judge import judge_process
 from PIL import Image
@@ -146,7 +147,7 @@ def measure_run(root: str, store: str, base_url: str) -> None:
     from tasks.parameters import Judge, PairwiseParameters
 
     Rubric.asked_of = lambda self, sample: (self.prompt(DIMENSION),)
-    judge = Judge(model="bench", base_url=base_url, concurrency=bench.IN_FLIGHT)  # pyright: ignore
+    judge = Judge(model="bench", base_url=base_url, concurrency=IN_FLIGHT)  # pyright: ignore
     given = PairwiseParameters(dataset=root, images=f"{root}/model", store=store, judge=judge)  # pyright: ignore
     _measure(_judged(diagram, given), dict)
 

@@ -19,11 +19,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import bench
+from bench_data import draw_pairs
+from bench_sides import DIMENSIONS, IN_FLIGHT, bare_pairs, ours
 from limited_judges import TELLINGS, Limited
 from loopback_judge import LoopbackJudge
 
 PAIRS = 146
-CALLS = PAIRS * len(bench.DIMENSIONS)
+CALLS = PAIRS * len(DIMENSIONS)
 IN_FLIGHT = (16, 64)
 JUDGES = (
     ("20 calls a second", {"a_second": 20.0}, CALLS / 20, 1.15),
@@ -99,7 +101,7 @@ async def bare(root: Path, base_url: str, in_flight: int) -> int:
                 pass
 
     async with AsyncOpenAI(api_key="none", base_url=base_url) as client, asyncio.TaskGroup() as group:
-        for read in bench.bare_pairs(root):
+        for read in bare_pairs(root):
             for each in read():
                 group.create_task(call(client, *each))
     return answered
@@ -112,15 +114,15 @@ def measure_bare(root: str, base_url: str, _: str, in_flight: str) -> None:
     print(json.dumps({"wall": time.perf_counter() - started, "ok": answered}))
 
 
-def measure_flow(root: str, base_url: str, store: str, in_flight: str, model: str = "bench") -> None:
+def measure_flow(root: str, base_url: str, store: str, in_flight: str, run: str = "bench") -> None:
     """One run of the whole flow, as a process of its own."""
     from flows.diagram import diagram
     from tasks.parameters import Judge, PairwiseParameters
 
-    judge = Judge(model=model, base_url=base_url, concurrency=int(in_flight))  # pyright: ignore
+    judge = Judge(model="bench", base_url=base_url, concurrency=int(in_flight), extra={"run": run})  # pyright: ignore
     given = PairwiseParameters(dataset=root, images=f"{root}/model", store=store, judge=judge)  # pyright: ignore
     started = time.perf_counter()
-    asyncio.run(bench.ours(diagram, given))
+    asyncio.run(ours(diagram, given))
     wall = time.perf_counter() - started
     [end] = Path(store).glob("ledger/*/end.json")
     print(json.dumps({"wall": wall, "ok": json.loads(end.read_text())["judgments"]["ok"]}))
@@ -149,16 +151,16 @@ def two_runs(root: Path, place: Path, judge: Limited, settings: dict[str, str]) 
     """Two runs that ask one judge at the same time, as the row of a table."""
     with LoopbackJudge(judge, keep_requests=False) as served:
         command = [sys.executable, __file__, "flow", str(root), served.base_url]
-        models = ("one", "other")
+        names = ("one", "other")
         runs = [
             subprocess.Popen(
-                [*command, str(place / model), "64", model], env={**os.environ, **settings}, stdout=subprocess.PIPE
+                [*command, str(place / name), "64", name], env={**os.environ, **settings}, stdout=subprocess.PIPE
             )
-            for model in models
+            for name in names
         ]
         while all(run.poll() is None for run in runs):
             time.sleep(0.05)
-        share = min(judge.taken[model] for model in models) / sum(judge.taken.values())
+        share = min(judge.taken[name] for name in names) / sum(judge.taken.values())
         found = [json.loads(run.communicate()[0].splitlines()[-1]) for run in runs]
     walls = " and ".join(f"{each['wall']:.1f}" for each in found)
     return f"{sum(each['ok'] for each in found)} | {judge.refused} | {share:.0%} | {walls} s"
@@ -168,7 +170,7 @@ def main() -> int:
     """Measure, print the table, and say which targets were missed."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        bench.draw_dataset(place / "pairs", PAIRS)
+        draw_pairs(place / "pairs", PAIRS, "JPEG")
         (place / "home").mkdir()
         print(f"{os.cpu_count()} cores, Python {platform.python_version()}; {CALLS} calls of 200 ms\n")
         print("| the judge takes | it tells | in flight | bare loop | whole flow | wall, refused: of target | |")

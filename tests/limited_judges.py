@@ -30,7 +30,7 @@ class Limited:
     """Tokens in the full bucket."""
     tells: str = "nothing"
     taken: Counter[str] = field(default_factory=Counter[str])
-    """Model that is asked -> calls taken: what tells runs apart."""
+    """Run -> calls taken, where runs say in the field `run` of their calls which one they are."""
     refused: int = 0
     in_flight: int = 0
     _tokens: float | None = None
@@ -44,7 +44,7 @@ class Limited:
             self.refused += 1
             headers = {"retry-after": "1"} if self.tells == "retry-after" else self._headers()
             return error(429, "Too many requests.", "rate_limit_exceeded", "requests", headers=headers)
-        self.taken[_model(request)] += 1
+        self.taken[_run(request)] += 1
         self.in_flight += 1
         try:
             await asyncio.sleep(self.seconds)
@@ -80,6 +80,6 @@ class Limited:
         }
 
 
-def _model(request: Request) -> str:
-    """The model that is asked, which stands at the beginning: reading a body of pictures would take longer."""
-    return request.raw[:200].partition(b'"model": "')[2].partition(b'"')[0].decode()
+def _run(request: Request) -> str:
+    """Which run asks: it stands near the end, and reading a body of pictures would take longer."""
+    return request.raw.rpartition(b'"run":')[2].partition(b'"')[2].partition(b'"')[0].decode()

@@ -12,11 +12,13 @@ from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
-from tasks.endpoint.adaptive_limit import AdaptiveLimit, Turn
+from tasks.endpoint.adaptive_limit import AdaptiveLimit, Figures, Turn
 
 CALL_SECONDS = 0.2
 TRAVEL_SECONDS = 0.002
 """Of a request or an answer, in the mean."""
+EXCHANGE_SECONDS = 2.0
+"""Between two exchanges of clients that tell each other what they find, as runs on one Prefect server do."""
 
 
 @dataclass
@@ -94,6 +96,11 @@ class Client:
         self._alarm = -math.inf
         self.world.at(self.begins, self._let_in)
 
+    def wake(self, now: float) -> None:
+        """Its limit may have changed."""
+        if now >= self.begins:
+            self._let_in(now)
+
     def _let_in(self, now: float) -> None:
         while self._ready:
             start = self.limit.may_start(now)
@@ -134,3 +141,22 @@ class Client:
     def _is_ready(self, now: float, number: int) -> None:
         heapq.heappush(self._ready, number)
         self._let_in(now)
+
+
+class Board:
+    """Where clients tell each other what they find, from a moment before their first call to their last answer."""
+
+    def __init__(self, *clients: Client) -> None:
+        self._told: dict[int, Figures | None] = {}
+        for number, client in enumerate(clients):
+            client.world.at(client.begins - TRAVEL_SECONDS * (len(clients) - number), self._exchange, number, client)
+
+    def _exchange(self, now: float, number: int, client: Client) -> None:
+        if len(client.answered) == client.calls:
+            del self._told[number]
+            return
+        others = [figures for other, figures in self._told.items() if other != number]
+        client.limit.share(now, 1 + len(others), [figures for figures in others if figures])
+        self._told[number] = client.limit.figures()
+        client.world.at(now + EXCHANGE_SECONDS, self._exchange, number, client)
+        client.wake(now)

@@ -8,9 +8,9 @@ from statistics import mean
 import pytest
 from hypothesis import given
 from hypothesis import strategies as some
-from simulated_limits import CALL_SECONDS, Client, Limits, World
+from simulated_limits import CALL_SECONDS, Board, Client, Limits, World
 
-from tasks.endpoint.adaptive_limit import FIRST_WINDOW, PAUSE_SECONDS, AdaptiveLimit, Turn
+from tasks.endpoint.adaptive_limit import FIRST_WINDOW, PAUSE_SECONDS, AdaptiveLimit, Figures, Turn
 
 CALLS = 584
 MOST_REFUSED = FIRST_WINDOW + 0.05 * CALLS
@@ -87,9 +87,12 @@ def test_two_clients_of_one_judge_both_get_on(kind: str, wait: float | None, lat
     assert ends <= SLOWEST[kind] * 2 * IDEAL[kind]
 
 
-def two_clients(kind: str, wait: float | None, later: float, seed: int) -> list[Client]:
+def two_clients(kind: str, wait: float | None, later: float, seed: int, known: bool = False) -> list[Client]:
+    """`known`: they tell each other what they find."""
     world, judge = World(seed, 0.3), limits(kind, wait)
     pair = [Client(world, judge, 64, CALLS, begins) for begins in (0.0, later)]
+    if known:
+        Board(*pair)
     world.run()
     return pair
 
@@ -99,6 +102,55 @@ def shares(pair: list[Client], since: float) -> list[float]:
     until = min(client.answered[-1] for client in pair)
     counts = [sum(since <= moment <= until for moment in client.answered) for client in pair]
     return [count / sum(counts) for count in counts]
+
+
+# Two clients that tell each other what they find
+
+
+@pytest.mark.parametrize("later", [0.0, 3.0])
+@pytest.mark.parametrize("wait", [None, 1.0])
+@pytest.mark.parametrize("kind", [*IDEAL])
+def test_two_clients_that_tell_each_other_are_refused_hardly_more_often_than_one(
+    kind: str, wait: float | None, later: float
+) -> None:
+    pairs = [two_clients(kind, wait, later, seed, known=True) for seed in PAIRS]
+    alone = mean(one_client(kind, wait, seed).refused for seed in PAIRS)
+    assert mean(sum(client.refused for client in pair) for pair in pairs) <= 1.2 * alone
+    assert min(min(shares(pair, later)) for pair in pairs) >= 0.25
+    assert all(len(client.answered) == CALLS for pair in pairs for client in pair)
+    ends = mean(max(client.answered[-1] for client in pair) for pair in pairs)
+    assert ends <= SLOWEST[kind] * 2 * IDEAL[kind]
+
+
+def one_client(kind: str, wait: float | None, seed: int) -> Client:
+    world = World(seed, 0.3)
+    client = Client(world, limits(kind, wait), 64, CALLS)
+    world.run()
+    return client
+
+
+def test_a_limit_that_is_known_is_shared_out_and_taken_over_again() -> None:
+    first, second = AdaptiveLimit(64), AdaptiveLimit(64)
+    turns = started(first, 0.0, 12)
+    for turn in turns[8:]:
+        first.refused(0.1, turn, None)
+    assert first.window == 8 and second.figures() is None
+    second.share(0.2, 2, [first.figures()])
+    first.share(0.3, 2, [second.figures()])
+    assert (first.window, second.window) == (4, 4)
+    first.share(9.0, 1, [])
+    assert first.window == 8
+
+
+def test_a_run_that_the_limit_does_not_hold_up_takes_nothing_from_the_others() -> None:
+    small, large = AdaptiveLimit(2), AdaptiveLimit(64)
+    for limit in (small, large):
+        limit.refused(0.1, limit.start(0.0), None)
+    small.window, large.window = 2.0, 40.0
+    assert small.figures() is None
+    large.share(1.0, 2, [])
+    large.share(2.0, 2, [])
+    assert large.window == 20
 
 
 # Single refusals
@@ -172,11 +224,15 @@ def a_few(low: float, high: float) -> some.SearchStrategy[float]:
 
 
 WAITS = some.none() | a_few(0, 86_400)
+FIGURES = some.builds(Figures, a_few(1, 1000), a_few(1e-6, 1e6) | some.just(math.inf))
 ACTS: some.SearchStrategy[Callable[[AdaptiveLimit, float, list[Turn]], None]] = some.one_of(
     some.just(lambda limit, now, turns: turns and limit.answered(now, turns.pop(0))),
     some.just(lambda limit, now, turns: turns and limit.answered(now, turns.pop())),
     some.just(lambda limit, now, turns: turns and (turns.pop(), limit.failed())),
     some.just(lambda limit, now, turns: limit.restart()),
+    some.tuples(some.integers(1, 5), some.lists(FIGURES, max_size=4)).map(
+        lambda told: lambda limit, now, turns: limit.share(now, max(told[0], 1 + len(told[1])), told[1])
+    ),
     WAITS.map(lambda wait: lambda limit, now, turns: turns and limit.refused(now, turns.pop(0), wait)),
     some.tuples(a_few(0, 1e15), a_few(0, 1e15) | some.just(math.inf)).map(
         lambda told: lambda limit, now, turns: limit.told(now, *told)

@@ -15,7 +15,7 @@ from loopback_replies import Reply, drop, error, example, text
 from loopback_replies import Request as Seen
 from PIL import Image
 
-from tasks.endpoint import adaptive_limit, client
+from tasks.endpoint import adaptive_limit, client, limit_memory
 from tasks.endpoint.client import Vlm
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judge import judge_dimension
@@ -81,7 +81,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """In proportion to a judge that answers at once."""
     monkeypatch.setattr(client, "RETRY_SECONDS", 0.001)
     monkeypatch.setattr(adaptive_limit, "PAUSE_SECONDS", (0.001, 0.001))
-    monkeypatch.setattr(adaptive_limit, "HOLD_SECONDS", (0.001, 0.008))
+    monkeypatch.setattr(limit_memory, "HOLD_SECONDS", (0.001, 0.008))
 
 
 @pytest.mark.parametrize("seed", range(20))

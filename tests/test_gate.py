@@ -13,7 +13,7 @@ from tasks.endpoint import adaptive_limit, client, gate
 from tasks.endpoint.client import MOST_FAILURES, Vlm
 from tasks.endpoint.completion import Reply as Answer
 from tasks.endpoint.requests import Image, Request
-from tasks.errors import JudgeGaveUp
+from tasks.errors import JudgeGaveUp, JudgeStopped
 from tasks.parameters import Judge
 
 AWAY = "waiting for the judge, which does not answer"
@@ -120,6 +120,25 @@ def test_a_judge_that_hangs_is_given_up_within_patience(loopback: LoopbackJudge)
     assert loopback.count <= 1 + 8 + gate.AWAY_AFTER + knocks
 
 
+def test_patience_counts_from_the_start_of_the_call_that_had_no_answer(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call may hang for as long as there is patience: then nobody need wait twice as long."""
+
+    async def scene() -> None:
+        hung = gate.Gate("The judge", 4, 60.0, asyncio.Semaphore(4), never)
+        hung.open()
+        turn = await hung.enter(hung.number())
+        monkeypatch.setattr(gate.time, "monotonic", lambda: turn.started + 60.0)
+        with pytest.raises(JudgeGaveUp, match="has not answered for 60 s: no reply"):
+            hung.failed(turn, False, "no reply within 60 s")
+        monkeypatch.undo()
+        await hung.close()
+
+    async def never() -> bool:
+        return False
+
+    asyncio.run(scene())
+
+
 def test_a_run_that_has_given_up_lets_nobody_wait(loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: error(503, "loading the model")
 
@@ -187,6 +206,45 @@ def test_a_busy_judge_spends_no_attempt(loopback: LoopbackJudge) -> None:
     assert {(reply.status, reply.http_retries) for reply in replies} == {("ok", 0)}
     assert sum(reply.waits for reply in replies) == 20 and loopback.count == 12 + 20
     assert all((reply.waited_seconds > 0) == (reply.waits > 0) for reply in replies)
+
+
+OVER = {"message": "Rate limit exceeded, please try again in 20ms.", "code": 429}
+WITHIN = {
+    "of the body": {"error": OVER},
+    "of the choice": {"choices": [{"error": OVER, "message": {"role": "assistant", "content": ""}}]},
+    "of the choice, beside half a reply": {"choices": [{"error": OVER, "message": {"content": '{"winner": '}}]},
+    "by name": {"error": {"message": "Slow down.", "type": "rate_limit_error"}},
+    "by status": {"error": {"message": "Slow down.", "code": "throttled", "status": "RESOURCE_EXHAUSTED"}},
+    "overloaded": {"error": {"message": "No capacity.", "code": "503"}},
+}
+
+
+@pytest.mark.parametrize("body", WITHIN.values(), ids=WITHIN)
+def test_a_refusal_to_hurry_within_a_reply_is_a_wait_too(body: dict[str, object], loopback: LoopbackJudge) -> None:
+    loopback.answer = lambda seen: Reply(body) if loopback.count <= 3 else allowed_reply()(seen)
+    replies = asyncio.run(ask(loopback, 6, concurrency=2))
+    assert {(reply.status, reply.http_retries) for reply in replies} == {("ok", 0)}
+    assert sum(reply.waits for reply in replies) == 3 and loopback.count == 6 + 3
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        {"error": {"message": "The worker died.", "code": 500}},
+        {"error": {"message": "429 tokens were read.", "code": "server_error"}},
+        {"choices": [{"error": {"message": "No.", "code": 502}, "message": {"content": "x"}}]},
+    ],
+)
+def test_another_error_within_a_reply_is_no_wait(body: dict[str, object], loopback: LoopbackJudge) -> None:
+    loopback.answer = lambda _: Reply(body)
+    [reply] = asyncio.run(ask(loopback, 1))
+    assert (reply.status, reply.waits, loopback.count) == ("unavailable", 0, 1)
+
+
+def test_a_quota_that_is_used_up_stops_the_run_from_within_a_reply(loopback: LoopbackJudge) -> None:
+    loopback.answer = lambda _: Reply({"error": {"message": "No.", "code": 429, "type": "insufficient_quota"}})
+    with pytest.raises(JudgeStopped, match="refuses all calls"):
+        asyncio.run(ask(loopback, 1))
 
 
 def test_a_call_that_is_cancelled_gives_its_place_to_others(loopback: LoopbackJudge) -> None:

@@ -21,6 +21,7 @@ from flows.runtime.prefect_run import is_scheduled, name_run, own_run
 from flows.runtime.progress import Progress
 from flows.runtime.secrets import secret_block
 from flows.runtime.sending import Sending, fetch_replies
+from flows.runtime.shared_findings import sharing_findings
 from flows.runtime.shared_limit import shared_slots
 from tasks.comparing.unchanged import unchanged_words
 from tasks.controls.samples import with_controls
@@ -44,7 +45,11 @@ from tasks.store import store
 @asynccontextmanager
 async def opened(flow: str, asked: Parameters) -> AsyncGenerator["Session"]:
     """A session with its judge's client, for as long as the context lasts."""
-    async with _client(asked.judge) as vlm, AsyncExitStack() as stack:
+    async with (
+        _client(asked.judge) as vlm,
+        sharing_findings(asked.judge, vlm.gate),
+        AsyncExitStack() as stack,
+    ):
         yield Session(flow, asked, vlm, stack)
 
 

@@ -10,13 +10,12 @@ from datetime import UTC, datetime
 from uuid import UUID
 
 from prefect import get_client
-from prefect.client.base import ServerType
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.deployments import arun_deployment
 from prefect.exceptions import ObjectNotFound
 
-from flows.runtime import temporary_server
 from flows.runtime.prefect_run import SCHEDULED, is_scheduled, own_run
+from flows.runtime.temporary_server import is_alone
 from tasks.datasets.paths import absolute
 from tasks.errors import InputError
 from tasks.judging.protocol import new_id
@@ -77,7 +76,7 @@ async def _deployment(flow: str) -> DeploymentResponse:
     """The deployment that this run comes from, or the one that the list holds for the flow."""
     own = run.deployment_id if (run := own_run()) else None
     async with get_client() as client:
-        if client.server_type == ServerType.EPHEMERAL or temporary_server.own():
+        if is_alone(client):
             raise InputError(
                 "shards are runs of a deployment, and there is no Prefect server that has any: start `jury up`, or set "
                 "PREFECT_API_URL to the server of your workers"

@@ -15,10 +15,9 @@ from typing import Literal
 from urllib.parse import urlsplit
 
 from prefect import get_client
-from prefect.client.base import ServerType
 
-from flows.runtime import temporary_server
 from flows.runtime.leases import Leases
+from flows.runtime.temporary_server import is_alone
 from tasks.parameters import EMBEDDED, Judge
 
 BLOCKS = 4
@@ -50,7 +49,7 @@ async def shared_slots(judge: Judge) -> AsyncGenerator[asyncio.Semaphore]:
         yield asyncio.Semaphore(judge.concurrency)
         return
     async with get_client() as client:
-        if client.server_type == ServerType.EPHEMERAL or temporary_server.own():
+        if is_alone(client):
             yield asyncio.Semaphore(judge.concurrency)
             return
         slots = _Slots()

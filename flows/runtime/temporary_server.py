@@ -15,11 +15,15 @@ import subprocess
 import sys
 from collections.abc import Mapping
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from flows.runtime import prepared_database
 from flows.runtime.server import HOST, LOG, PATIENCE_SECONDS, QUIET, client_settings
 from flows.runtime.temporary_process import GRACE_SECONDS
 from tasks.errors import InputError
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import PrefectClient
 
 _NOT_MADE = "starting a temporary Prefect server (about 40 s this once, 10 s from the next time on) …"
 _MADE = "starting a temporary Prefect server (about 10 s) …"
@@ -101,6 +105,13 @@ def begin(home: Path) -> None:
 def own() -> TemporaryServer | None:
     """The temporary server of this process, if it has one."""
     return next(iter(_OF_THIS_PROCESS), None)
+
+
+def is_alone(client: "PrefectClient") -> bool:
+    """Whether a client's server is this process's own, which no other run asks."""
+    from prefect.client.base import ServerType
+
+    return own() is not None or client.server_type == ServerType.EPHEMERAL
 
 
 def _environment(home: Path) -> Mapping[str, str]:

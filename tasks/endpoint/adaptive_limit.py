@@ -5,16 +5,25 @@ Endpoints limit the calls in flight, the calls a second, or both, and seldom say
 calls wait for, and lowered by refusals: additive increase and multiplicative decrease, as TCP does it. A refusal is
 charged to the window where more calls were in flight than the endpoint lately takes at once, and else to the rate.
 
+Runs that share an endpoint take its limits for those of all of them together: each makes room for one that joins, they
+level their figures out among themselves, and one that goes leaves its part to the others. So they need not find their
+shares by refusing each other.
+
 Owns these figures and nothing that waits: every method is given the time, in seconds of a monotonic clock. Who waits
 for what is for `gate`.
 """
 
 import math
-from collections import Counter, deque
+from collections import Counter
+from collections.abc import Sequence
 from typing import Literal, NamedTuple
+
+from tasks.endpoint.limit_memory import Hold, Pace, Taken
 
 FIRST_WINDOW = 16
 """Calls in flight at the start; each answer adds one, which doubles them with every answered round, until a refusal."""
+FIRST_SHARED_WINDOW = 1
+"""The same beside another run while neither knows the limit: both at once would be refused twice as often."""
 FULL_SHARE = 0.3
 """Share of the calls of a round that had to wait for a figure, from which that figure is taken for what holds up."""
 WINDOW_CUT = 0.9
@@ -22,27 +31,11 @@ WINDOW_CUT = 0.9
 RATE_CUT = 0.95
 """Of the rate that was measured: a rate at the very limit would be refused with every unevenness of the network."""
 LEAST_CUT = 0.7
-"""No refusal takes more of the rate: the rate measured is too low while calls wait for something else."""
-GROWTH = 1.05
-"""Of window and rate, whenever they may be raised; of the window by one call at least."""
-FAST_GROWTH = 1.25
-"""Of both, with every round, until a refusal is charged to them."""
+"""No refusal takes more of the rate that was asked: what is measured of it is inexact where calls are few."""
 SPARE_RATE = 1.25
 """Where the window is what holds up, the rate stays so far above what is measured."""
 FIRST_SPREAD = 1.5
 """The first rate, in calls that the window alone would let start in a second: enough to break up bursts."""
-MEASURED_SECONDS = 2.0
-"""Over which the rate of answers is measured."""
-LEAST_MEASURED_SECONDS = 0.2
-REMEMBERED_SECONDS = 10.0
-"""For how long it is remembered how many calls in flight the endpoint took."""
-TAKEN_SHARE = 0.9
-TAKEN_CALLS = 3
-"""A number in flight is one that the endpoint takes when it took so many calls at it, and this share of them."""
-HOLD_SECONDS = (0.5, 4.0)
-"""Shortest and longest time between two raises of a figure: doubled by each refusal, halved by each raise."""
-RAISES = 3
-"""Raises after the shortest time each, with no refusal between them, after which a figure is raised fast again."""
 PAUSE_SECONDS = (0.5, 8.0)
 """First and longest pause where the endpoint refuses a call alone and does not say how long to wait."""
 PAUSE_GROWTH = 1.5
@@ -66,66 +59,11 @@ class Turn(NamedTuple):
     """What kept it from starting earlier."""
 
 
-class Hold:
-    """By how much a figure may be raised, and when."""
+class Figures(NamedTuple):
+    """What a run has found of the limit, or has of it where it shares the limit with other runs."""
 
-    def __init__(self) -> None:
-        self.fast = True
-        """Nothing speaks against raising it fast."""
-        self._length = HOLD_SECONDS[0]
-        self._until = 0.0
-        self._raises = 0
-
-    def growth(self, now: float) -> float:
-        """What the figure may be multiplied with now; 1 while it must not be raised."""
-        if self.fast:
-            return FAST_GROWTH
-        if now < self._until:
-            return 1.0
-        self._raises = self._raises + 1 if self._length == HOLD_SECONDS[0] else 0
-        self.fast = self._raises >= RAISES
-        self._length = max(HOLD_SECONDS[0], self._length / 2)
-        self._until = now + self._length
-        return GROWTH
-
-    def refused(self, now: float) -> None:
-        """The figure was too high."""
-        self.fast = False
-        self._raises = 0
-        self._length = min(HOLD_SECONDS[1], self._length * 2)
-        self._until = now + self._length
-
-
-class Taken:
-    """Which calls the endpoint took lately, and which it refused; small, however many there are in all."""
-
-    def __init__(self) -> None:
-        self._seen: deque[tuple[float, int, bool]] = deque()
-
-    def add(self, now: float, in_flight: int, taken: bool) -> None:
-        """A call was taken or refused; `in_flight`: calls in flight with it."""
-        self._seen.append((now, in_flight, taken))
-        self._forget(now)
-
-    def since(self, moment: float) -> int:
-        """Calls taken since then, which is no longer ago than is remembered."""
-        return sum(was_taken and when >= moment for when, _, was_taken in self._seen)
-
-    def _forget(self, now: float) -> None:
-        while self._seen and self._seen[0][0] < now - REMEMBERED_SECONDS:
-            self._seen.popleft()
-
-    def most(self, now: float) -> int:
-        """The most calls in flight that it takes; 0 where that is not known."""
-        self._forget(now)
-        taken = Counter(in_flight for _, in_flight, was_taken in self._seen if was_taken)
-        seen = Counter(in_flight for _, in_flight, _ in self._seen)
-        calls, asked = 0, 0
-        for in_flight in sorted(seen, reverse=True):
-            calls, asked = calls + taken[in_flight], asked + seen[in_flight]
-            if calls >= max(TAKEN_CALLS, TAKEN_SHARE * asked):
-                return in_flight
-        return 0
+    window: float
+    rate: float
 
 
 class AdaptiveLimit:
@@ -146,22 +84,29 @@ class AdaptiveLimit:
         self._next_start = self._closed_until = -math.inf
         self._pause = PAUSE_SECONDS[0]
         self._round: Counter[WaitedFor] = Counter()
-        self._first_answer = math.inf
         self._call_seconds: float | None = None
-        self._taken = Taken()
+        self._taken, self._pace = Taken(), Pace()
         self._told_rate = math.inf
         """Calls a second by the endpoint's headers; infinite where they leave room enough."""
+        self._runs = 1
+        """Runs that share the limit, this one included."""
 
     def may_start(self, now: float) -> float:
         """When the next call may start: not before `now`; infinite while only an answer can make room."""
-        if self.in_flight >= int(self.window):
+        if self.in_flight >= self._most_now:
             self._was_full, self._full_at = True, now
             return math.inf
         return max(now, self._closed_until, self._next_start)
 
+    @property
+    def _most_now(self) -> int:
+        """Whole calls in flight: rounded for one of several runs, since what all of them cut off would add up."""
+        return int(self.window + (0.5 if self._runs > 1 else 0.0))
+
     def start(self, now: float) -> Turn:
         """A call starts."""
         self.in_flight += 1
+        self._pace.started(now)
         spaced = self.effective_rate < math.inf and now - self._next_start < SPACING_SECONDS
         waited_for: WaitedFor = "window" if self._was_full and now > self._next_start else "rate" if spaced else ""
         self._was_full = False
@@ -194,6 +139,36 @@ class AdaptiveLimit:
         """The endpoint is back after it was away: what has just started is not asked everything at once."""
         self.window = min(self.window, FIRST_WINDOW)
 
+    def figures(self) -> Figures | None:
+        """What other runs may count on; None while the limit is not known, or this run could not make use of more."""
+        held_up = self.refused_yet and self.window < self._most
+        return Figures(self.window, self.rate) if held_up else None
+
+    def share(self, now: float, runs: int, others: Sequence[Figures]) -> None:
+        """So many runs share the limit, this one included; `others`: what those of them have that it holds up."""
+        if runs != self._runs:
+            self._divide(runs, others)
+            self._runs = runs
+            for hold in (self._window_hold, self._rate_hold):
+                hold.shared(now, runs > 1)
+        elif runs == len(others) + 1 and (own := self.figures()):
+            self._take_part((own, *others), runs)
+
+    def _divide(self, runs: int, others: Sequence[Figures]) -> None:
+        """Some runs have come or gone, and the figures told are still those of before."""
+        if self.refused_yet:
+            self._take_part([Figures(self.window, self.rate)] * self._runs, runs)
+        elif others:
+            self._take_part([*others] * (runs - 1), runs * len(others))
+            self.refused_yet = True
+        elif runs > 1:
+            self.window = min(self.window, float(FIRST_SHARED_WINDOW))
+
+    def _take_part(self, figures: Sequence[Figures], parts: int) -> None:
+        self.window = max(1.0, min(self._most, sum(each.window for each in figures) / parts))
+        rate = sum(each.rate for each in figures) / parts
+        self.rate = rate if rate < math.inf else self.rate
+
     def answered(self, now: float, turn: Turn) -> None:
         """The endpoint took the call."""
         self.in_flight -= 1
@@ -209,7 +184,6 @@ class AdaptiveLimit:
             self._raise(now)
 
     def _measure(self, now: float, turn: Turn) -> None:
-        self._first_answer = min(self._first_answer, turn.started)
         self._taken.add(now, turn.in_flight, True)
         took = now - turn.started
         self._call_seconds = took if self._call_seconds is None else 0.9 * self._call_seconds + 0.1 * took
@@ -241,6 +215,7 @@ class AdaptiveLimit:
         """
         self.in_flight -= 1
         self._taken.add(now, turn.in_flight, False)
+        self._pace.refused(turn.started)
         if not self.in_flight:
             self._closed_until = max(self._closed_until, now + (self._pause if wait is None else wait))
             self._pause = min(PAUSE_SECONDS[1], self._pause * PAUSE_GROWTH)
@@ -248,7 +223,8 @@ class AdaptiveLimit:
             self.refused_yet = True
             self._window_cut = self._rate_cut = now
             if self._call_seconds is not None:
-                self.rate = max(self._measured(now), FIRST_SPREAD * max(1, self.in_flight) * self._one_by_one)
+                self.rate = FIRST_SPREAD * max(1, self.in_flight) * self._one_by_one
+            self._pace.clear()
         if turn.started <= self._window_cut or turn.in_flight > self._taken.most(now):
             self._lower_window(now, turn)
         elif turn.started > self._rate_cut and self.rate < math.inf:
@@ -270,11 +246,7 @@ class AdaptiveLimit:
             self._lower_rate(now, SPARE_RATE)
 
     def _lower_rate(self, now: float, share: float) -> None:
-        """To this share of the rate of answers, but not below one call after another."""
-        least = max(LEAST_CUT * self.rate, min(self.rate, self._one_by_one))
-        self.rate = max(least, min(self.rate, share * self._measured(now)))
-
-    def _measured(self, now: float) -> float:
-        """Answers a second."""
-        seconds = max(LEAST_MEASURED_SECONDS, min(MEASURED_SECONDS, now - self._first_answer))
-        return self._taken.since(now - MEASURED_SECONDS) / seconds
+        """To this share of the calls a second that are taken, but not below one call after another."""
+        asked = min(self.rate, self._pace.asked(now))
+        least = max(LEAST_CUT * asked, min(self.rate, self._one_by_one))
+        self.rate = max(least, min(self.rate, share * self._pace.taken(now)))

@@ -9,7 +9,6 @@ import asyncio
 import json
 import random
 import time
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -21,7 +20,7 @@ from tasks.endpoint import arguments
 from tasks.endpoint.adaptive_limit import Turn
 from tasks.endpoint.api_keys import Secret, find_headers, find_key, no_secret
 from tasks.endpoint.body import problem
-from tasks.endpoint.completion import Reply, read
+from tasks.endpoint.completion import Reply, busy_within, read
 from tasks.endpoint.connections import connected
 from tasks.endpoint.gate import Gate
 from tasks.endpoint.known import known_at
@@ -156,27 +155,29 @@ class Vlm:
         """Send the question once; None: it is to be sent again with the call's next turn."""
         try:
             async with asyncio.timeout(self.judge.call_seconds):
-                reply, headers = await self._send(request, manner)
+                reply, response = await self._send(request, manner)
         except APIStatusError as error:
             return self._refused(_refusal(error), error.response, manner, turn, course)
         except (APIConnectionError, TimeoutError) as error:
             words, unreachable = _no_reply(error, self.judge)
-            return self._failed(course, Reply("unavailable", error=words), unreachable)
+            return self._failed(turn, course, Reply("unavailable", error=words), unreachable)
         except asyncio.CancelledError:
             self._gate.cancelled()
             raise
-        self._gate.answered(turn, headers, reply.tokens_in + reply.tokens_out)
+        if reply.status == "unavailable" and (refusal := busy_within(response.content, response.headers)):
+            return self._refused(refusal, response, manner, turn, course)
+        self._gate.answered(turn, response.headers, reply.tokens_in + reply.tokens_out)
         self._there, self._refused_in_a_row = True, 0
         return reply
 
-    async def _send(self, request: Request, manner: arguments.Manner) -> tuple[Reply, Mapping[str, str]]:
+    async def _send(self, request: Request, manner: arguments.Manner) -> tuple[Reply, httpx2.Response]:
         body = arguments.body(self.judge, request, manner)
         headers = {**RAW, "Content-Length": str(len(body))}  # known: no endpoint has to read it in chunks
         raw: Any = await self._client.post(
             "/chat/completions", cast_to=ChatCompletion, content=body, options={"headers": headers}
         )
         response: httpx2.Response = raw.http_response
-        return read(response.content, self._redacted, problem(response)), response.headers
+        return read(response.content, self._redacted, problem(response)), response
 
     def _refused(
         self, refusal: Refusal, response: httpx2.Response, manner: arguments.Manner, turn: Turn, course: Course
@@ -186,7 +187,7 @@ class Vlm:
             course.waits_for(refusal.wait or 0.0)
             return self._gate.refused(turn, refusal.wait, self._told(words))
         if refusal.kind == "unavailable":
-            return self._failed(course, Reply("unavailable", text=response.text, error=words))
+            return self._failed(turn, course, Reply("unavailable", text=response.text, error=words))
         self._gate.answered(turn, response.headers, 0)
         if refusal.kind == "rejected" and self._gives_way(manner, refusal):
             return None
@@ -211,11 +212,11 @@ class Vlm:
             # Not from the error: a traceback in a log would show its words, and they may quote the key.
             raise JudgeStopped(self._told(f"{self._who()} refuses all calls ({words})")) from None
 
-    def _failed(self, course: Course, reply: Reply, unreachable: bool = False) -> Reply | None:
+    def _failed(self, turn: Turn, course: Course, reply: Reply, unreachable: bool = False) -> Reply | None:
         """No reply came: where the endpoint is there, that is the call's own failure, of which it has a few."""
         if unreachable and not self._there:
             raise JudgeStopped(f"{self._who()} cannot be reached: {self._told(reply.error)}") from None
-        if self._gate.failed(unreachable, self._told(reply.error)):
+        if self._gate.failed(turn, unreachable, self._told(reply.error)):
             course.waits_for(0.0)
             return None
         course.failures += 1

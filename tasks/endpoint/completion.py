@@ -5,9 +5,10 @@ is read in `body`, what its text says in `kinds`.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Literal, NamedTuple, cast
 
+from tasks.endpoint.refusals import Refusal, read_refusal
 from tasks.endpoint.reply_text import number
 from tasks.records import token_count
 from tasks.text import one_line, well_formed
@@ -21,6 +22,11 @@ CUT = {"length", "max_tokens", "max_output_tokens", "model_length", "model_conte
 """Finish reasons of a reply that ran into a limit."""
 BROKEN = {"error", "network_error", "abort", "insufficient_system_resource"}
 """Finish reasons of a reply that the endpoint lost halfway."""
+BUSY = {
+    *("rate_limit_exceeded", "rate_limit_error", "rate_limit_reached", "rate_limited", "too_many_requests"),
+    *("resource_exhausted", "overloaded_error", "server_is_overloaded", "engine_overloaded"),
+}
+"""Names, in small letters, of errors within a reply that mean what the status 429 means."""
 SHOWN = 200
 """Characters shown of a body that is no completion, and most characters of a name."""
 
@@ -73,6 +79,25 @@ def read(body: bytes, redacted: Callable[[str], str], problem: str = "") -> Repl
         failed = ""
     shown = problem or failed or one_line(redacted(text), SHOWN) or "it is empty"
     return Reply("unavailable", text=text.translate(_NO_TEXT), error=f"the reply is no chat completion: {shown}")
+
+
+def busy_within(body: bytes, headers: Mapping[str, str]) -> Refusal | None:
+    """The refusal to hurry that came with status 200, as the error of the body or of its choice; None: there is none.
+
+    Routers answer so where the endpoint behind them refuses after they have sent the status. Never raises.
+    """
+    try:
+        completion = _object(_DECODER.decode(body.decode("utf-8", "replace").removeprefix("\ufeff")))
+    except (ValueError, RecursionError):
+        return None
+    choices = completion.get("choices")
+    choice = _object(choices[0]) if isinstance(choices, list) and choices else {}  # pyright: ignore
+    for error in (_object(completion.get("error")), _object(choice.get("error"))):
+        marks = {_name(error.get(name)).lower() for name in ("code", "status", "type")}
+        status = next((int(mark) for mark in marks if mark in ("429", "498", "503", "529")), 429 if marks & BUSY else 0)
+        if status:
+            return read_refusal(status, headers, json.dumps({"error": error}).encode())
+    return None
 
 
 def _said(choice: dict[str, Any], body: str) -> Reply:

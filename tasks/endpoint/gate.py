@@ -12,11 +12,11 @@ import asyncio
 import heapq
 import math
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from itertools import count
 from typing import NoReturn
 
-from tasks.endpoint.adaptive_limit import AdaptiveLimit, Turn
+from tasks.endpoint.adaptive_limit import AdaptiveLimit, Figures, Turn
 from tasks.endpoint.limit_headers import room
 from tasks.errors import JudgeGaveUp
 from tasks.records import LimitChange, LimitsFound
@@ -59,6 +59,8 @@ class Gate:
         self._why: Exception | None = None
         """Why nobody is let in any more."""
         self._tokens_per_call = 0.0
+        self._left = time.monotonic()
+        """When a call last ended."""
         self._began = time.monotonic()
         self._waits, self._waited, self._away_seconds = 0, 0.0, 0.0
         self._changes: list[LimitChange] = []
@@ -131,7 +133,7 @@ class Gate:
         self._limit.failed()
         self._leave()
 
-    def failed(self, unreachable: bool, words: str) -> bool:
+    def failed(self, turn: Turn, unreachable: bool, words: str) -> bool:
         """The call failed; whether the endpoint is taken to be away, so that the call's failure is not its own.
 
         Args:
@@ -143,6 +145,7 @@ class Gate:
         now = time.monotonic()
         self._failures += 1
         self._limit.failed()
+        self._unanswered_since = self._unanswered_since or turn.started
         self._check_patience(now, self._silent(words))
         away = unreachable or self._failures >= AWAY_AFTER
         if away and not self._away:
@@ -153,6 +156,21 @@ class Gate:
     def waited(self, seconds: float) -> None:
         """A refused call has waited so long for its next turn."""
         self._waited += seconds
+
+    @property
+    def idle_seconds(self) -> float:
+        """Since when no call waits nor is in flight."""
+        busy = self._limit.in_flight or any(not turn.done() for _, turn in self._line)
+        return 0.0 if busy else time.monotonic() - self._left
+
+    def figures(self) -> Figures | None:
+        """What this run has of the endpoint's limits; None where they are not known, or do not hold it up."""
+        return self._limit.figures()
+
+    def share(self, runs: int, others: Sequence[Figures]) -> None:
+        """So many runs ask the endpoint, this one included; `others`: what those of them have whom it holds up."""
+        self._limit.share(time.monotonic(), runs, others)
+        self._changed.set()
 
     def words(self) -> str:
         """What holds the run up, for people; "" where nothing does."""
@@ -185,6 +203,7 @@ class Gate:
         return LimitChange(seconds=seconds, calls_in_flight=window, calls_per_second=rate, reason=words[:200])
 
     def _leave(self) -> None:
+        self._left = time.monotonic()
         self._slots.release()
         self._changed.set()
 

@@ -1,0 +1,159 @@
+"""What runs that ask one judge tell each other of its limits, so that they need not find their shares by refusals.
+
+A Prefect variable for each endpoint holds what every run there has of the limits, renewed every so often by that run:
+whoever joins knows at once what there is to share, and nobody keeps the part of a run that has gone. What is made of
+it, `tasks.endpoint.adaptive_limit` decides. How many calls in flight people allow stands in `shared_limit`.
+"""
+
+import asyncio
+import math
+import re
+import time
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import asynccontextmanager, suppress
+from typing import Any, cast
+from uuid import uuid4
+
+from prefect import get_client
+from prefect.client.orchestration import PrefectClient
+from prefect.client.schemas.actions import VariableCreate, VariableUpdate
+from prefect.logging import get_logger
+from pydantic import Field, ValidationError
+
+from flows.runtime.shared_limit import limit_name
+from flows.runtime.temporary_server import is_alone
+from tasks.endpoint.adaptive_limit import Figures
+from tasks.endpoint.gate import Gate
+from tasks.parameters import EMBEDDED, Judge
+from tasks.records import Record
+
+EXCHANGE_SECONDS = 2.0
+"""Between two exchanges of a run: two small requests, and for so long others may not yet have made room for it."""
+ANSWER_SECONDS = 2.0
+"""For each exchange; without one a run goes on with what it has."""
+GONE_AFTER = 4
+"""Exchanges in which another run has told nothing new: it has ended without taking its words back."""
+IDLE_SECONDS = 5.0
+"""A run that makes no calls for so long, since it is still loading or already storing, leaves its part to others."""
+TRUSTED_SECONDS = 60.0
+"""Age of what is read from a run that was not known before: it may have been killed long ago, and clocks differ."""
+
+_log = get_logger("image-jury")
+
+
+class Told(Record):
+    """What one run tells."""
+
+    model: str
+    api_key_env: str
+    calls_in_flight: float | None = Field(ge=1, allow_inf_nan=False)
+    """None: the judge does not hold it up, as far as is known."""
+    calls_per_second: float | None = Field(gt=0, allow_inf_nan=False)
+    at: float
+    """By its clock, in seconds since 1970: another one with each exchange."""
+
+    def figures(self) -> Figures | None:
+        """What it has of the limits."""
+        return Figures(self.calls_in_flight, self.calls_per_second or math.inf) if self.calls_in_flight else None
+
+
+def variable_name(base_url: str) -> str:
+    """Name of the variable of an endpoint: `jury_api_openai_com`."""
+    return re.sub(r"[^a-z0-9]+", "_", limit_name(base_url).lower())
+
+
+@asynccontextmanager
+async def sharing_findings(judge: Judge, gate: Gate) -> AsyncGenerator[None]:
+    """Tell others what is found at this gate, and the gate what they have, for as long as the context lasts.
+
+    Nothing is told by runs with the embedded judge or on a temporary server, which nobody else uses.
+    """
+    if judge.base_url == EMBEDDED:
+        yield
+        return
+    async with get_client() as client:
+        if is_alone(client):
+            yield
+            return
+        findings = _Findings(client, judge, gate)
+        await findings.exchange()
+        keeping = asyncio.create_task(findings.keep_up())
+        try:
+            yield
+        finally:
+            keeping.cancel()
+            await asyncio.gather(keeping, return_exceptions=True)
+            await findings.exchange(leaving=True)
+
+
+class _Findings:
+    """What one run tells and hears. A server that does not answer costs the exchange and never the run."""
+
+    def __init__(self, client: PrefectClient, judge: Judge, gate: Gate) -> None:
+        self._client, self._judge, self._gate = client, judge, gate
+        self._name, self._run = variable_name(judge.base_url), uuid4().hex[:12]
+        self._heard: dict[str, tuple[float, int]] = {}
+        """Of each other run when it last told, by its clock, and in how many exchanges it has told nothing new."""
+
+    async def keep_up(self) -> None:
+        while True:
+            await asyncio.sleep(EXCHANGE_SECONDS)
+            await self.exchange()
+
+    async def exchange(self, leaving: bool = False) -> None:
+        """Hear and tell once."""
+        try:
+            async with asyncio.timeout(ANSWER_SECONDS):
+                variable = await self._client.read_variable_by_name(self._name)
+                others = self._present(read_told(variable.value if variable else None))
+                if not leaving:
+                    self._hear(others)
+                silent = leaving or self._gate.idle_seconds > IDLE_SECONDS
+                await self._tell(others if silent else others | {self._run: self._own()}, variable)
+        except Exception as error:  # whatever may be wrong with a server, or the way to it
+            _log.debug("What is found of the limits of %s could not be exchanged: %s", self._name, error)
+
+    def _present(self, told: Mapping[str, Told]) -> dict[str, Told]:
+        """What others tell who have not gone."""
+        heard = self._heard
+        self._heard = {run: (each.at, self._silent(heard.get(run), each)) for run, each in told.items()}
+        return {run: each for run, each in told.items() if run != self._run and self._heard[run][1] < GONE_AFTER}
+
+    def _silent(self, before: tuple[float, int] | None, now: Told) -> int:
+        if before is None:
+            return 0 if abs(now.at - time.time()) < TRUSTED_SECONDS else GONE_AFTER
+        return before[1] + 1 if before[0] == now.at else 0
+
+    def _hear(self, others: Mapping[str, Told]) -> None:
+        """Of another model, or under another key, there are other limits."""
+        own = self._judge.model, self._judge.api_key_env
+        beside = [each for each in others.values() if (each.model, each.api_key_env) == own]
+        self._gate.share(1 + len(beside), [found for each in beside if (found := each.figures())])
+
+    def _own(self) -> Told:
+        found = self._gate.figures()
+        return Told(
+            model=self._judge.model,
+            api_key_env=self._judge.api_key_env,
+            calls_in_flight=found and found.window,
+            calls_per_second=found.rate if found and found.rate < math.inf else None,
+            at=time.time(),
+        )
+
+    async def _tell(self, told: Mapping[str, Told], variable: object) -> None:
+        value = {run: each.model_dump(mode="json") for run, each in told.items()}
+        if value and variable:
+            await self._client.update_variable(VariableUpdate(name=self._name, value=value))
+        elif value:
+            await self._client.create_variable(VariableCreate(name=self._name, value=value))
+        elif variable:
+            await self._client.delete_variable_by_name(self._name)
+
+
+def read_told(value: Any) -> dict[str, Told]:
+    """What runs tell, by run; what people or later versions may have written there is left out."""
+    told: dict[str, Told] = {}
+    for run, each in cast("dict[str, Any]", value).items() if isinstance(value, dict) else ():
+        with suppress(ValidationError):
+            told[run] = Told.model_validate(each)
+    return told

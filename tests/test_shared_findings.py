@@ -1,0 +1,165 @@
+"""What runs on one Prefect server tell each other of a judge's limits, through a real server."""
+
+import asyncio
+import math
+from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack
+from typing import Any
+
+import pytest
+from loopback_prefect import LoopbackPrefect, Said
+from prefect import get_client
+from prefect.client.schemas.actions import VariableCreate
+from prefect.settings import PREFECT_API_URL, temporary_settings
+
+from flows.runtime import shared_findings as findings
+from flows.runtime.shared_findings import IDLE_SECONDS, sharing_findings, variable_name
+from tasks.endpoint.adaptive_limit import Figures
+from tasks.parameters import Judge
+
+pytestmark = pytest.mark.usefixtures("prefect_server")
+FOUND = Figures(7.2, 19.0)
+
+
+class Gate:
+    """What a run has found, and what it was told last."""
+
+    def __init__(self, found: Figures | None = None, idle_seconds: float = 0.0) -> None:
+        self.found, self.idle_seconds = found, idle_seconds
+        self.told: tuple[int, list[Figures]] | None = None
+
+    def figures(self) -> Figures | None:
+        return self.found
+
+    def share(self, runs: int, others: Sequence[Figures]) -> None:
+        self.told = (runs, [*others])
+
+
+def run(host: str, gate: Gate, **changes: object) -> Any:
+    judge = Judge(**{"model": "m", "base_url": f"http://{host}.example/v1", **changes})  # pyright: ignore
+    return sharing_findings(judge, gate)  # pyright: ignore[reportArgumentType]
+
+
+async def kept(host: str) -> Any:
+    async with get_client() as client:
+        variable = await client.read_variable_by_name(variable_name(f"http://{host}.example/v1"))
+        return variable.value if variable else None
+
+
+async def until(look: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> None:
+    async with asyncio.timeout(30):
+        while True:
+            seen = look()
+            if seen if isinstance(seen, bool) else await seen:
+                return
+            await asyncio.sleep(0.02)
+
+
+@pytest.fixture(autouse=True)
+def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "EXCHANGE_SECONDS", 0.05)
+    monkeypatch.setattr(findings, "ANSWER_SECONDS", 20.0)
+
+
+def test_the_name_of_the_variable_tells_the_endpoint() -> None:
+    assert variable_name("https://api.openai.com/v1") == "jury_api_openai_com"
+    assert variable_name("http://127.0.0.1:8000/v1") == "jury_127_0_0_1_8000"
+
+
+@pytest.mark.parametrize("found", [FOUND, Figures(8.0, math.inf)])
+def test_a_run_that_joins_hears_at_once_and_is_heard_until_it_leaves(found: Figures) -> None:
+    async def scene() -> None:
+        first, second = Gate(found), Gate()
+        async with run("joined", first):
+            assert first.told == (1, [])
+            async with run("joined", second):
+                assert second.told == (2, [found])
+                await until(lambda: first.told == (2, []))
+                second.found = Figures(3.0, 9.5)
+                await until(lambda: first.told == (2, [Figures(3.0, 9.5)]))
+            await until(lambda: first.told == (1, []))
+        assert await kept("joined") is None
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("other", [{"model": "another"}, {"api_key_env": "ANOTHER"}])
+def test_another_model_or_key_has_other_limits(other: dict[str, str]) -> None:
+    async def scene() -> None:
+        first, second = Gate(FOUND), Gate(FOUND)
+        async with run("apart", first), run("apart", second, **other):
+            await until(both_are_kept)
+            assert first.told == second.told == (1, [])
+
+    async def both_are_kept() -> bool:
+        return len(await kept("apart") or ()) == 2
+
+    asyncio.run(scene())
+
+
+def test_a_run_that_makes_no_calls_for_a_while_leaves_its_part_to_others() -> None:
+    async def scene() -> None:
+        first, second = Gate(FOUND), Gate(FOUND)
+        async with run("idle", first), run("idle", second):
+            await until(lambda: first.told == (2, [FOUND]))
+            second.idle_seconds = IDLE_SECONDS + 1
+            await until(lambda: first.told == (1, []))
+            assert second.told == (2, [FOUND])
+
+    asyncio.run(scene())
+
+
+def test_a_run_that_was_killed_is_gone_after_a_while() -> None:
+    async def scene() -> None:
+        gate = Gate()
+        async with run("killed", Gate(FOUND)):
+            left = await kept("killed")
+        async with get_client() as client:
+            await client.create_variable(VariableCreate(name="jury_killed_example", value=left))
+        async with run("killed", gate):
+            assert gate.told == (2, [FOUND])
+            await until(lambda: gate.told == (1, []))
+        assert await kept("killed") is None
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize(
+    "value",
+    ["text", [1], {"a": 3}, {"a": {"model": "m"}}, {"a": {"model": "m", "api_key_env": "", "calls_in_flight": "many"}}],
+)
+def test_what_people_write_there_is_left_out(value: Any) -> None:
+    async def scene() -> None:
+        gate = Gate(FOUND)
+        async with get_client() as client, AsyncExitStack() as stack:
+            await client.create_variable(VariableCreate(name="jury_odd_example", value=value))
+            await stack.enter_async_context(run("odd", gate))
+            assert gate.told == (1, [])
+            assert [told["calls_in_flight"] for told in (await kept("odd")).values()] == [FOUND.window]
+        assert await kept("odd") is None
+
+    asyncio.run(scene())
+
+
+@pytest.mark.parametrize("said", [Said(500), Said(body=None), Said(body=b"[]"), Said(hangs=True)])
+def test_a_server_in_trouble_costs_the_run_nothing(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setenv("PREFECT_CLIENT_MAX_RETRIES", "0")
+
+    async def scene() -> None:
+        gate = Gate(FOUND)
+        async with run("trouble", gate):
+            await until(lambda: len(server.requests) >= 2)
+        assert gate.told is None
+
+    with LoopbackPrefect(lambda _: said) as server, temporary_settings({PREFECT_API_URL: server.api}):
+        asyncio.run(scene())
+
+
+def test_the_embedded_judge_tells_nobody() -> None:
+    async def scene() -> None:
+        gate = Gate(FOUND)
+        async with sharing_findings(Judge(base_url="embedded"), gate):  # pyright: ignore
+            assert gate.told is None
+
+    asyncio.run(scene())
