@@ -20,7 +20,7 @@ from typing import Any, NamedTuple
 
 import bench
 from bench_data import draw_pairs
-from bench_sides import DIMENSIONS, IN_FLIGHT, bare_pairs, ours
+from bench_sides import DIMENSIONS, bare_pairs, ours
 from limited_judges import TELLINGS, Limited
 from loopback_judge import LoopbackJudge
 
