@@ -47,7 +47,7 @@ async def summary_of(prefect_run_id: str) -> str:
 def test_the_limits_of_a_judge_are_in_the_ledger_and_in_the_report(
     tmp_path: Path, loopback: LoopbackJudge, figures: list[str], jury: Any, ask: Any
 ) -> None:
-    loopback.answer = limited = Limited(seconds=0.02, at_once=2)
+    loopback.answer = limited = Limited(seconds=0.2, at_once=2)
     code, _, err = jury("run", "diagram", *figures, *judged_by(loopback, **{"judge.concurrency": 8}))
     assert code == 0, err
     [end] = (tmp_path / "store").glob("ledger/*/end.json")
