@@ -5,6 +5,8 @@ gigabytes are normal (pictures as base64), so nothing here holds more than one r
 Parquet, a few rows and what Polars needs to decode one row group. What the fields of a record mean is for others.
 """
 
+from __future__ import annotations
+
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
@@ -179,13 +181,13 @@ def _read_parquet(place: Place, fields: Sequence[str]) -> dict[str, object]:
     return rows[0]
 
 
-def _scanned(path: Path) -> "LazyFrame":
+def _scanned(path: Path) -> LazyFrame:
     import polars  # takes a quarter of a second, which no other format needs
 
     return polars.scan_parquet(path, glob=False)
 
 
-def _collected(table: "LazyFrame") -> list[dict[str, object]]:
+def _collected(table: LazyFrame) -> list[dict[str, object]]:
     from polars.exceptions import PolarsError
 
     try:
