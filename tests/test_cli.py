@@ -14,6 +14,7 @@ from typing import Any, NoReturn
 
 import pytest
 from loopback_judge import LoopbackJudge
+from loopback_replies import error as refusing
 from png_files import png
 from served import environment
 
@@ -281,10 +282,12 @@ def test_a_flow_that_raises_is_a_fault_and_one_that_stops_is_not(
     tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch, loopback: LoopbackJudge
 ) -> None:
     judge = ("--judge.model", "m", "--judge.base-url", loopback.base_url)
-    code, _, err = jury("run", "diagram", "--dataset", tmp_path / "nowhere", *judge)
-    assert code == 2 and "a fault of" not in err and not (tmp_path / "store" / LOG).exists()
+    loopback.answer = lambda _: refusing(401, "no such key")
+    for given in (["--dataset", tmp_path / "nowhere"], ["--limit", "1"]):  # one stops before the flow, one in it
+        code, _, err = jury("run", "diagram", *given, *judge)
+        assert code == 2 and "a fault of" not in err and not (tmp_path / "store" / LOG).exists()
     monkeypatch.setattr(states, "unfinished_before", raising(KeyError("a slip")))
-    code, _, err = jury("run", "diagram", "--dataset", tmp_path / "nowhere", *judge)
+    code, _, err = jury("run", "diagram", "--limit", "1", *judge)
     assert code == 1
     assert err.endswith(f"KeyError: 'a slip' (its traceback is in {tmp_path / 'store' / LOG})\n")
     assert "raise error" in (tmp_path / "store" / LOG).read_text(encoding="utf-8")

@@ -23,6 +23,8 @@ from pathlib import Path
 DATABASE = "prefect.db"
 """What Prefect calls the database in its home."""
 FOLDER = "image-jury"
+FAILURES = (OSError, RuntimeError, sqlite3.Error, subprocess.SubprocessError)
+"""What may be raised where it cannot be made or kept; RuntimeError: this user has no home."""
 ELSEWHERE = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
 """What names another database than the one in the home."""
 MIGRATE = """
@@ -39,7 +41,7 @@ def give(home: Path) -> None:
     """
     if any(os.environ.get(name) for name in ELSEWHERE):
         return
-    with contextlib.suppress(OSError, sqlite3.Error, subprocess.SubprocessError), _locked(home):
+    with contextlib.suppress(*FAILURES), _locked(home):
         # Without the database, what others may have left of its log would be taken for a part of the new one.
         if not any(home.glob(f"{DATABASE}*")):
             _move_in(prepared(), home / DATABASE)
@@ -49,7 +51,7 @@ def prepared() -> Path:
     """The prepared database, prepared now where there is none that can be trusted.
 
     Raises:
-        OSError, sqlite3.Error, subprocess.SubprocessError: it could not be made.
+        Exception: one of `FAILURES`; it could not be made.
     """
     place = kept_in()
     found = place / f"prefect-{version('prefect')}.db"
@@ -61,7 +63,9 @@ def prepared() -> Path:
 
 def is_there() -> bool:
     """Whether a server that begins now need not wait for the migrations."""
-    return is_sound(kept_in() / f"prefect-{version('prefect')}.db")
+    with contextlib.suppress(*FAILURES):
+        return is_sound(kept_in() / f"prefect-{version('prefect')}.db")
+    return False
 
 
 def kept_in() -> Path:

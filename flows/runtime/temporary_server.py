@@ -18,13 +18,15 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.runtime import prepared_database
-from flows.runtime.server import HOST, LOG, PATIENCE_SECONDS, QUIET, client_settings
+from flows.runtime.server import HOST, LOG, QUIET, client_settings
 from flows.runtime.temporary_process import GRACE_SECONDS
 from tasks.errors import InputError
 
 if TYPE_CHECKING:
     from prefect.client.orchestration import PrefectClient
 
+PATIENCE_SECONDS = 300.0
+"""For a server that is still there; on a busy machine the first of all takes minutes."""
 _NOT_MADE = "starting a temporary Prefect server (about 40 s this once, 10 s from the next time on) …"
 _MADE = "starting a temporary Prefect server (about 10 s) …"
 
@@ -35,7 +37,7 @@ class TemporaryServer:
     def __init__(self, home: Path) -> None:
         """Begin a server on this home of Prefect; returns at once."""
         self.log = home / LOG
-        self._prepared = prepared_database.is_there() or (home / prepared_database.DATABASE).exists()
+        self._prepared = (home / prepared_database.DATABASE).exists() or prepared_database.is_there()
         with socket.socket() as listening, self.log.open("ab") as log:
             listening.bind((HOST, 0))
             listening.listen(128)
