@@ -1,6 +1,7 @@
 """Samples made from rows of GenEval's metadata, for tests to say no more than the row."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 from tasks.records import Place, Requirement, Sample
@@ -17,7 +18,7 @@ def sample(row: str, **changes: Any) -> Sample:
         required=tuple(requirement(entry) for entry in values["include"]),
         excluded=tuple(requirement(entry) for entry in values.get("exclude", [])),
     )
-    return made.model_copy(update=changes)
+    return replace(made, **changes)
 
 
 def requirement(entry: dict[str, Any]) -> Requirement:

@@ -44,7 +44,7 @@ async def turns_of_others(store: Path, base_url: str) -> int:
         with closing(Ledger(store, start())) as ledger:
             rubric = load_rubric("diagram")
             run = Run(start(), rubric, parameters, policy, vlm, ledger, Replies({}), Results(start(), []))
-            run.in_hand["all"] = [forfeit(number) for number in range(MANY)]
+            run.in_hand.chunks["all"] = [forfeit(number) for number in range(MANY)]
             waiting = asyncio.create_task(other())
             with current(run):
                 assert await aggregate.fn("all") == {"forfeit": MANY}

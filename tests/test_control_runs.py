@@ -17,6 +17,8 @@ from PIL import Image
 from written_datasets import record, result, write_benchmark, write_json
 from written_images import prompt_row, write_geneval
 
+from tasks.pictures.thumbnails import waiting
+
 SAMPLES = 60
 SIZE = (240, 160)
 
@@ -148,7 +150,8 @@ def test_what_json_and_the_files_tell_of_controls(
     [ledger] = (tmp_path / "store").glob("ledger/*/outcomes.jsonl")
     rows = [json.loads(line) for line in ledger.read_text(encoding="utf-8").splitlines()]
     assert len(rows) == 18 and sum(row["control"] != "" for row in rows) == 6
-    kept = {path.stem for path in (tmp_path / "store" / "pictures").iterdir()}
+    store = tmp_path / "store"
+    kept = {*waiting(store), *(path.stem for path in (store / "pictures").glob("*.jpg"))}
     real = {note["source_sha256"] for row in rows if not row["control"] for note in row["pictures"].values()}
     assert kept == real
 

@@ -2,8 +2,9 @@
 
 import asyncio
 import math
-from collections.abc import Awaitable, Callable, Sequence
-from contextlib import AsyncExitStack
+import time
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
+from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any
 
 import pytest
@@ -35,15 +36,24 @@ class Gate:
         self.told = (runs, [*others])
 
 
-def run(host: str, gate: Gate, **changes: object) -> Any:
+@asynccontextmanager
+async def run(host: str, gate: Gate, **changes: object) -> AsyncIterator[None]:
     judge = Judge(**{"model": "m", "base_url": f"http://{host}.example/v1", **changes})  # pyright: ignore
-    return sharing_findings(judge, gate)  # pyright: ignore[reportArgumentType]
+    async with sharing_findings(judge) as serve:
+        serve(gate)  # pyright: ignore[reportArgumentType]
+        yield
 
 
 async def kept(host: str) -> Any:
     async with get_client() as client:
         variable = await client.read_variable_by_name(variable_name(f"http://{host}.example/v1"))
         return variable.value if variable else None
+
+
+async def has_told(host: str) -> bool:
+    """Whether a run has told what it found."""
+    told = await kept(host)
+    return isinstance(told, dict) and any(each["calls_in_flight"] for each in told.values())
 
 
 async def until(look: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> None:
@@ -72,6 +82,7 @@ def test_a_run_that_joins_hears_at_once_and_is_heard_until_it_leaves(found: Figu
         first, second = Gate(found), Gate()
         async with run("joined", first):
             assert first.told == (1, [])
+            await until(lambda: has_told("joined"))
             async with run("joined", second):
                 assert second.told == (2, [found])
                 await until(lambda: first.told == (2, []))
@@ -113,6 +124,7 @@ def test_a_run_that_was_killed_is_gone_after_a_while() -> None:
     async def scene() -> None:
         gate = Gate()
         async with run("killed", Gate(FOUND)):
+            await until(lambda: has_told("killed"))
             left = await kept("killed")
         async with get_client() as client:
             await client.create_variable(VariableCreate(name="jury_killed_example", value=left))
@@ -135,6 +147,7 @@ def test_what_people_write_there_is_left_out(value: Any) -> None:
             await client.create_variable(VariableCreate(name="jury_odd_example", value=value))
             await stack.enter_async_context(run("odd", gate))
             assert gate.told == (1, [])
+            await until(lambda: has_told("odd"))
             assert [told["calls_in_flight"] for told in (await kept("odd")).values()] == [FOUND.window]
         assert await kept("odd") is None
 
@@ -150,16 +163,42 @@ def test_a_server_in_trouble_costs_the_run_nothing(said: Said, monkeypatch: pyte
         gate = Gate(FOUND)
         async with run("trouble", gate):
             await until(lambda: len(server.requests) >= 2)
-        assert gate.told is None
+        assert gate.told == (1, [])
 
     with LoopbackPrefect(lambda _: said) as server, temporary_settings({PREFECT_API_URL: server.api}):
         asyncio.run(scene())
 
 
+def test_a_run_alone_writes_when_it_has_found_something_and_not_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scene() -> None:
+        gate, written, exchanged = Gate(FOUND), list[float](), list[float]()
+
+        async def counting(self: Any, *others: Any) -> None:
+            written.append(time.monotonic())
+            await tell(self, *others)
+
+        def present(self: Any, told: Any) -> Any:
+            exchanged.append(time.monotonic())
+            return look(self, told)
+
+        tell, look = findings._Findings._tell, findings._Findings._present
+        monkeypatch.setattr(findings._Findings, "_tell", counting)
+        monkeypatch.setattr(findings._Findings, "_present", present)
+        async with run("alone", gate):
+            await until(lambda: len(exchanged) > 5)
+            assert len(written) == 2  # that it is there, and what its gate had found
+            gate.found = Figures(3.0, 9.5)
+            await until(lambda: len(written) == 3)
+        assert len(written) == 4
+
+    asyncio.run(scene())
+
+
 def test_the_embedded_judge_tells_nobody() -> None:
     async def scene() -> None:
         gate = Gate(FOUND)
-        async with sharing_findings(Judge(base_url="embedded"), gate):  # pyright: ignore
+        async with sharing_findings(Judge(base_url="embedded")) as serve:  # pyright: ignore
+            serve(gate)  # pyright: ignore[reportArgumentType]
             assert gate.told is None
 
     asyncio.run(scene())

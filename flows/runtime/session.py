@@ -45,11 +45,8 @@ from tasks.store import store
 @asynccontextmanager
 async def opened(flow: str, asked: Parameters) -> AsyncGenerator["Session"]:
     """A session with its judge's client, for as long as the context lasts."""
-    async with (
-        _client(asked.judge) as vlm,
-        sharing_findings(asked.judge, vlm.gate),
-        AsyncExitStack() as stack,
-    ):
+    async with sharing_findings(asked.judge) as serve, _client(asked.judge) as vlm, AsyncExitStack() as stack:
+        serve(vlm.gate)
         yield Session(flow, asked, vlm, stack)
 
 

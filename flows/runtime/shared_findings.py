@@ -9,7 +9,7 @@ import asyncio
 import math
 import re
 import time
-from collections.abc import AsyncGenerator, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
 from typing import Any, cast
 from uuid import uuid4
@@ -31,6 +31,10 @@ EXCHANGE_SECONDS = 2.0
 """Between two exchanges of a run: two small requests, and for so long others may not yet have made room for it."""
 ANSWER_SECONDS = 2.0
 """For each exchange; without one a run goes on with what it has."""
+FIRST_ANSWER_SECONDS = 0.5
+"""For the first one, which the run waits for."""
+RENEW_SECONDS = 20.0
+"""A run that is alone shows so often that it is still there."""
 GONE_AFTER = 4
 """Exchanges in which another run has told nothing new: it has ended without taking its words back."""
 IDLE_SECONDS = 5.0
@@ -63,55 +67,74 @@ def variable_name(base_url: str) -> str:
 
 
 @asynccontextmanager
-async def sharing_findings(judge: Judge, gate: Gate) -> AsyncGenerator[None]:
-    """Tell others what is found at this gate, and the gate what they have, for as long as the context lasts.
+async def sharing_findings(judge: Judge) -> AsyncGenerator[Callable[[Gate], None]]:
+    """Tell others what is found at a gate, and the gate what they have, as long as the context lasts; yields what the
+    gate is to be given to.
 
-    Nothing is told by runs with the embedded judge or on a temporary server, which nobody else uses.
+    It is entered before anything else is asked of the server, and left after: two writers at once are too many for
+    SQLite, and the one that it turns away waits for two seconds. Nothing is told by runs with the embedded judge or on
+    a temporary server, which nobody else uses.
     """
-    if judge.base_url == EMBEDDED:
-        yield
-        return
     async with get_client() as client:
-        if is_alone(client):
-            yield
+        if judge.base_url == EMBEDDED or is_alone(client):
+            yield lambda _: None
             return
-        findings = _Findings(client, judge, gate)
-        await findings.exchange()
+        findings = _Findings(client, judge)
+        await findings.exchange(FIRST_ANSWER_SECONDS)
         keeping = asyncio.create_task(findings.keep_up())
         try:
-            yield
+            yield findings.serve
         finally:
             keeping.cancel()
             await asyncio.gather(keeping, return_exceptions=True)
-            await findings.exchange(leaving=True)
+            await findings.exchange(ANSWER_SECONDS, leaving=True)
 
 
 class _Findings:
     """What one run tells and hears. A server that does not answer costs the exchange and never the run."""
 
-    def __init__(self, client: PrefectClient, judge: Judge, gate: Gate) -> None:
-        self._client, self._judge, self._gate = client, judge, gate
+    def __init__(self, client: PrefectClient, judge: Judge) -> None:
+        self._client, self._judge = client, judge
+        self._gate: Gate | None = None
         self._name, self._run = variable_name(judge.base_url), uuid4().hex[:12]
         self._heard: dict[str, tuple[float, int]] = {}
         """Of each other run when it last told, by its clock, and in how many exchanges it has told nothing new."""
+        self._others: dict[str, Told] = {}
+        self._told: Told | None = None
+
+    def serve(self, gate: Gate) -> None:
+        """This is the run's gate."""
+        self._gate = gate
+        self._hear()
 
     async def keep_up(self) -> None:
         while True:
             await asyncio.sleep(EXCHANGE_SECONDS)
-            await self.exchange()
+            await self.exchange(ANSWER_SECONDS)
 
-    async def exchange(self, leaving: bool = False) -> None:
+    async def exchange(self, patience: float, leaving: bool = False) -> None:
         """Hear and tell once."""
         try:
-            async with asyncio.timeout(ANSWER_SECONDS):
+            async with asyncio.timeout(patience):
                 variable = await self._client.read_variable_by_name(self._name)
-                others = self._present(read_told(variable.value if variable else None))
+                self._others = self._present(read_told(variable.value if variable else None))
                 if not leaving:
-                    self._hear(others)
-                silent = leaving or self._gate.idle_seconds > IDLE_SECONDS
-                await self._tell(others if silent else others | {self._run: self._own()}, variable)
+                    self._hear()
+                own = None if leaving or self._idle() else self._own()
+                if self._is_due(own):
+                    await self._tell(self._others | ({self._run: own} if own else {}), variable)
+                    self._told = own
         except Exception as error:  # whatever may be wrong with a server, or the way to it
             _log.debug("What is found of the limits of %s could not be exchanged: %s", self._name, error)
+
+    def _idle(self) -> bool:
+        return self._gate is not None and self._gate.idle_seconds > IDLE_SECONDS
+
+    def _is_due(self, own: Told | None) -> bool:
+        """Whether others must be told: a run alone that has found nothing new need not write every time."""
+        if own is None or self._told is None:
+            return own is not self._told
+        return bool(self._others) or own.figures() != self._told.figures() or own.at - self._told.at > RENEW_SECONDS
 
     def _present(self, told: Mapping[str, Told]) -> dict[str, Told]:
         """What others tell who have not gone."""
@@ -124,14 +147,16 @@ class _Findings:
             return 0 if abs(now.at - time.time()) < TRUSTED_SECONDS else GONE_AFTER
         return before[1] + 1 if before[0] == now.at else 0
 
-    def _hear(self, others: Mapping[str, Told]) -> None:
+    def _hear(self) -> None:
         """Of another model, or under another key, there are other limits."""
+        if not self._gate:
+            return
         own = self._judge.model, self._judge.api_key_env
-        beside = [each for each in others.values() if (each.model, each.api_key_env) == own]
+        beside = [each for each in self._others.values() if (each.model, each.api_key_env) == own]
         self._gate.share(1 + len(beside), [found for each in beside if (found := each.figures())])
 
     def _own(self) -> Told:
-        found = self._gate.figures()
+        found = self._gate.figures() if self._gate else None
         return Told(
             model=self._judge.model,
             api_key_env=self._judge.api_key_env,
