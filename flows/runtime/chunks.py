@@ -6,6 +6,7 @@ Owns reading, taking over earlier replies, and letting go. What is done with a c
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from importlib import import_module
 from typing import Any, NamedTuple, TypeVar
 
 from prefect import Task
@@ -148,6 +149,12 @@ class Chunks:
         self._sending.wake()
 
     async def _warm_up(self) -> None:
-        """Start what draws the chart once hardly anything is left to read and only the judge is waited for."""
+        """Get the end of the run ready once hardly anything is left to read and only the judge is waited for."""
         async with self._reading:
-            await asyncio.to_thread(warm_up)
+            await asyncio.to_thread(_get_end_ready)
+
+
+def _get_end_ready() -> None:
+    """Start what draws the chart, and import what loads the history: DuckDB, numpy and scipy take half a second."""
+    warm_up()
+    import_module("tasks.history.staging")
