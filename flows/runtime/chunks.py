@@ -7,6 +7,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import Any, NamedTuple, TypeVar
 
 from prefect import Task
@@ -27,8 +28,8 @@ MOST_TAKEN_OVER = 16
 """Tasks of a run that aggregate samples whose replies were all taken over: each costs the server 30 ms."""
 
 READERS = 2
-"""Chunks that are read at a time: one alone waits for Python's lock, which the calls hold, as long as it works; more
-would only take the processor from the calls."""
+"""Threads that read a chunk together: one alone waits for Python's lock, which the calls hold, as long as it works;
+more would only take the processor from the calls."""
 
 T = TypeVar("T", bound=Task[Any, Any])
 
@@ -62,7 +63,7 @@ class Chunks:
         self._samples = samples
         self._progress = progress
         self._sending = sending
-        self._reading = asyncio.Semaphore(READERS)
+        self._reading = asyncio.Lock()
         self._taken_over: list[Case] = []
         """Samples with nothing to ask, until there are enough of them to be aggregated together."""
         self._aggregated = 0
@@ -111,7 +112,7 @@ class Chunks:
         run = self._run
         async with self._reading:
             await run.in_hand.few_bytes()
-            cases = await asyncio.to_thread(self._read, samples)
+            cases = await self._read(samples)
             run.in_hand.add(cases)
         for case in cases:
             take_over(run, case)
@@ -127,7 +128,13 @@ class Chunks:
         if len(self._taken_over) >= max(len(self._samples) / MOST_TAKEN_OVER, len(samples)):
             await self._aggregate_taken_over(work)
 
-    def _read(self, samples: Sequence[Sample]) -> list[Case]:
+    async def _read(self, samples: Sequence[Sample]) -> list[Case]:
+        part = math.ceil(len(samples) / READERS)
+        parts = (samples[first : first + part] for first in range(0, len(samples), part))
+        read = await asyncio.gather(*(asyncio.to_thread(self._load, part) for part in parts))
+        return list(chain.from_iterable(read))
+
+    def _load(self, samples: Sequence[Sample]) -> list[Case]:
         run = self._run
         return [load_case(sample, run.rubric, run.parameters, run.policy, run.thumbnails) for sample in samples]
 

@@ -23,9 +23,9 @@ from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import Judgment, Outcome, RunStart
 from tasks.rubrics.rubric import Rubric
 
-MOST_PICTURE_BYTES = 64_000_000
+MOST_PICTURE_BYTES = 96_000_000
 """While the pictures in memory, as they are sent, are more, no further chunk is read: a chunk of 64 photographs has
-twice as many, and a judge that takes 64 calls at once is busy with one of them."""
+more, and a judge that takes 64 calls at once is busy with one of them."""
 
 
 @dataclass
