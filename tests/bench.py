@@ -23,6 +23,8 @@ from bench_data import draw_images, draw_pairs
 from bench_sides import DIMENSIONS, IN_FLIGHT
 from loopback_judge import judge_process
 
+from flows.runtime.server import client_settings
+
 PAIRS, MANY = 292, 2920
 TURNS = 3
 SERVER_SECONDS, MEMORY_MB, GROWTH, REUSE_SECONDS, THUMBNAIL_MS = 4.0, 400.0, 1.2, 10.0, 25.0
@@ -79,13 +81,7 @@ class Bench:
 
     def __init__(self, place: Path, api: str, server: int, judge: str) -> None:
         self._place, self._server, self._judge = place, server, judge
-        self._settings = {
-            "PREFECT_API_URL": api,
-            "PREFECT_HOME": str(place / "client"),
-            "DO_NOT_TRACK": "1",
-            "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL",
-            "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
-        }
+        self._settings = client(place, api)
 
     def drawn(self, name: str, workload: Workload) -> Path:
         workload.draw(self._place / name)
@@ -144,6 +140,12 @@ def _measured(*arguments: object, **environment: str) -> Found:
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
+
+
+def client(place: Path, api: str) -> dict[str, str]:
+    """Environment of a flow on this server, with a home of its own, which logs nothing."""
+    own = {"PREFECT_HOME": str(place / "client"), "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL"}
+    return client_settings(api) | own
 
 
 @contextlib.contextmanager

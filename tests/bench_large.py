@@ -242,8 +242,7 @@ def runs(place: Path) -> list[str]:
     draw_pairs(place / "many", MANY)
     (place / "home").mkdir()
     with bench.prefect_server(place / "home") as (api, _), judge_process("--seconds", "7200") as judge:
-        settings = {"PREFECT_API_URL": api, "PREFECT_HOME": str(place / "client"), "DO_NOT_TRACK": "1"}
-        settings |= {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL"}
+        settings = bench.client(place, api)
 
         def measured(dataset: str) -> Measured:
             return run("run", place / dataset, place / f"store-{dataset}", judge.base_url, **settings)

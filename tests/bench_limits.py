@@ -177,8 +177,7 @@ def main() -> int:
         print("|---|---|---|---|---|---|---|")
         missed = 0
         with bench.prefect_server(place / "home") as (api, _):
-            settings = {"PREFECT_API_URL": api, "PREFECT_HOME": str(place / "client"), "DO_NOT_TRACK": "1"}
-            settings |= {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL"}
+            settings = bench.client(place, api)
             for row in rows(place / "pairs", place, settings):
                 missed += not row.met
                 print(row.line(), flush=True)

@@ -161,3 +161,11 @@ def test_a_server_begins_without_it_where_it_cannot_be_made(
     (tmp_path / "home").mkdir()
     give(tmp_path / "home")
     assert [*(tmp_path / "home").iterdir()] == []
+
+
+def test_a_server_begins_without_it_where_the_system_has_no_locks(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "fcntl", None)
+    give(tmp_path)
+    assert [*tmp_path.iterdir()] == []

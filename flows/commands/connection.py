@@ -42,7 +42,8 @@ def prepare_prefect(store: Path) -> None:
         return
     place = Path(os.environ.get("PREFECT_HOME") or made_home(store)).expanduser().absolute()
     os.environ["PREFECT_HOME"] = str(place)
-    if _may_be_named_in_files(place):
+    # Windows has neither process groups nor sockets that a child takes over: there, too, it is left to Prefect.
+    if os.name != "posix" or _may_be_named_in_files(place):
         os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
         return
     place.mkdir(mode=0o700, parents=True, exist_ok=True)

@@ -6,7 +6,6 @@ neither keys nor anything that could tell of one person to another.
 """
 
 import contextlib
-import fcntl
 import os
 import re
 import shutil
@@ -14,17 +13,18 @@ import sqlite3
 import stat
 import subprocess
 import sys
-from collections.abc import Generator
 from functools import cache
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
 
+from tasks.files import alone
+
 DATABASE = "prefect.db"
 """What Prefect calls the database in its home."""
 FOLDER = "image-jury"
-FAILURES = (OSError, RuntimeError, sqlite3.Error, subprocess.SubprocessError)
-"""What may be raised where it cannot be made or kept; RuntimeError: this user has no home."""
+FAILURES = (OSError, RuntimeError, ImportError, sqlite3.Error, subprocess.SubprocessError)
+"""What may be raised where it cannot be made or kept; RuntimeError: this user has no home; ImportError: Windows."""
 ELSEWHERE = ("PREFECT_API_DATABASE_CONNECTION_URL", "PREFECT_SERVER_DATABASE_CONNECTION_URL")
 """What names another database than the one in the home."""
 MIGRATE = """
@@ -41,7 +41,7 @@ def give(home: Path) -> None:
     """
     if any(os.environ.get(name) for name in ELSEWHERE):
         return
-    with contextlib.suppress(*FAILURES), _locked(home):
+    with contextlib.suppress(*FAILURES), alone(home):
         # Without the database, what others may have left of its log would be taken for a part of the new one.
         if not any(home.glob(f"{DATABASE}*")):
             _move_in(prepared(), home / DATABASE)
@@ -55,7 +55,7 @@ def prepared() -> Path:
     """
     place = kept_in()
     found = place / f"prefect-{version('prefect')}.db"
-    with _locked(place):
+    with alone(place):
         if not is_sound(found):
             _prepare(found)
     return found
@@ -143,14 +143,3 @@ def _move_in(source: Path, target: Path) -> None:
 
 def _is_private(found: os.stat_result) -> bool:
     return found.st_uid == os.getuid() and not found.st_mode & 0o077
-
-
-@contextlib.contextmanager
-def _locked(folder: Path) -> Generator[None]:
-    """Alone in a folder, of all that ask for that, until the context ends or the process does."""
-    opened = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-    try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(opened)

@@ -6,8 +6,8 @@ they travel, is `remote`'s.
 """
 
 import re
-from collections.abc import Generator, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from itertools import count, takewhile
 from pathlib import Path
 from typing import NamedTuple
@@ -112,16 +112,6 @@ def read_notes(run: Path) -> Sent | None:
 def write_notes(run: Path, sent: Sent) -> None:
     """Keep what has been sent."""
     write_whole(run / SENT, sent.model_dump_json().encode())
-
-
-@contextmanager
-def alone(run: Path) -> Generator[None]:
-    """Wait until nobody else on this machine sends this run: two would cut it differently under the same numbers."""
-    import fcntl  # absent on Windows, where all but remote stores works
-
-    with (run / RUN).open("r+b") as file:
-        fcntl.flock(file, fcntl.LOCK_EX)
-        yield
 
 
 def _parts_there(file: str, sizes: Mapping[str, int]) -> list[Part]:

@@ -15,14 +15,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.errors import InputError
-from tasks.files import write_whole
+from tasks.files import alone, write_whole
 from tasks.ledger import reading as ledger
 from tasks.ledger.bucket import BATCH_OBJECTS, Bucket, RemoteUnavailable, checked_url
 from tasks.ledger.bucket_parts import (
     PARTED,
     Part,
     Sent,
-    alone,
     lacking_parts,
     read_notes,
     read_part,
@@ -121,7 +120,7 @@ class Remote:
     def _send(self, run: Path) -> bool:
         if not _is_own(run) or _is_sent(run):
             return False
-        with alone(run):
+        with alone(run / RUN):  # two would cut it differently under the same numbers
             ended = (run / END).exists()  # asked first: once it is there, the other files have all their rows
             sent = (read_notes(run) or self._sent_before(run)).cut(run)
             parts = [whole(run, RUN), *sent.parts(), *([whole(run, END)] if ended else [])]

@@ -10,6 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from statistics import median
 
+from tasks.pictures.prepare import ON_WHITE
 from tasks.records import Outcome, PictureNote
 
 SIDES = ("human", "model")
@@ -19,8 +20,6 @@ points, more than candidates usually differ; rarer differences, such as a few od
 LEAST_RATIO = 2.0
 """Ratio of the pixels (median over pairs) from which the sides differ in size. Twice the pixels are about twice the
 image tokens, and small print that is legible on one side only."""
-ON_WHITE = "transparency composited on white"
-"""Change that `prepare` notes where a transparent background showed."""
 
 
 @dataclass

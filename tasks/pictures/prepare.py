@@ -21,6 +21,8 @@ from tasks.records import PictureNote, Record
 
 SHRINK_ROUNDS = 12
 """Tries to get below the largest file: each takes at least a tenth off the sides, most get there in two or three."""
+ON_WHITE = "transparency composited on white"
+"""What is noted where a transparent background showed."""
 
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -115,7 +117,7 @@ def _repaired(source: Decoded) -> tuple[Image.Image, list[str]]:
     if image.has_transparency_data:
         image, transparent = on_white(image)
         if transparent:
-            changes.append("transparency composited on white")
+            changes.append(ON_WHITE)
     image = image if image.mode == "RGB" else image.convert("RGB")
     image.info.clear()  # A CMYK profile does not fit RGB, and no profile of megabytes belongs in a thumbnail.
     return image, changes
