@@ -14,8 +14,22 @@ from contextlib import contextmanager
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
+from uuid import uuid4
+
+from flows.runtime.server import home
+from flows.runtime.sign_in import header, kept
 
 JURY = str(Path(sys.executable).with_name("jury"))
+
+
+def headers(api: str, auth: str = "") -> dict[str, str]:
+    """What a program sends with a request that changes something: the token of a client of its own."""
+    client, signed_in = str(uuid4()), header(auth)
+    asked = urllib.request.Request(f"{api}/csrf-token?client={client}", headers=signed_in)
+    with urllib.request.urlopen(asked, timeout=30) as reply:
+        token = json.loads(reply.read())["token"]
+    protected = {"Prefect-Csrf-Client": client, "Prefect-Csrf-Token": token}
+    return {"content-type": "application/json", **protected, **signed_in}
 
 
 class Up(NamedTuple):
@@ -24,6 +38,7 @@ class Up(NamedTuple):
     process: subprocess.Popen[str]
     store: Path
     port: int
+    auth: str = ""
 
     @property
     def ui(self) -> str:
@@ -32,8 +47,9 @@ class Up(NamedTuple):
     def api(self, path: str, body: Any = None, method: str | None = None) -> Any:
         """What the server answers: a GET, or a POST of `body` if no other method is named."""
         data = None if body is None else json.dumps(body).encode()
-        headers = {"content-type": "application/json"}
-        request = urllib.request.Request(f"{self.ui}/api{path}", data, headers, method=method)
+        changes = body is not None or method is not None
+        sent = headers(f"{self.ui}/api", self.auth) if changes else header(self.auth)
+        request = urllib.request.Request(f"{self.ui}/api{path}", data, sent, method=method)
         deadline = time.monotonic() + 30
         while True:
             try:
@@ -75,7 +91,7 @@ def jury_up(store: Path, port: int, *options: str) -> Iterator[Up]:
         try:
             wait_for(lambda: "Ctrl-C stops all of it" in log.read_text() or process.poll() is not None, 120)
             assert process.poll() is None, log.read_text()
-            yield Up(process, store, port)
+            yield Up(process, store, port, kept(home(store)))
         finally:
             process.send_signal(signal.SIGINT)
             assert process.wait(60) == 0, log.read_text()

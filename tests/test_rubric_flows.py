@@ -12,6 +12,7 @@ from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, allowed_reply, delayed, error, example, retry_after, text
 from loopback_replies import Request as Asked
 from own_data import LISTS, each_list
+from served import headers
 from written_images import prompt_row, write_geneval
 
 from flows.cli import main
@@ -287,7 +288,7 @@ def test_the_artifact_shows_scores_chart_and_images(
 
     code, _, _ = jury("run", "position", "--dataset", drawn, "--prompt-set", "checked")
     assert code == 0
-    found = httpx.post(f"{prefect_server}/artifacts/latest/filter", json={}).json()
+    found = httpx.post(f"{prefect_server}/artifacts/latest/filter", json={}, headers=headers(prefect_server)).json()
     [artifact] = [each for each in found if each["key"] == "position-summary"]
     page = artifact["data"]
     assert "## Scores" in page and "| position_accuracy |" in page and "![Scores](data:image/png;base64," in page

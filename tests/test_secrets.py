@@ -20,7 +20,7 @@ from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, Request, allowed_reply, error
 from prefect.blocks.system import Secret
 from prefect.settings import PREFECT_API_URL, temporary_settings
-from served import JURY, free_port
+from served import JURY, free_port, headers
 from written_datasets import record, result, write_benchmark, write_json
 
 from flows.runtime.server import own_server
@@ -122,7 +122,7 @@ def all_of(api: str, kind: str) -> list[Any]:
 
 def post(url: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, {"content-type": "application/json"})
+    request = urllib.request.Request(url, data, headers(url.partition("/api/")[0] + "/api"))
     with urllib.request.urlopen(request, timeout=30) as answer:
         return json.load(answer)
 

@@ -15,7 +15,6 @@ import pytest
 from served import JURY, environment, wait_for
 
 from flows.runtime.prepared_database import DATABASE
-from flows.runtime.temporary_process import Receive, Scope, Send, for_programs
 from flows.runtime.temporary_server import TemporaryServer
 from tasks.errors import InputError
 
@@ -54,6 +53,8 @@ def test_who_asks_at_once_is_answered_when_it_is_ready(begun: TemporaryServer) -
         settings = json.load(reply)
     assert settings["home"] == str(begun.log.parent)
     assert settings["server"]["analytics_enabled"] is False
+    assert settings["server"]["api"]["csrf_protection_enabled"] is True
+    assert settings["server"]["api"]["cors_allowed_origins"] == begun.api.removesuffix("/api")
     page = urllib.request.Request(f"{begun.api}/health", headers={"Origin": "http://localhost:3000"})
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(page, timeout=30)
@@ -96,45 +97,6 @@ def test_a_server_that_ends_before_it_answers_is_told_with_where_its_words_are(b
     with pytest.raises(InputError) as told:
         asyncio.run(begun.answering())
     assert str(told.value) == f"the temporary Prefect server did not start; its last words are in {begun.log}"
-
-
-# Whom it answers
-
-OWN = (b"host", b"127.0.0.1:8000")
-REFUSED = {
-    "another host": [(b"host", b"evil.example:8000")],
-    "no host": [],
-    "a page": [OWN, (b"origin", b"http://localhost:3000")],
-    "a page of its own address": [OWN, (b"origin", b"http://127.0.0.1:8000")],
-}
-
-
-async def asked(kind: str, headers: list[tuple[bytes, bytes]]) -> list[str]:
-    """What an app of the server says and what is said in its place, to a request or a WebSocket."""
-    said: list[str] = []
-
-    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
-        said.append("app")
-
-    async def send(message: Scope) -> None:
-        said.append(f"{message['type']} {message.get('status', message.get('code', ''))}".strip())
-
-    async def receive() -> Scope:
-        return {"type": "websocket.connect"}
-
-    await for_programs(app, "127.0.0.1:8000")({"type": kind, "headers": headers}, receive, send)
-    return said
-
-
-@pytest.mark.parametrize("headers", REFUSED.values(), ids=REFUSED)
-def test_pages_of_a_browser_and_other_names_of_this_machine_are_refused(headers: list[tuple[bytes, bytes]]) -> None:
-    assert asyncio.run(asked("http", headers)) == ["http.response.start 403", "http.response.body"]
-    assert asyncio.run(asked("websocket", headers)) == ["websocket.close 1008"]
-
-
-@pytest.mark.parametrize("kind", ["http", "websocket"])
-def test_programs_of_this_machine_are_answered(kind: str) -> None:
-    assert asyncio.run(asked(kind, [OWN])) == ["app"]
 
 
 # Commands that need one

@@ -1,15 +1,20 @@
 """`jury up` as people use it: the Prefect UI in a real browser, its form and its artifacts, and what is refused."""
 
+import http.client
 import json
 import shutil
+import socket
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from foreign_page import Loot, attacked, foreign_page, forged_event
 from loopback_judge import LoopbackJudge
 from served import JURY, Up, environment, free_port, jury_up, wait_for
+from websockets.exceptions import InvalidStatus
+from websockets.sync.client import connect
 
 CHROMIUM = shutil.which("chromium")
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
@@ -136,7 +141,7 @@ def test_a_second_jury_up_finds_the_first(up: Up) -> None:
 def test_a_taken_port_is_refused_with_who_has_it(up: Up, tmp_path: Path) -> None:
     refused = command("up", "--store", str(tmp_path), "--port", str(up.port))
     assert refused.returncode == 2
-    assert f"port {up.port} is taken by process" in refused.stderr and "prefect server start" in refused.stderr
+    assert f"port {up.port} is taken by process" in refused.stderr and "flows.runtime.served_process" in refused.stderr
 
 
 def test_a_list_that_cannot_be_used_is_refused_before_a_server_is_started(tmp_path: Path) -> None:
@@ -167,3 +172,89 @@ def test_jury_run_uses_the_server_that_is_up_and_status_tells_what_there_is(up: 
 def test_a_run_whose_process_vanishes_is_to_be_marked(up: Up) -> None:
     [automation] = up.api("/automations/filter", {})
     assert automation["enabled"] and automation["actions"][0]["state"] == "CRASHED"
+
+
+# Pages of other addresses
+
+
+SECRET = "sk-kept-in-a-block"
+
+
+@pytest.fixture(scope="module")
+def loot(up: Up) -> Loot:
+    """What there is to take: a key in a Secret block, and a deployment to start."""
+    kind = up.api("/block_types/slug/secret")["id"]
+    [schema, *_] = up.api("/block_schemas/filter", {"block_schemas": {"block_type_id": {"any_": [kind]}}})
+    document = {"name": "key", "data": {"value": SECRET}, "block_type_id": kind, "block_schema_id": schema["id"]}
+    block = up.api("/block_documents/", document)["id"]
+    deployment = up.deployment("colors/nightly")
+    return Loot(f"{up.ui}/api", block, deployment["flow_id"], deployment["id"], str(up.store / "taken-over"))
+
+
+def untouched(up: Up, loot: Loot) -> None:
+    """Nothing was made, started or told."""
+    assert all(each["name"] != "mine" for each in up.api("/deployments/filter", {}))
+    assert all(run["name"] != "mine" for run in up.api("/flow_runs/filter", {}))
+    forged = {"filter": {"event": {"name": ["jury.regression"]}}}
+    assert up.api("/events/filter", forged)["events"] == []
+    assert not Path(loot.marker).exists()
+
+
+def test_a_page_of_another_address_reads_nothing_and_changes_nothing(up: Up, page: Any, loot: Loot) -> None:
+    with foreign_page() as address:
+        told = attacked(page, address, loot)
+    assert {*told} <= {"nothing", "opaque 0 "} and SECRET not in str(told)
+    untouched(up, loot)
+    # Its own page does the very same, and a person beside it is not in the way of anything.
+    page.goto(up.ui)
+    own = page.evaluate(f"fetch('/api/block_documents/{loot.block}?include_secrets=true').then(one => one.text())")
+    assert SECRET in own
+
+
+def asked_as(up: Up, host: str, method: str, path: str, headers: dict[str, str], body: str = "") -> tuple[int, str]:
+    """Status and text of what is answered to a request that names another host."""
+    connection = http.client.HTTPConnection("127.0.0.1", up.port, timeout=30)
+    connection.request(method, f"/api{path}", body or None, {"Host": host, **headers})
+    answer = connection.getresponse()
+    told = answer.status, answer.read().decode()
+    connection.close()
+    return told
+
+
+def test_a_name_that_was_made_to_point_here_gets_neither_a_token_nor_an_answer(up: Up, loot: Loot) -> None:
+    host = f"evil.example:{up.port}"
+    status, words = asked_as(up, host, "GET", "/csrf-token?client=page", {})
+    assert status == 403 and "token" not in words
+    token = up.api("/csrf-token?client=page")["token"]  # as if it had got one
+    given = {"content-type": "application/json", "Prefect-Csrf-Client": "page", "Prefect-Csrf-Token": token}
+    for path, body in loot.requests:
+        method = "GET" if body is None else "POST"
+        for origin in ({}, {"Origin": f"http://{host}"}):
+            status, words = asked_as(up, host, method, path, {**given, **origin}, json.dumps(body) if body else "")
+            assert status == 403 and SECRET not in words
+    untouched(up, loot)
+    tunnelled = asked_as(up, "localhost:9999", "GET", loot.requests[0][0], {"Origin": "http://localhost:9999"})
+    assert tunnelled[0] == 200 and SECRET in tunnelled[1], "as through a tunnel to this machine"
+
+
+@pytest.mark.parametrize("path", ["/events/in", "/events/out", "/logs/out"])
+def test_other_addresses_send_no_events_and_read_no_logs(up: Up, loot: Loot, path: str) -> None:
+    foreign = f"evil.example:{up.port}"
+    for host, origin in (
+        (f"127.0.0.1:{up.port}", "http://evil.example"),
+        (foreign, None),
+        (foreign, f"http://{foreign}"),
+    ):
+        with pytest.raises(InvalidStatus, match="403"), listening(up, host, path, origin) as opened:
+            opened.send(json.dumps(forged_event()))
+    untouched(up, loot)
+    for origin in (up.ui, None):  # its own pages, and programs
+        with listening(up, f"127.0.0.1:{up.port}", path, origin) as opened:
+            opened.send(json.dumps({"type": "auth", "token": ""}))
+            assert "auth_success" in str(opened.recv(30))
+
+
+def listening(up: Up, host: str, path: str, origin: str | None) -> Any:
+    """A WebSocket of the server, asked for as this host by a page of this origin."""
+    there = socket.create_connection(("127.0.0.1", up.port), 30)
+    return connect(f"ws://{host}/api{path}", sock=there, origin=origin, subprotocols=["prefect"])  # pyright: ignore

@@ -21,7 +21,7 @@ def use_running(store: Path) -> Server | None:
     """Make the server that `jury up` runs for this store the one that Prefect uses in this process, if there is one."""
     server = running(store)
     if server:
-        os.environ.update(client_settings(server.api))
+        os.environ.update(client_settings(server.api, server.auth))
         _OF_JURY_UP.add(server.api)
     return server
 

@@ -20,7 +20,9 @@ from flows.commands.connection import answered
 from flows.commands.options import files, notify_option, store_option
 from flows.commands.prepare import HEARTBEAT_SECONDS, make_automations
 from flows.commands.sections import Command
-from flows.runtime.server import api_at, client_settings, home, own_server, running
+from flows.runtime import sign_in
+from flows.runtime.server import api_at, client_settings, home, made_home, own_server, running
+from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
 
 if TYPE_CHECKING:
@@ -47,36 +49,46 @@ POLL_SECONDS = 3.0
     help="Another list than deployments/prefect.yaml.",
     shell_complete=files,
 )
+@click.option(
+    "--auth",
+    is_flag=True,
+    help="Keep other users of this machine out: UI and API ask for a text that a file in the store holds.",
+)
 @notify_option
 @store_option
-def command(port: int, deployments: str, notify: str, store: str) -> int:
+def command(port: int, deployments: str, auth: bool, notify: str, store: str) -> int:
     """Serve every deployment of a list until Ctrl-C, on a server of our own or on that of `PREFECT_API_URL`.
 
     Returns:
         0 when it was stopped, or when it is up already.
 
     Raises:
-        InputError: the port is taken, the server does not start, or the list or the block cannot be used.
+        InputError: the port is taken, the server does not start, the list or the block cannot be used, or the server
+            is somebody else's, whose sign-in is not ours to make.
     """
     signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the runner is there
     folder = local_cache(store).absolute()
     os.environ["JURY_STORE"] = store if is_remote(store) else str(folder)
     api = os.environ.get("PREFECT_API_URL")
     if api:
+        if auth:
+            raise InputError("--auth is for a server of our own; that of PREFECT_API_URL takes PREFECT_API_AUTH_STRING")
         with answered():
             return _serve(_listed(folder, api, deployments), api.removesuffix("/api"), notify)
     if server := running(folder):
         print(f"Image Jury is up already: {server.ui} (process {server.pid} serves {home(folder)})")
         return 0
-    listed = _listed(folder, api_at(port), deployments)
+    text = sign_in.settle(made_home(folder), auth)
+    listed = _listed(folder, api_at(port), deployments, text)
     print("starting a Prefect server (about 10 s) …", file=sys.stderr)
-    with own_server(folder, port) as server:
-        return _serve(listed, server.ui, notify)
+    with own_server(folder, port, text) as server:
+        where = f" (it asks for the text in {home(folder) / sign_in.FILE})" if text else ""
+        return _serve(listed, f"{server.ui}{where}", notify)
 
 
-def _listed(store: Path, api: str, deployments: str) -> list[Deployed]:
+def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Deployed]:
     """The list. Prefect, which checks it, takes its settings from the environment while it is imported here."""
-    os.environ.update(client_settings(api))
+    os.environ.update(client_settings(api, text))
     os.environ.setdefault("PREFECT_HOME", str(home(store)))
     # A run tells that it lives; the automation marks those that fall silent.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT_SECONDS))

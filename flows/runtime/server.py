@@ -20,6 +20,8 @@ from typing import Any, NamedTuple, cast
 
 from pydantic import TypeAdapter, ValidationError
 
+from flows.runtime import sign_in
+from flows.runtime.guard import own_settings
 from flows.runtime.prepared_database import give
 from tasks.errors import InputError
 
@@ -34,6 +36,8 @@ QUIET = {
     "PREFECT_SERVER_UI_SHOW_PROMOTIONAL_CONTENT": "false",
 }
 """Telemetry and advertisements off."""
+NOT_FOR_SERVERS = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING")
+"""What of the environment is about another server than the one that is started."""
 
 
 class Server(NamedTuple):
@@ -42,6 +46,8 @@ class Server(NamedTuple):
     port: int
     pid: int
     """Of the server's process."""
+    auth: str = ""
+    """What signs in; "": nobody has to. Never noted with the rest."""
 
     @property
     def ui(self) -> str:
@@ -71,6 +77,7 @@ def running(store: Path) -> Server | None:
         os.kill(server.pid, 0)
     except (OSError, OverflowError, ValidationError):
         return None
+    server = server._replace(auth=sign_in.kept(home(store)))
     return server if _answers_as_ours(server, home(store)) else None
 
 
@@ -84,8 +91,11 @@ def made_home(store: Path) -> Path:
 
 
 @contextlib.contextmanager
-def own_server(store: Path, port: int) -> Generator[Server]:
+def own_server(store: Path, port: int, auth: str = "") -> Generator[Server]:
     """A server of our own, for as long as the context lasts. Its output goes to `server.log` in its home.
+
+    Args:
+        auth: what has to be sent to sign in; "": nothing has.
 
     Raises:
         InputError: the port is taken (by whom, as far as that can be told), or the server did not start.
@@ -93,16 +103,21 @@ def own_server(store: Path, port: int) -> Generator[Server]:
     place = made_home(store)
     refuse_taken(port)
     give(place)
-    command = [sys.executable, "-m", "prefect", "server", "start", "--host", HOST, "--port", str(port)]
+    command = [sys.executable, "-P", "-m", "flows.runtime.served_process", str(port)]
     with (place / LOG).open("ab") as log:
         # A session of its own: Ctrl-C is for `jury up`, which lets the runs end before their server goes.
         process = subprocess.Popen(
-            command, env=_environment(place), stdin=subprocess.DEVNULL, stdout=log, stderr=log, start_new_session=True
+            command,
+            env=_environment(place, port, auth),
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            start_new_session=True,
         )
-    server = Server(port, process.pid)
+    server = Server(port, process.pid, auth)
     try:
         _wait_for(server, process, place)
-        (place / NOTE).write_text(json.dumps(server._asdict()), encoding="utf-8")
+        (place / NOTE).write_text(json.dumps({"port": port, "pid": process.pid}), encoding="utf-8")
         yield server
     finally:
         (place / NOTE).unlink(missing_ok=True)
@@ -114,9 +129,9 @@ def own_server(store: Path, port: int) -> Generator[Server]:
             process.wait()
 
 
-def client_settings(api: str) -> dict[str, str]:
-    """Environment in which Prefect's client uses this server."""
-    return {**QUIET, "PREFECT_API_URL": api}
+def client_settings(api: str, auth: str = "") -> dict[str, str]:
+    """Environment in which Prefect's client uses this server, signing in where it has to."""
+    return {**QUIET, "PREFECT_API_URL": api, **({"PREFECT_API_AUTH_STRING": auth} if auth else {})}
 
 
 def refuse_taken(port: int) -> None:
@@ -131,8 +146,9 @@ def refuse_taken(port: int) -> None:
             ) from error
 
 
-def _environment(place: Path) -> Mapping[str, str]:
-    others = {name: value for name, value in os.environ.items() if name not in ("PREFECT_API_URL", "PREFECT_PROFILE")}
+def _environment(place: Path, port: int, auth: str) -> Mapping[str, str]:
+    others = {name: value for name, value in os.environ.items() if name not in NOT_FOR_SERVERS}
+    signed_in = {"PREFECT_SERVER_API_AUTH_STRING": auth} if auth else {}
     own = {
         "PREFECT_HOME": str(place),
         # The browser asks whoever served the page, on whatever port that is.
@@ -141,7 +157,7 @@ def _environment(place: Path) -> Mapping[str, str]:
         "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
         "PREFECT_SERVER_SERVICES_REPOSSESSOR_LOOP_SECONDS": "5",
     }
-    return {**others, **QUIET, **own}
+    return {**others, **QUIET, **own_settings(f"http://{HOST}:{port},http://localhost:{port}"), **own, **signed_in}
 
 
 def _wait_for(server: Server, process: subprocess.Popen[bytes], place: Path) -> None:
@@ -155,8 +171,8 @@ def _wait_for(server: Server, process: subprocess.Popen[bytes], place: Path) -> 
 
 def _answers_as_ours(server: Server, place: Path) -> bool:
     try:
-        found = _get(f"{server.api}/admin/version")
-        settings = _get(f"{server.api}/admin/settings") if found == version("prefect") else None
+        found = _get(server, "/admin/version")
+        settings = _get(server, "/admin/settings") if found == version("prefect") else None
     except (OSError, HTTPException, json.JSONDecodeError, UnicodeDecodeError):
         return False
     if not isinstance(settings, dict):
@@ -165,8 +181,9 @@ def _answers_as_ours(server: Server, place: Path) -> bool:
     return Path(there).resolve() == place.resolve()
 
 
-def _get(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=5) as reply:
+def _get(server: Server, path: str) -> Any:
+    asked = urllib.request.Request(f"{server.api}{path}", headers=sign_in.header(server.auth))
+    with urllib.request.urlopen(asked, timeout=5) as reply:
         return json.load(reply)
 
 

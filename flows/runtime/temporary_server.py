@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flows.runtime import prepared_database
-from flows.runtime.server import HOST, LOG, QUIET, client_settings
+from flows.runtime.guard import own_settings
+from flows.runtime.server import HOST, LOG, NOT_FOR_SERVERS, QUIET, client_settings
 from flows.runtime.temporary_process import GRACE_SECONDS
 from tasks.errors import InputError
 
@@ -45,7 +46,7 @@ class TemporaryServer:
             command = [sys.executable, "-P", "-m", "flows.runtime.temporary_process", str(listening.fileno())]
             self._process = subprocess.Popen(
                 command,
-                env=_environment(home),
+                env=_environment(home, self.api),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
@@ -116,12 +117,12 @@ def is_alone(client: "PrefectClient") -> bool:
     return own() is not None or client.server_type == ServerType.EPHEMERAL
 
 
-def _environment(home: Path) -> Mapping[str, str]:
-    others = {name: value for name, value in os.environ.items() if name != "PREFECT_API_URL"}
+def _environment(home: Path, api: str) -> Mapping[str, str]:
+    others = {name: value for name, value in os.environ.items() if name not in NOT_FOR_SERVERS}
     own = {
         "PREFECT_HOME": str(home),
         # Only those who look at a server with a UI need to find the types of blocks there.
         "PREFECT_API_BLOCKS_REGISTER_ON_START": "false",
         "PREFECT_SERVER_MEMOIZE_BLOCK_AUTO_REGISTRATION": "false",
     }
-    return {**others, **QUIET, **own}
+    return {**others, **QUIET, **own_settings(api.removesuffix("/api")), **own}

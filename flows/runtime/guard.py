@@ -1,0 +1,76 @@
+"""Whom a Prefect server of ours answers: programs, and pages that it served itself.
+
+A browser lets any page ask a server on its own machine. Prefect's CORS and CSRF settings are on besides, but Prefect
+looks neither at `Host`, so that a page whose name was made to point here ("rebound") would be taken for its own, nor at
+the `Origin` of WebSockets, which carry events and logs. Both are looked at here, before anything reaches its app.
+"""
+
+from collections.abc import Awaitable, Callable, Collection, MutableMapping
+from typing import Any
+
+LOOPBACK = frozenset(("127.0.0.1", "localhost", "[::1]"))
+"""Names of this machine, which no other can be made to have."""
+FOREIGN = {"cross-site", "same-site"}
+"""`Sec-Fetch-Site` of what a page of another address asks for; another port is another address of the same site."""
+POLICY_VIOLATION = 1008
+"""Code with which a WebSocket is closed."""
+
+Scope = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
+Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
+App = Callable[[Scope, Receive, Send], Awaitable[None]]
+
+
+def own_settings(origins: str) -> dict[str, str]:
+    """Environment in which Prefect's server and clients do their own part.
+
+    Args:
+        origins: those of its pages, with commas between them.
+    """
+    return {
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": origins,
+        "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
+        "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": "true",
+    }
+
+
+def guarded(app: App, hosts: Collection[str], pages: bool) -> App:
+    """The app for those who ask for it by one of its names; all others are refused before it hears of them.
+
+    Args:
+        hosts: its names, `127.0.0.1:4200`, or `127.0.0.1` whatever the port, which is another behind a tunnel.
+        pages: whether it has pages, which may ask it. Without, nothing that a browser asks is answered.
+    """
+
+    async def answering(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "lifespan" or _may_ask(scope, hosts, pages):
+            await app(scope, receive, send)
+        elif scope["type"] == "websocket":
+            await receive()
+            await send({"type": "websocket.close", "code": POLICY_VIOLATION})
+        else:
+            await send({"type": "http.response.start", "status": 403, "headers": []})
+            await send({"type": "http.response.body", "body": b"this server answers programs and pages of its own"})
+
+    return answering
+
+
+def _may_ask(scope: Scope, hosts: Collection[str], pages: bool) -> bool:
+    named, origins, sites = (_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
+    if len(named) != 1 or not {named[0], named[0].rpartition(":")[0]} & {*hosts}:
+        return False
+    if not pages:
+        return not origins and not sites
+    own = (f"http://{named[0]}", f"https://{named[0]}")  # behind a proxy it is the latter
+    # Pictures, scripts and frames of another page are asked for without `Origin`.
+    return all(origin in own for origin in origins) and (not FOREIGN & {*sites} or _is_followed_link(scope))
+
+
+def _is_followed_link(scope: Scope) -> bool:
+    """Whether a person goes to a page of ours, in a window of its own and not in a frame of the other page."""
+    return scope.get("method") == "GET" and _values(scope, b"sec-fetch-dest") == ["document"]
+
+
+def _values(scope: Scope, header: bytes) -> list[str]:
+    """All values of a header, in lower case: two could be read differently by whoever is behind."""
+    return [value.decode("latin-1").lower() for name, value in scope.get("headers", ()) if name == header]

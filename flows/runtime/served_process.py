@@ -1,0 +1,40 @@
+"""The process of the Prefect server of `jury up`: `server` starts it with the port that it is to listen on.
+
+It is what `prefect server start` would be, with a guard before it.
+"""
+
+import os
+import sys
+
+from flows.runtime.guard import LOOPBACK, guarded
+from flows.runtime.server import HOST
+
+HOSTS = "JURY_HOSTS"
+"""Environment variable: further names under which it is asked, as by a proxy; with commas between them."""
+
+
+def main(port: int) -> None:
+    """Serve on this port of this machine until the process is told to end."""
+    import uvicorn
+    from prefect.server.api.server import create_app
+    from prefect.settings import get_current_settings
+
+    settings = get_current_settings().server
+    uvicorn.run(
+        guarded(create_app(final=True), {*LOOPBACK, *further_hosts()}, pages=True),
+        host=HOST,
+        port=port,
+        timeout_keep_alive=settings.api.keepalive_timeout,
+        ws_ping_interval=settings.api.websocket_ping_interval,
+        ws_ping_timeout=settings.api.websocket_ping_timeout,
+        log_level=settings.logging_level.lower(),
+    )
+
+
+def further_hosts() -> set[str]:
+    """What the environment names, in lower case."""
+    return {name.strip().lower() for name in os.environ.get(HOSTS, "").split(",") if name.strip()}
+
+
+if __name__ == "__main__":
+    main(int(sys.argv[1]))

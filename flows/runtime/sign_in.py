@@ -1,0 +1,37 @@
+"""What signs in to the server of `jury up --auth`: kept in its home, in a file that this user alone reads.
+
+It keeps out other users of the machine, who reach its port as well. It goes from here into the environment of this
+user's processes, which is where Prefect looks for it, and nowhere else.
+"""
+
+import base64
+import os
+import secrets
+from contextlib import suppress
+from pathlib import Path
+
+FILE = "auth"
+
+
+def kept(home: Path) -> str:
+    """What signs in to the server of this home; "": nothing is needed."""
+    with suppress(OSError, UnicodeDecodeError):
+        return (home / FILE).read_text(encoding="ascii").strip()
+    return ""
+
+
+def settle(home: Path, wanted: bool) -> str:
+    """Keep what signs in from now on, the same as before where there is one; or nothing where none is wanted."""
+    if not wanted:
+        (home / FILE).unlink(missing_ok=True)
+        return ""
+    if not kept(home):
+        (home / FILE).unlink(missing_ok=True)
+        with os.fdopen(os.open(home / FILE, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w") as file:
+            file.write(f"jury:{secrets.token_urlsafe(24)}\n")
+    return kept(home)
+
+
+def header(text: str) -> dict[str, str]:
+    """The header that Prefect's server looks for."""
+    return {"Authorization": f"Basic {base64.b64encode(text.encode()).decode()}"} if text else {}

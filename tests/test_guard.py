@@ -1,0 +1,110 @@
+"""Whom the servers of ours answer, by what a browser and a program send with each request."""
+
+import asyncio
+
+import pytest
+
+from flows.runtime.guard import LOOPBACK, Receive, Scope, Send, guarded
+from flows.runtime.served_process import HOSTS, further_hosts
+
+Headers = list[tuple[bytes, bytes]]
+HOST = (b"host", b"127.0.0.1:8000")
+OWN = (b"origin", b"http://127.0.0.1:8000")
+FOREIGN = (b"origin", b"http://localhost:3000")
+
+
+def site(name: str, dest: str = "empty") -> Headers:
+    return [(b"sec-fetch-site", name.encode()), (b"sec-fetch-dest", dest.encode())]
+
+
+async def asked(kind: str, headers: Headers, pages: bool, method: str = "GET") -> list[str]:
+    """What an app of the server says and what is said in its place, to a request or a WebSocket."""
+    said: list[str] = []
+
+    async def app(_scope: Scope, _receive: Receive, _send: Send) -> None:
+        said.append("app")
+
+    async def send(message: Scope) -> None:
+        said.append(f"{message['type']} {message.get('status', message.get('code', ''))}".strip())
+
+    async def receive() -> Scope:
+        return {"type": "websocket.connect"}
+
+    hosts = {*LOOPBACK, "jury.example"} if pages else {"127.0.0.1:8000"}
+    await guarded(app, hosts, pages)({"type": kind, "headers": headers, "method": method}, receive, send)
+    return said
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [(b"host", b"evil.example:8000")],
+        [(b"host", b"127.0.0.1.evil.example")],
+        [(b"host", b"jury.example@evil.example")],
+        [(b"host", b"evil.example"), (b"origin", b"http://evil.example")],
+        [],
+        [HOST, HOST],
+        [HOST, (b"host", b"evil.example")],
+        [HOST, FOREIGN],
+        [HOST, (b"origin", b"null")],
+        [HOST, (b"origin", b"http://localhost:8000")],
+        [HOST, (b"origin", b"http://127.0.0.1")],
+        [HOST, (b"origin", b"http://127.0.0.1:8000.evil.example")],
+        [HOST, (b"origin", b"")],
+        [HOST, OWN, FOREIGN],
+        [HOST, *site("cross-site")],
+        [HOST, *site("same-site", "image")],
+        [HOST, *site("cross-site", "iframe")],
+        [HOST, OWN, *site("same-origin"), *site("cross-site")],
+    ],
+)
+@pytest.mark.parametrize("pages", [True, False])
+def test_other_hosts_and_pages_of_other_addresses_are_refused(headers: Headers, pages: bool) -> None:
+    assert asyncio.run(asked("http", headers, pages)) == ["http.response.start 403", "http.response.body"]
+    assert asyncio.run(asked("websocket", headers, pages)) == ["websocket.close 1008"]
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [HOST],
+        [HOST, OWN],
+        [HOST, OWN, *site("same-origin")],
+        [HOST, *site("none", "document")],
+        [HOST, *site("cross-site", "document")],
+        [(b"host", b"localhost:4200"), (b"origin", b"http://localhost:4200")],
+        [(b"host", b"LocalHost"), (b"origin", b"http://localhost")],
+        [(b"host", b"[::1]:4200"), (b"origin", b"http://[::1]:4200")],
+        [(b"host", b"jury.example"), (b"origin", b"https://jury.example")],
+    ],
+)
+def test_programs_people_and_its_own_pages_are_answered(headers: Headers) -> None:
+    assert asyncio.run(asked("http", headers, pages=True)) == ["app"]
+
+
+def test_a_link_is_followed_but_no_form_of_another_page_is_taken() -> None:
+    assert asyncio.run(asked("http", [HOST, *site("cross-site", "document")], True, "POST"))[0].endswith("403")
+
+
+def test_a_server_without_pages_answers_programs_by_its_very_address_alone() -> None:
+    assert asyncio.run(asked("http", [HOST], pages=False)) == ["app"]
+    assert asyncio.run(asked("websocket", [HOST], pages=False)) == ["app"]
+    for headers in (
+        [HOST, OWN],
+        [HOST, *site("same-origin")],
+        [(b"host", b"127.0.0.1")],
+        [(b"host", b"localhost:8000")],
+    ):
+        assert asyncio.run(asked("http", headers, pages=False))[0].endswith("403")
+
+
+@pytest.mark.parametrize("pages", [True, False])
+def test_what_is_no_request_is_for_the_app(pages: bool) -> None:
+    assert asyncio.run(asked("lifespan", [], pages)) == ["app"]
+
+
+def test_further_names_are_those_of_the_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(HOSTS, raising=False)
+    assert further_hosts() == set()
+    monkeypatch.setenv(HOSTS, "Jury.Example, 10.0.0.7:8443,")
+    assert further_hosts() == {"jury.example", "10.0.0.7:8443"}
