@@ -8,7 +8,7 @@ import factories
 import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 
-from tasks.controls.status import ControlRow, control_rate, control_rates, red_words, status_lines
+from tasks.controls.status import ControlRow, control_rate, control_rates, judge_status, red_words, status_lines
 from tasks.history.asking import query
 from tasks.history.loading import store_run
 from tasks.judging.results import Results
@@ -216,6 +216,16 @@ def test_the_history_keeps_controls_apart(tmp_path: Path) -> None:
     assert ask("SELECT kind, status FROM failures") == [("control", "refused")]
 
 
+def test_a_judge_is_as_trustworthy_as_the_worst_of_its_rates() -> None:
+    green, amber, red = control_rate(NEGLECT, 60, 0), control_rate(INJECTION, 1, 0), control_rate(NEGLECT, 6, 6)
+    assert [judge_status(rates) for rates in ([green, amber, red], [green, amber], [green], [])] == [
+        "✗ RED",
+        "! AMBER",
+        "✓ GREEN",
+        "no controls",
+    ]
+
+
 def judged(store: Path, *rows: Judgment | Outcome) -> Summary:
     write_run(store, start(), [*rows], end())
     return summarize(store, RUN)
@@ -234,8 +244,9 @@ def test_controls_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
     colours = [(each.measure, each.status, each.failed, each.n) for each in found.controls]
     assert colours == [(FALSE_PREFERENCE, "red", 2, 2), (NEGLECT, "red", 2, 2), (INJECTION, "amber", 1, 1)]
     assert sentence(found) == (
-        f"{sentence(alone)} Controls RED: false preference 2 of 2, neglect 2 of 2: do not trust this judge's scores."
+        f"Controls RED: false preference 2 of 2, neglect 2 of 2: do not trust this judge's scores. {sentence(alone)}"
     )
+    assert markdown(found).startswith("**Controls RED: false preference 2 of 2, neglect 2 of 2: do not trust")
     assert "## Controls" in markdown(found) and "## Controls" not in markdown(alone)
     assert all(len(line) <= 80 for line in status_lines(found.controls))
     assert "✗ RED, 2 of 2 [16%, 100%]" in status_lines(found.controls)[0]

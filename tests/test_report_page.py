@@ -14,10 +14,11 @@ from typing import Any
 
 import pytest
 from factories import judgment, outcome
-from written_history import EARLIER, LATER, keep, write_evaluations, written
+from written_history import EARLIER, LATER, figures, keep, write_evaluations, written
 
 from tasks.history import asking as history
 from tasks.pages import queries
+from tasks.records import SAME
 
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
 
@@ -154,6 +155,47 @@ def test_controls_are_paid_for_and_their_failures_are_not_the_samples(tmp_path: 
         ("samples", "complete", 1),
     ]
     assert '<td class="number">0.0042</td>' in written(tmp_path / "store", tmp_path / "page.html").read_text()
+
+
+def lines(page: Path) -> list[list[str]]:
+    """The cells of the table that a page of several evaluations begins with."""
+    found = re.search(r'<table class="newest">(.*?)</table>', page.read_text(), re.DOTALL)
+    rows = found[1].split("<tr>")[1:] if found else []
+    cells = (re.findall(r"<t[hd].*?</t[hd]>", row) for row in rows)
+    return [[html.unescape(re.sub("<.*?>", "", cell)) for cell in row] for row in cells]
+
+
+def test_several_evaluations_begin_with_a_table_of_them(store: Path, report: Path, tmp_path: Path) -> None:
+    header, *found = lines(written(store, tmp_path / "three.html", "--last", "3"))
+    assert header[:6] == ["evaluation", "flow", "candidate", "score", "95% interval", "scored"]
+    assert [line[:4] for line in found] == [
+        ["2026-11-20 12:00", "diagram", "alpha", "54.5"],
+        ["2026-11-19 12:00", "diagram", "alpha", "50.0"],
+        ["2026-11-18 12:00", "counting", "alpha, counting", "5.25"],
+    ]
+    assert found[0][6:] == ["+4.5 tied", "gpt-x at judge.example", "no controls"]
+    assert lines(report) == []
+
+
+def test_a_red_judge_is_told_before_all_else(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    failed = [outcome(f"s{number}", "MMMM", "Model", control=SAME) for number in range(6)]
+    keep(store, EARLIER, [*figures(later=False), *failed], samples=12)
+    keep(store, LATER, figures(later=True), samples=12, started_at="2026-11-21T12:00:00+00:00")
+    text = written(store, tmp_path / "red.html", EARLIER).read_text()
+    body = re.sub("<.*?>", "", text.partition('<div id="scores">')[2], flags=re.DOTALL)
+    assert html.unescape(body).startswith("Controls RED: false preference 6 of 6: do not trust this judge's scores.")
+    two = written(store, tmp_path / "two.html", "--last", "2")
+    assert [line[-1] for line in lines(two)] == ["judge status", "no controls", "✗ RED"]
+    assert "2026-11-20 12:00 UTC: alpha, judge RED</summary>" in two.read_text()
+
+
+def test_a_page_of_broken_trends_has_the_dates_of_the_breaks(tmp_path: Path) -> None:
+    store, other = tmp_path / "store", {"protocol": {"temperature": "0"}, "protocol_key": "f" * 64}
+    keep(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
+    keep(store, LATER, figures(later=True), samples=12, ended=other)
+    text = written(store, tmp_path / "page.html").read_text()
+    assert "Broken at 2026-11-20 12:00, where this differs: " in text and "Human 50" in text
 
 
 # What strangers cannot do

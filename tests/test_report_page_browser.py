@@ -39,8 +39,8 @@ def browser() -> Iterator[Any]:
 class Opened:
     """A page in a browser without a network, and what it tried to do."""
 
-    def __init__(self, browser: Any, file: Path, scheme: str = "light") -> None:
-        self.context = browser.new_context(viewport={"width": 1280, "height": 900}, color_scheme=scheme)
+    def __init__(self, browser: Any, file: Path, scheme: str = "light", address: str = "", width: int = 1280) -> None:
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         self.context.set_offline(True)
         self.page = self.context.new_page()
         self.trouble: list[str] = []
@@ -48,7 +48,7 @@ class Opened:
         self.page.on("pageerror", lambda error: self._note(f"error {error}"))
         self.page.on("console", lambda message: self._note(f"console {message.text}"))
         self.page.on("request", lambda request: self._asked(request.url))
-        self.page.goto(file.as_uri())
+        self.page.goto(file.as_uri() + address)
 
     def _note(self, words: str, dialog: Any = None) -> None:
         self.trouble.append(words)
@@ -62,6 +62,10 @@ class Opened:
     def shown(self) -> list[str]:
         """Ids of the cards that the filters leave, in order."""
         return self.page.eval_on_selector_all(".card h3", "all => all.map(one => one.firstChild.textContent)")
+
+    def close(self) -> None:
+        assert self.trouble == []
+        self.context.close()
 
     def focused(self) -> str:
         return self.page.evaluate("document.activeElement.querySelector?.('h3')?.firstChild.textContent ?? ''")
@@ -205,3 +209,57 @@ def test_samples_of_several_runs_are_told_apart(browser: Any, store: Path) -> No
     assert EARLIER in opened.page.text_content(".card h3 >> nth=0")
     assert opened.trouble == []
     opened.context.close()
+
+
+def test_on_a_narrow_screen_all_is_there_to_be_read(browser: Any, store: Path) -> None:
+    file = written(store, store.parent / "narrow.html", "--last", "3")
+    opened = Opened(browser, file, width=390)
+    page = opened.page
+    page.keyboard.press("j")
+    assert page.evaluate("document.documentElement.scrollWidth") == 390
+    widths = page.eval_on_selector_all(".card:focus .reason", "all => all.map(one => one.offsetWidth)")
+    assert len(widths) == 4 and min(widths) > 300
+    # What is too wide for the screen is moved in its own box, with the names of its lines in place.
+    moved = "one => { one.scrollLeft = 200; return one.querySelector('[scope=row]').getBoundingClientRect().left; }"
+    assert page.eval_on_selector("#scores article .wide", moved) >= 0
+    sizes = "all => all.map(one => one.getBoundingClientRect().height)"
+    assert min(page.eval_on_selector_all("article .drawing svg.chart text", sizes)) > 10
+    opened.close()
+
+
+def test_a_sample_has_an_address(browser: Any, report: Path, store: Path) -> None:
+    opened = Opened(browser, report, address="#sample=s10")
+    wait_for(lambda: opened.focused() == "s10", 10)
+    assert len(opened.shown()) == 12 and not opened.page.is_visible("#missing")
+    opened.page.click(".card h3 a >> text=s3")
+    wait_for(lambda: opened.focused() == "s3", 10)
+    assert opened.page.url.endswith("#sample=s3")
+    opened.page.evaluate("location.hash = '#sample=s99'")
+    wait_for(lambda: opened.page.is_visible("#missing"), 10)
+    assert opened.page.inner_text("#missing") == 'This page holds no sample "s99". Its samples follow.'
+    opened.page.go_back()
+    wait_for(lambda: opened.focused() == "s3", 10)
+    assert not opened.page.is_visible("#missing")
+    opened.close()
+    images = written(store, store.parent / "images.html", "--flow", "counting")
+    opened = Opened(browser, images, address="#sample=00000%2F0001")
+    wait_for(lambda: opened.focused() == "00000/0001", 10)
+    assert opened.page.get_attribute(".card:focus a", "href") == "#sample=00000%2F0001"
+    opened.close()
+    broken = Opened(browser, images, address="#sample=%E0%A4<b>")
+    assert 'no sample "%E0%A4' in broken.page.inner_text("#missing")
+    broken.close()
+
+
+def test_an_address_says_which_of_several_runs_and_leads_to_each(browser: Any, store: Path) -> None:
+    file = written(store, store.parent / "two.html", "--flow", "diagram", "--last", "2")
+    opened = Opened(browser, file, address=f"#sample=s2&run={EARLIER}")
+    wait_for(lambda: opened.focused() == "s2", 10)
+    assert EARLIER in opened.page.text_content(".card:focus h3")
+    assert opened.page.get_attribute(".card:focus a", "href") == f"#sample=s2&run={EARLIER}"
+    older = opened.page.locator("details.evaluation")
+    assert older.get_attribute("open") is None
+    opened.page.click(".newest a >> nth=1")
+    wait_for(lambda: older.get_attribute("open") is not None, 10)
+    assert older.locator("h2").is_visible()
+    opened.close()

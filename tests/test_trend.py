@@ -9,9 +9,22 @@ import pytest
 from factories import end, image, outcome, start, write_run
 from PIL import Image, ImageColor
 
-from tasks.comparing.trend import BREAK, LINE, Point, breaks, series_of, trend_chart, trend_png, trend_points
+from tasks.comparing.trend import (
+    BREAK,
+    LINE,
+    Point,
+    breaks,
+    series_of,
+    shared_scales,
+    trend_chart,
+    trend_png,
+    trend_points,
+)
 from tasks.history.asking import query
 from tasks.history.loading import sync
+from tasks.kinds.display import Level
+from tasks.presentation.chart_style import Chart
+from tasks.presentation.drawing import svgs
 from tasks.records import RunStart
 
 NIGHT = datetime(2026, 9, 1, 3, tzinfo=UTC).replace(tzinfo=None)  # as the history gives it
@@ -157,9 +170,32 @@ def test_a_trend_breaks_between_two_evaluations_that_do_not_compare_and_says_why
     [found] = series_of(points)
     rows = trend_chart([found])["data"]["values"]
     assert [row["segment"] for row in rows] == [0, 0, 1, 2]
-    assert breaks(found) == ["prompt aesthetics", "temperature"]
+    assert [point.break_reason for point in breaks(found)] == ["prompt aesthetics", "temperature"]
     assert [row["break"] for row in rows if "break" in row] == ["2026-09-03T15:00:00Z", "2026-09-05T03:00:00Z"]
     assert series_of(points[:1]) == []
+
+
+def axes(chart: Chart) -> tuple[Any, Any]:
+    """The ends of both scales of a chart."""
+    scored = next(layer for layer in chart["spec"]["layer"] if layer["mark"]["type"] == "line")["encoding"]
+    return scored["x"]["scale"]["domain"], scored["y"]["scale"]["domain"]
+
+
+def test_panels_that_stand_together_have_one_scale_with_the_level_of_human_on_it() -> None:
+    two = [series(20.0, 22.0), series(35.0, 30.0, 31.0, candidate="beta")]
+    scales = shared_scales(two, Level("Human", 50.0))
+    assert scales.scores == (15.0, 50.0) and scales.times == (two[1][0].started_at, two[1][-1].started_at)
+    charts = [trend_chart([each], scales=scales) for each in two]
+    assert axes(charts[0]) == axes(charts[1]) and axes(charts[0])[1] == (15.0, 50.0)
+    assert all("Human 50" in svg for svg in svgs(charts))
+    alone = [trend_chart([each]) for each in two]
+    assert axes(alone[0]) != axes(alone[1]) and "Human" not in svgs(alone[:1])[0]
+
+
+def test_a_break_has_its_date_in_the_chart() -> None:
+    chart = trend_chart([series(50.0, 50.0, 50.0, broken=3)])
+    [label] = [row["left"] for row in chart["data"]["values"] if "left" in row]
+    assert label == "2026-09-04 prompt aesthetics" and label in svgs([chart])[0]
 
 
 def test_who_cannot_see_the_trend_is_told_its_numbers() -> None:

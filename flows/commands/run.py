@@ -17,7 +17,7 @@ from flows.commands.options import FLOWS, by_options, model_options, parse_optio
 from flows.commands.sections import Command, Group, Option
 from flows.runtime.process import ended_by_sigterm, settle_garbage_collector
 from flows.runtime.temporary_server import own
-from tasks.controls.status import status_lines
+from tasks.controls.status import red_words, status_lines
 from tasks.datasets.paths import resolved
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError
@@ -140,6 +140,8 @@ async def _final_state(flow: str, parameters: Parameters, asked: Parameters) -> 
 def _print_summary(summary: Summary) -> None:
     console = tables.console()
     display, scores = summary.display, summary.scores
+    if red := red_words(summary.controls):
+        console.print(red, style="bold red", soft_wrap=True)
     console.print(tables.grid_table(display.grid(scores), display.notes(scores, summary.terms)))
     controls = status_lines(summary.controls)
     for line in [*repeat_lines(summary), *defect_lines(summary), *controls, *failure_lines(summary)]:

@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from tasks.comparing.regression import Since, since_last
 from tasks.errors import HistoryLocked
+from tasks.kinds import kind_of
 from tasks.records import RunStart
 
 
@@ -29,5 +30,5 @@ def look_back(store: Path, start: RunStart) -> Past:
     since, trend = since_last(store, start.run_id), b""
     # A drop is told whether or not the trend can be drawn.
     with suppress(HistoryLocked, ValueError, RuntimeError):
-        trend = trend_png(trend_points(store, start))
+        trend = trend_png(trend_points(store, start), kind_of(start.flow).display.level)
     return Past(since, trend)

@@ -1,17 +1,19 @@
 """The trend of a scheduled evaluation: its scores over time, with their intervals, broken where runs do not compare.
 
-Owns which points are drawn; the numbers are those of the view `trend`, and how all charts look stands in `chart_style`.
+Owns which points are drawn, and the scales that panels share; the numbers are those of the view `trend`, and how all
+charts look stands in `chart_style`.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
 from tasks.history.asking import query
 from tasks.kinds import kind_of
-from tasks.presentation.chart_style import MOST_CANDIDATES, WIDTH, Chart, faceted
+from tasks.kinds.display import Level
+from tasks.presentation.chart_style import GREY, MOST_CANDIDATES, WIDTH, Chart, faceted
 from tasks.presentation.drawing import png
 from tasks.records import RunStart
 from tasks.text import number_words, one_line
@@ -44,6 +46,17 @@ class Point(NamedTuple):
     ci_high: float | None
     break_reason: str | None
     """What keeps it from being compared with the point before; None: nothing does."""
+
+
+class Scales(NamedTuple):
+    """What the panels of one evaluation share, so that the eye can compare them."""
+
+    scores: tuple[float, float]
+    """The lowest and the highest score to be drawn, interval ends and the marked level among them."""
+    times: tuple[datetime, datetime]
+    """The first and the last evaluation."""
+    level: Level | None
+    """Marked by a line in each panel."""
 
 
 def trend_points(store: Path, start: RunStart) -> list[Point]:
@@ -89,31 +102,45 @@ def _scored(points: Iterable[Point]) -> Iterator[Point]:
             reasons = []
 
 
-def breaks(series: Sequence[Point]) -> list[str]:
-    """Why a series breaks, in the order of time."""
-    return [point.break_reason for point in series[1:] if point.break_reason is not None]
+def breaks(series: Sequence[Point]) -> list[Point]:
+    """The points that begin a series anew, in the order of time: each says why."""
+    return [point for point in series[1:] if point.break_reason is not None]
 
 
-def trend_png(points: Iterable[Point]) -> bytes:
+def shared_scales(series: Sequence[Sequence[Point]], level: Level | None = None) -> Scales:
+    """Scales on which all points of these series, at least one, have room."""
+    points = [point for each in series for point in each]
+    ends = [end for point in points for end in (point.score, point.ci_low, point.ci_high) if end is not None]
+    scores = [*ends, level.score] if level else ends
+    times = [point.started_at for point in points]
+    return Scales((min(scores), max(scores)), (min(times), max(times)), level)
+
+
+def trend_png(points: Iterable[Point], level: Level | None = None) -> bytes:
     """The trends of a run as a PNG with a panel for every candidate (and tag); empty where no series has two points.
 
     Args:
         points: sorted by candidate and dimension, then by time.
+        level: the score to be marked, if there is one.
 
     Raises:
         RuntimeError: the chart cannot be drawn.
     """
     found = series_of(points)[:MOST_CANDIDATES]
-    return png(trend_chart(found, TITLE)) if found else b""
+    return png(trend_chart(found, TITLE, shared_scales(found, level))) if found else b""
 
 
-def trend_chart(series: Sequence[Sequence[Point]], title: str = "") -> Chart:
-    """A panel for each of these series, of which each has two scored points at least."""
+def trend_chart(series: Sequence[Sequence[Point]], title: str = "", scales: Scales | None = None) -> Chart:
+    """A panel for each of these series, of which each has two scored points at least.
+
+    Args:
+        scales: those of all panels that stand together, where they are drawn as several charts.
+    """
     names = [f"{each[0].candidate}: {each[0].dimension}" for each in series]
     strip = STEP * min(LEVELS, max(len(breaks(each)) for each in series))
     values = [row for place, each in enumerate(series) for row in _rows(place, each)]
     words = " ".join(f"{one_line(name)}: {_in_words(each)}." for name, each in zip(names, series, strict=True))
-    panel = {"width": WIDTH, "height": HEIGHT + strip, "layer": _layers(strip)}
+    panel = {"width": WIDTH, "height": HEIGHT + strip, "layer": _layers(strip, scales or shared_scales(series))}
     return faceted({"text": title}, values, names, panel, f"{TITLE}. {words}")
 
 
@@ -141,13 +168,15 @@ def _rows(place: int, points: Sequence[Point]) -> list[Chart]:
         if point.break_reason is not None and at:
             segment += 1
             late = at > len(points) / 2  # the label goes to the left, where there is room for it
+            reason = one_line(point.break_reason, LONGEST_REASON)
             row |= {
                 "break": _utc(points[at - 1].started_at + (point.started_at - points[at - 1].started_at) / 2),
-                "left" if late else "right": one_line(point.break_reason, LONGEST_REASON),
+                "left" if late else "right": f"{point.started_at:%Y-%m-%d} {reason}",
                 "level": STEP * ((segment - 1) % LEVELS),
             }
         words = f"{_words(point)}, {one_line(point.run_id)}"
-        rows.append({**row, "low": point.ci_low, "high": point.ci_high, "segment": segment, "words": words})
+        row |= {"low": point.ci_low, "high": point.ci_high, "segment": segment, "words": words, "first": not at}
+        rows.append(row)
     return rows
 
 
@@ -155,11 +184,13 @@ def _utc(moment: datetime) -> str:
     return f"{moment.isoformat()}Z"
 
 
-def _layers(strip: int) -> list[Chart]:
-    """The intervals as bands and bars, the scores on them, and above them the breaks with their reasons."""
-    x = {"field": "time", "type": "temporal", "title": None, "scale": {"type": "utc", "padding": 10}}
+def _layers(strip: int, scales: Scales) -> list[Chart]:
+    """The marked level, the intervals as bands and bars, the scores on them, and above them the breaks and why."""
+    times = [round(moment.replace(tzinfo=UTC).timestamp() * 1000) for moment in scales.times]
+    x = {"field": "time", "type": "temporal", "title": None}
+    x |= {"scale": {"type": "utc", "domain": times, "padding": 10}}
     x["axis"] = {"grid": False, "tickCount": 6, "labelPadding": 8}
-    scale = {"zero": False, "nice": True, "range": [HEIGHT + strip, strip]}
+    scale = {"zero": False, "nice": True, "domain": scales.scores, "range": [HEIGHT + strip, strip]}
     y = {"field": "score", "type": "quantitative", "title": None, "scale": scale, "axis": {"tickCount": 5}}
     band = {"x": x, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
     segment = {"field": "segment", "type": "nominal"}
@@ -168,9 +199,25 @@ def _layers(strip: int) -> list[Chart]:
     return [
         {"mark": {"type": "area", "color": LINE, "opacity": 0.25}, "encoding": {**band, "detail": segment}},
         {"mark": {"type": "rule", "color": LINE, "opacity": 0.6}, "encoding": band},
+        *(_marked(scales.level, y) if scales.level else ()),
         {"mark": {"type": "line", "color": LINE}, "encoding": {"x": x, "y": y, "detail": segment}},
         {"mark": point, "encoding": {"x": x, "y": y, "description": words}},
         *_breaks(x, strip),
+    ]
+
+
+def _marked(level: Level, y: Chart) -> list[Chart]:
+    """A line across the panel at one score, and at its right end what it is."""
+    once = [{"filter": "datum.first"}]
+    there = {key: value for key, value in y.items() if key != "field"} | {"datum": level.score}
+    name = {"type": "text", "align": "right", "baseline": "bottom", "dy": -2}
+    return [
+        {"transform": once, "mark": {"type": "rule", "color": GREY, "strokeWidth": 1.5}, "encoding": {"y": there}},
+        {
+            "transform": once,
+            "mark": name,
+            "encoding": {"y": there, "x": {"value": WIDTH}, "text": {"value": f"{level.name} {level.score:g}"}},
+        },
     ]
 
 

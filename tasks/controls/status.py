@@ -113,6 +113,12 @@ def red_words(found: Sequence[ControlRate]) -> str:
     return f"Controls RED: {', '.join(named)}: do not trust this judge's scores." if named else ""
 
 
+def judge_status(found: Sequence[ControlRate]) -> str:
+    """What the controls of a run say of its judge in a word or two: the worst of their statuses, as sign and word."""
+    statuses = {each.status for each in found}
+    return next((sign for status, sign in _SIGNS.items() if status in statuses), "no controls")
+
+
 def _colour(value: float | None, low: float | None, high: float | None) -> Colour:
     if value is None or low is None or high is None:
         return "amber"
@@ -121,7 +127,8 @@ def _colour(value: float | None, low: float | None, high: float | None) -> Colou
     return "green" if value <= TOLERABLE and high < UNPROVEN else "amber"
 
 
-_SIGNS: dict[Colour, str] = {"green": "✓ GREEN", "amber": "! AMBER", "red": "✗ RED"}
+_SIGNS: dict[Colour, str] = {"red": "✗ RED", "amber": "! AMBER", "green": "✓ GREEN"}
+"""The worst first."""
 _FAILURES = {
     FALSE_PREFERENCE: "told equal pictures apart",
     NEGLECT: "passed a foreign or blank picture",

@@ -35,6 +35,13 @@ class Headline(NamedTuple):
     score: Scored
 
 
+class Level(NamedTuple):
+    """A score that others are seen against."""
+
+    name: str
+    score: float
+
+
 class Quoted(NamedTuple):
     """A stranger's text between words of our own."""
 
@@ -76,6 +83,8 @@ class Display(ABC, Generic[Row]):
     """What was asked of a sample, and what the judge said to it: heads of a table."""
     false_findings: ClassVar[str]
     """What it is to find a defect where there is none."""
+    level: ClassVar[Level | None] = None
+    """What is marked in trends: where what the candidates are judged against stands, if they are against anything."""
 
     @abstractmethod
     def headline(self, scores: Sequence[Row]) -> list[Headline]:

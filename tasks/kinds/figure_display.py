@@ -3,14 +3,14 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from tasks.kinds.display import Display, Headline, Labels, Quoted, Shown, Terms
+from tasks.kinds.display import Display, Headline, Labels, Level, Quoted, Shown, Terms
 from tasks.kinds.figure_tables import leaderboard, score_notes
 from tasks.kinds.verdict_chart import verdict_chart
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import coverage_words, score_with_interval
 from tasks.records import OVERALL, DimensionOutcome, Outcome
-from tasks.statistics.scores import ScoreRow, ranking
+from tasks.statistics.scores import NEUTRAL_SCORE, ScoreRow, ranking
 
 
 class FigureDisplay(Display[ScoreRow]):
@@ -21,6 +21,7 @@ class FigureDisplay(Display[ScoreRow]):
     sides = ("Human", "Model")
     columns = ("dimension", "verdict")
     false_findings = "false preferences on clean pairs"
+    level = Level("Human", NEUTRAL_SCORE)
 
     def headline(self, scores: Sequence[ScoreRow]) -> list[Headline]:
         """The overall score of every candidate, the best first."""

@@ -12,7 +12,7 @@ from pathlib import Path
 from tasks.comparing.earlier_runs import Past
 from tasks.comparing.regression import Since
 from tasks.comparing.wording import difference_grid
-from tasks.controls.status import status_lines
+from tasks.controls.status import red_words, status_lines
 from tasks.judging.tallies import NotableSample
 from tasks.kinds.display import Quoted
 from tasks.pages.rate_tables import rate_grid, rate_notes
@@ -80,7 +80,9 @@ def _heading(summary: Summary) -> list[str]:
     about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.model, start.endpoint)}"
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
     scores = [f"{candidate[:NAME]}: {words}" for candidate, words in found[:MOST_LINES]]
+    red = red_words(summary.controls)
     return [
+        *([f"**{plain(red)}**"] if red else []),
         f"# {start.flow}: {plain(' + '.join(start.candidates), NAME)}",
         plain(f"{about}, {began}. Run {start.run_id}."),
         bullets(bounded(scores, len(found))),

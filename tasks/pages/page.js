@@ -5,7 +5,9 @@
 const samples = JSON.parse(document.getElementById("samples").textContent);
 const form = document.getElementById("filters");
 const list = document.getElementById("cards");
+const missing = document.getElementById("missing");
 const runs = [...document.querySelectorAll(".evaluation")].map((one) => one.dataset.run);
+const candidates = [...new Set(samples.map((card) => card.candidate))];
 const PRINTED = 40;
 const ANY = "any";
 const ONLY = {
@@ -94,7 +96,8 @@ function fill(card) {
 function outline(card) {
   const run = runs.length > 1 && runs[card.run];
   const where = [card.candidate, card.category, card.difficulty, card.tag, run].filter(Boolean).join(" · ");
-  const heading = make("h3", {}, card.id, chip(card.overall), make("span", { className: "quiet" }, where));
+  const name = make("a", { className: "address", href: address(card), title: "The address of this sample" }, card.id);
+  const heading = make("h3", {}, name, chip(card.overall), make("span", { className: "quiet" }, where));
   card.node = make("article", { className: "card", tabIndex: -1 }, heading);
   card.words = [card.id, card.text, card.candidate].join("\n").toLowerCase();
   near.observe(card.node);
@@ -160,6 +163,39 @@ function find(id) {
   at = shown.findIndex((card) => card.id === id);
   move(0);
 }
+
+// Addresses: #sample=ID, and which one where the page has several of that id
+
+function address(card) {
+  const several = { candidate: candidates.length > 1 && card.candidate, run: runs.length > 1 && runs[card.run] };
+  const parts = Object.entries({ sample: card.id, ...several }).filter(([, value]) => value !== false);
+  return `#${parts.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
+}
+
+function plainText(encoded) {
+  try { return decodeURIComponent(encoded); } catch { return encoded; }
+}
+
+function asked() {
+  const parts = location.hash.slice(1).split("&").map((part) => [part.split("=", 1)[0], part.replace(/^[^=]*=?/, "")]);
+  return Object.fromEntries(parts.map(([name, value]) => [name, plainText(value)]));
+}
+
+function follow() {
+  const { sample, candidate, run } = asked();
+  missing.hidden = true;
+  if (sample === undefined) return;
+  showAll();
+  at = shown.findIndex((card) => card.id === sample && [undefined, card.candidate].includes(candidate)
+    && [undefined, runs[card.run]].includes(run));
+  if (at >= 0) return move(0);
+  const named = [`"${sample}"`, candidate && `of ${candidate}`, run && `in run ${run}`].filter(Boolean).join(" ");
+  missing.textContent = `This page holds no sample ${named}. Its samples follow.`;
+  missing.hidden = false;
+  missing.scrollIntoView({ behavior: "instant", block: "center" });
+}
+
+addEventListener("hashchange", follow);
 
 // Moving on
 
@@ -242,3 +278,4 @@ options("only", Object.keys(ONLY).filter((name) => name === ANY || samples.some(
 options("order", Object.keys(ORDERS));
 offerVerdicts();
 apply();
+follow();

@@ -12,7 +12,7 @@ from typing import Any, cast
 
 from tasks.comparing.compare import Comparison, compare
 from tasks.comparing.trend import Point, series_of
-from tasks.controls.status import ControlRate, control_rate
+from tasks.controls.status import ControlRate, control_rate, red_words
 from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.evaluations import find
@@ -64,6 +64,11 @@ class Evaluation:
     def judge(self) -> str:
         """Name and host of the judge."""
         return judge_words(self.about["model"], self.about["endpoint"])
+
+    @property
+    def red(self) -> str:
+        """What forbids to trust the scores, to stand above them; empty: nothing does."""
+        return red_words(self.control_rates())
 
     @property
     def notes(self) -> list[str]:

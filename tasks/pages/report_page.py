@@ -15,9 +15,10 @@ import jinja2
 from markupsafe import Markup
 
 from tasks.comparing import wording as comparison_words
-from tasks.comparing.trend import breaks, trend_chart
+from tasks.comparing.trend import breaks, shared_scales, trend_chart
 from tasks.controls.status import status_lines
 from tasks.files import write_whole
+from tasks.pages.newest_table import HEADER, newest_table
 from tasks.pages.rate_tables import EXPLAINED, rate_grid
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.report_pictures import thumbnails
@@ -57,7 +58,7 @@ def page(evaluations: Sequence[Evaluation], pictures: dict[str, str]) -> str:
     """The report as HTML.
 
     Args:
-        evaluations: the newest first; the others stand folded up beneath it.
+        evaluations: the newest first; the others stand folded up beneath it, and a table of all above it.
         pictures: SHA-256 -> a JPEG in base64.
     """
     css, js = (_HERE.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
@@ -69,6 +70,7 @@ def page(evaluations: Sequence[Evaluation], pictures: dict[str, str]) -> str:
         js=Markup(js),
         policy=_policy(css, js),
         evaluations=list(zip(evaluations, _draw(evaluations), strict=True)),
+        newest=[*newest_table(evaluations)] if len(evaluations) > 1 else [],
         samples=[card.model_dump(exclude_defaults=True) for one in evaluations for card in one.cards],
         pictures=pictures,
         **_HELPERS,
@@ -82,7 +84,7 @@ def _draw(evaluations: Sequence[Evaluation]) -> list[Drawings]:
         RuntimeError: a chart cannot be drawn.
     """
     scores = [_score_charts(one) for one in evaluations]
-    trends = [[trend_chart([series]) for series in one.trends()] for one in evaluations]
+    trends = [_trend_charts(one) for one in evaluations]
     # An SVG of `svgs` is made of elements that draw, with its texts escaped.
     drawn = map(
         Markup, svgs([chart for two in zip(scores, trends, strict=True) for chart in (*two[0].values(), *two[1])])
@@ -96,6 +98,13 @@ def _draw(evaluations: Sequence[Evaluation]) -> list[Drawings]:
 def _score_charts(one: Evaluation) -> dict[str, Chart]:
     drawn = ("all", *one.groupings()) if one.scores else ()
     return {grouping: one.display.chart(one.scores, grouping) for grouping in drawn}
+
+
+def _trend_charts(one: Evaluation) -> list[Chart]:
+    """A chart each, which the page puts beside each other as far as there is room, so all have the same scales."""
+    series = one.trends()
+    scales = shared_scales(series, one.display.level) if series else None
+    return [trend_chart([each], scales=scales) for each in series]
 
 
 def _policy(css: str, js: str) -> str:
@@ -140,6 +149,7 @@ _HELPERS: dict[str, object] = {
     "rate_grid": rate_grid,
     "explained": EXPLAINED,
     "most_changes": MOST_CHANGES,
+    "newest_header": HEADER,
     "when": _when,
     "cell": _cell,
 }
