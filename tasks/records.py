@@ -154,13 +154,13 @@ class PictureNote(HistoryRecord):
     sent_sha256: str
     """SHA-256 of what was sent; that of the source when it was sent byte for byte."""
     format: str
-    """Format of the source, by content: PNG, JPEG, WEBP, GIF."""
+    """Format of the source, by content: PNG, JPEG, WEBP, GIF, AVIF, TIFF, BMP, PDF, SVG."""
     mode: str
     """Pixel mode of the source, in Pillow's words."""
     width: int
-    """Pixels across."""
+    """Pixels across; of a PDF or an SVG, as it was drawn."""
     height: int
-    """Pixels down."""
+    """Pixels down; of a PDF or an SVG, as it was drawn."""
     bytes: int
     """Size of the file, in bytes."""
     sent_format: str

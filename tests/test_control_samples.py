@@ -13,7 +13,7 @@ from written_datasets import png
 from tasks.controls import samples as samples_module
 from tasks.controls.samples import FEWEST, altered, with_controls
 from tasks.kinds import kind_of
-from tasks.pictures.decoding import BadPicture
+from tasks.pictures.bad_picture import BadPicture
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, PictureSource, Place, Sample
 
 FIGURES = kind_of("diagram")

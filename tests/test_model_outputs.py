@@ -164,3 +164,15 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path):
     (tmp_path / "secret.png").write_bytes(png(1))
     (tmp_path / "figures" / "a.png").symlink_to(tmp_path / "secret.png")
     assert images(tmp_path, "é.png")[0]["a"].problem.startswith(REFUSED)
+
+
+def test_a_picture_in_two_formats_is_the_one_that_is_sent_as_it_is(tmp_path: Path):
+    names = ("a.pdf", "a.png", "b.svg", "c/final_output.pdf", "c/final_output.png")
+    for name in names:
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_bytes(b"x")
+    problems = Problems()
+    found = read_picture_folder(tmp_path, ["a", "b", "c"], problems, [])
+    problems.stop("folder")
+    places = {name: Path(source.place.path).name for name, source in found.items() if source.place}
+    assert places == {"a": "a.png", "b": "b.svg", "c": "final_output.png"}

@@ -14,7 +14,7 @@ import pytest
 from PIL import Image
 from png_files import chunk, png
 
-from tasks.pictures.decoding import BadPicture
+from tasks.pictures.bad_picture import BadPicture, NoReader
 from tasks.pictures.prepare import Picture, Policy, prepare
 
 POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
@@ -62,6 +62,7 @@ def sent_pixels(data: bytes, policy: Policy = POLICY) -> list[object]:
 def refusal(data: bytes, policy: Policy = POLICY) -> str:
     with pytest.raises(BadPicture) as refused:
         prepare(data, policy)
+    assert not isinstance(refused.value, NoReader)
     return str(refused.value)
 
 
@@ -246,16 +247,10 @@ HUGE_WEBP = b"RIFF\x40\0\0\0WEBPVP8X\x0a\0\0\0\0\0\0\0\xff\x3f\0\xff\x3f\0" + by
 HUGE_GIF = b"GIF89a\xff\xff\xff\xff\0\0\0,\0\0\0\0\1\0\1\0\0\2\2\x44\1\0;"
 REFUSED = {
     "empty": (b"", "the file is empty"),
-    "text": (b"no picture at all", "found first bytes b'no picture a'; allowed are PNG, JPEG, WebP and GIF"),
-    "SVG": (b"<svg xmlns='http://www.w3.org/2000/svg'/>", "found SVG or XML; allowed are"),
-    "XML": (b"\n<?xml version='1.0'?><svg/>", "found SVG or XML"),
+    "text": (b"no picture at all", "found first bytes b'no picture a'; allowed are PNG, JPEG, WebP, GIF"),
+    "XML": (b"\n<?xml version='1.0'?><Error/>", "found first bytes"),
     "HTML": (b"<!DOCTYPE html><title>404</title>", "found HTML"),
-    "PDF": (b"%PDF-1.7 ...", "found PDF"),
-    "EPS": (b"%!PS-Adobe-3.0 EPSF-3.0", "found PostScript (EPS)"),
-    "Git LFS pointer": (b"version https://git-lfs.github.com/spec/v1", "found a Git LFS pointer"),
-    "TIFF": (file(plain("RGB"), "TIFF"), "found TIFF"),
-    "BMP": (file(plain("RGB"), "BMP"), "found BMP"),
-    "AVIF": (b"\0\0\0\x1cftypavif\0\0\0\0", "found AVIF or HEIC"),
+    "AVIF": (b"\0\0\0\x1cftypavif\0\0\0\0", "AVIF file is damaged or cut short"),
     "PNG of no size": (png(0, 0, 8, 0, b""), "PNG file is damaged or cut short"),
     "PNG header alone": (png(1, 1, 8, 0, b"")[:20], "PNG file is damaged or cut short"),
     "PNG with a damaged chunk": (png(1, 1, 8, 0, b"\0\1").replace(b"IDAT", b"IDAX"), "PNG file is damaged"),
@@ -325,7 +320,7 @@ def test_damaged_metadata_and_bombs_are_no_warnings_for_the_user(tmp_path: Path)
     script = """
 import sys
 from pathlib import Path
-from tasks.pictures.decoding import BadPicture
+from tasks.pictures.bad_picture import BadPicture, NoReader
 from tasks.pictures.prepare import Picture, Policy, prepare
 policy = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
 print(prepare(Path(sys.argv[1], "torn.jpg").read_bytes(), policy).note.changes)

@@ -11,7 +11,8 @@ from PIL import Image
 from PIL.PngImagePlugin import PngImageFile, PngInfo
 from png_files import chunk, png
 
-from tasks.pictures.decoding import BadPicture, decode
+from tasks.pictures.bad_picture import BadPicture
+from tasks.pictures.decoding import decode
 from tasks.pictures.png import is_plain
 
 MODES = {"L": (0, 8), "1": (0, 1), "RGB": (2, 8), "P": (3, 8), "LA": (4, 8), "RGBA": (6, 8)}

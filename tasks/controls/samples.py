@@ -14,7 +14,7 @@ from math import ceil
 from PIL import Image, ImageDraw, ImageFont
 
 from tasks.kinds.kind import Kind
-from tasks.pictures.decoding import BadPicture
+from tasks.pictures.bad_picture import BadPicture
 from tasks.pictures.prepare import as_shown
 from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, Sample
 

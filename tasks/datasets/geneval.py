@@ -4,6 +4,7 @@ Owns where the folders keep what, and which folders are candidates. Leaves what 
 missing to `coverage`, and filters to `filters`.
 """
 
+from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -11,7 +12,7 @@ from typing import NamedTuple
 from tasks.datasets.coverage import Generated, Image, covered
 from tasks.datasets.folders import Folder
 from tasks.datasets.json_records import json_object
-from tasks.datasets.model_outputs import PICTURE_ENDINGS
+from tasks.datasets.model_outputs import PICTURE_ENDINGS, preferred
 from tasks.datasets.requirements import Asked, read_asked
 from tasks.datasets.rows import Row, find_rows
 from tasks.errors import InputError, Problems
@@ -168,12 +169,15 @@ def _images(folder: _PromptFolder, prompt: Place, dataset: Folder, problems: Pro
 def _numbered_images(folder: _PromptFolder, problems: Problems) -> list[Path]:
     """By number; two of one number are a problem."""
     samples = folder.path / SAMPLES
-    found: dict[int, Path] = {}
+    found: defaultdict[int, list[Path]] = defaultdict(list)
     for path in sorted(_pictures(samples)) if samples.is_dir() else ():
-        first = found.setdefault(int(path.stem), path)
-        if first is not path:
-            problems.add(f"{folder.where}/{SAMPLES}", f"{path.name} has the same number as {first.name}: keep one")
-    return [path for _, path in sorted(found.items())]
+        found[int(path.stem)].append(path)
+    for number, paths in found.items():
+        found[number] = preferred(paths)
+        for path in found[number][1:]:
+            first = found[number][0].name
+            problems.add(f"{folder.where}/{SAMPLES}", f"{path.name} has the same number as {first}: keep one")
+    return [paths[0] for _, paths in sorted(found.items())]
 
 
 def _pictures(samples: Path) -> Iterator[Path]:

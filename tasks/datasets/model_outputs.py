@@ -6,7 +6,7 @@ its forfeit. Leaves the dataset itself to `benchmark`.
 
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 
 from tasks.datasets.entries import absence, id_fault, kind
@@ -16,7 +16,12 @@ from tasks.errors import InputError, Problems
 from tasks.records import PictureSource
 from tasks.text import listed
 
-PICTURE_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif")
+USUAL_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif")
+PICTURE_ENDINGS = (
+    *USUAL_ENDINGS,
+    *(".tif", ".tiff", ".bmp", ".pdf", ".svg", ".eps", ".ps", ".heic", ".heif", ".jxl", ".jp2"),
+)
+"""Of files that are taken for pictures, whether or not this machine has a reader for them."""
 
 NAMED = "eval_image_field"
 """Key of a result record that names the key of the picture to judge."""
@@ -40,6 +45,12 @@ def stage_key(stage: str, flow: str) -> str:
     if critic := re.fullmatch(r"critic([0-9]+)", stage):
         return _CRITIC.format(flow=flow, round=critic[1])
     raise InputError(f"stage {stage!r} does not exist, allowed are {', '.join(_STAGES)}, critic0, critic1, …")
+
+
+def preferred(paths: Iterable[Path]) -> list[Path]:
+    """The files of one picture that count: a program that writes a PDF beside each PNG has made one picture."""
+    found = list(paths)
+    return [path for path in found if path.suffix.lower() in USUAL_ENDINGS] or found
 
 
 def read_results(
@@ -149,7 +160,7 @@ def _named_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
 
 
 def _one_picture(sample_id: str, named: list[tuple[str, Path]], folder: Folder, problems: Problems) -> PictureSource:
-    paths = [path for name, path in named if name == sample_id] or [path for _, path in named]
+    paths = preferred([path for name, path in named if name == sample_id] or [path for _, path in named])
     if not paths:
         return PictureSource(problem=f"{NO_PICTURE}{folder.root} holds no {sample_id}.png and no final_output of it")
     if len(paths) > 1:

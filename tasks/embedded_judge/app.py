@@ -22,7 +22,7 @@ from tasks.embedded_judge.image_scores import ASPECTS, look, score
 from tasks.embedded_judge.image_view import Survey
 from tasks.embedded_judge.measures import Measures, decode_rgb, measure
 from tasks.parameters import T2I
-from tasks.pictures.decoding import BadPicture
+from tasks.pictures.bad_picture import BadPicture
 from tasks.records import OVERALL_SCORE, SEEN
 
 NEUTRAL = "Both are good"

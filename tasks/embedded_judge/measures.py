@@ -69,7 +69,7 @@ def decode_rgb(data: bytes) -> Image.Image:
     """The picture in these bytes as RGB, with what is transparent laid on white.
 
     Raises:
-        BadPicture: the bytes are no PNG, JPEG, WebP or GIF of at most 64 megapixels, or are damaged.
+        BadPicture: the bytes are no picture of at most 64 megapixels that can be read, or are damaged.
     """
     picture = decode(data).image
     return on_white(picture)[0] if picture.has_transparency_data else picture.convert("RGB")

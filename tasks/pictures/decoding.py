@@ -1,7 +1,7 @@
 """Decoding: from the bytes of a file, which may be damaged or hostile, to pixels, or to the reason why not.
 
-Owns the formats that may be shown to a judge and the defence against harmful files. What is then changed about a
-picture stands in `prepare`.
+Owns the formats that may be shown to a judge and the defence against harmful files. Those that few people use are read
+by `rare_formats`, in a process of its own. What is then changed about a picture stands in `prepare`.
 """
 
 import re
@@ -12,16 +12,17 @@ from io import BytesIO
 from typing import Any, NamedTuple
 
 from PIL import Image
+from PIL.AvifImagePlugin import AvifImageFile
 from PIL.GifImagePlugin import GifImageFile
 from PIL.ImageFile import ImageFile
 from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from tasks.errors import InputError
+from tasks.pictures.bad_picture import MAX_MEGAPIXELS, BadPicture, NoReader, check_megapixels
 from tasks.pictures.png import count_chunks, is_plain
+from tasks.pictures.rare_formats import decoded_apart, require_reader
 
-MAX_MEGAPIXELS = 64
 MAX_SCANNED_MEGAPIXELS = 1280
 """Of a progressive JPEG, which is decoded once for each of its scans, at about a thousand a second: ten scans are
 usual, and twenty of the largest picture are allowed."""
@@ -41,21 +42,27 @@ FORMATS: dict[str, tuple[re.Pattern[bytes], Callable[[BytesIO], ImageFile]]] = {
     "JPEG": (re.compile(rb"\xff\xd8\xff"), JpegImageFile),
     "WEBP": (re.compile(rb"RIFF....WEBP", re.DOTALL), WebPImageFile),
     "GIF": (re.compile(rb"GIF8[79]a"), GifImageFile),
+    "AVIF": (re.compile(rb"....ftyp(?:avi[fs]|(?:mif1|msf1|miaf)(?:.{4}){1,16}?avi[fs])", re.DOTALL), AvifImageFile),
 }
-OTHER_FORMATS = {
-    "SVG or XML": re.compile(rb"\s*<(svg|\?xml)", re.IGNORECASE),
-    "HTML": re.compile(rb"\s*<(!doctype html|html)", re.IGNORECASE),
-    "a Git LFS pointer in place of the file": re.compile(rb"version https://git-lfs"),
-    "PDF": re.compile(rb"%PDF"),
-    "PostScript (EPS)": re.compile(rb"%!PS|\xc5\xd0\xd3\xc6"),
-    "TIFF": re.compile(rb"II\*\0|MM\0\*"),
-    "AVIF or HEIC": re.compile(rb"....ftyp(avi|hei|mif|msf)", re.DOTALL),
+RARE_FORMATS = {
+    "TIFF": re.compile(rb"II[*+]\0|MM\0[*+]"),
     "BMP": re.compile(rb"BM.{4}\0{4}", re.DOTALL),
+    "PDF": re.compile(rb"%PDF"),
+    "SVG": re.compile(
+        rb"(?:\xef\xbb\xbf)?\s*(?:<(?:\?xml|!--|!doctype svg).{0,4000}?)?<(?:\w+:)?svg\b", re.IGNORECASE | re.DOTALL
+    ),
 }
-
-
-class BadPicture(InputError):
-    """The bytes are no picture that can be judged; says what was found and what is allowed."""
+UNREAD: dict[str, tuple[re.Pattern[bytes], str]] = {
+    "a Git LFS pointer in place of the file": (re.compile(rb"version https://git-lfs"), "run git lfs pull"),
+    "a git-annex pointer in place of the file": (re.compile(rb"/annex/objects/"), "run git annex get"),
+    "PostScript (EPS)": (re.compile(rb"%!PS|\xc5\xd0\xd3\xc6"), "convert it to PDF, PNG or JPEG"),
+    "HEIC": (re.compile(rb"....ftyp(?:hei|hev|mif|msf)", re.DOTALL), "convert it to PNG or JPEG"),
+    "JPEG XL": (re.compile(rb"\xff\x0a|\0\0\0\x0cJXL "), "convert it to PNG or JPEG"),
+    "JPEG 2000": (re.compile(rb"\0\0\0\x0cjP  |\xff\x4f\xff\x51"), "convert it to PNG or JPEG"),
+}
+"""What is known and not read: how it begins, and the cure."""
+HTML = re.compile(rb"\s*<(!doctype html|html)", re.IGNORECASE)
+ALLOWED = "allowed are PNG, JPEG, WebP, GIF, AVIF, TIFF, BMP, and PDF and SVG by the extra `vector`"
 
 
 class Decoded(NamedTuple):
@@ -71,26 +78,39 @@ class Decoded(NamedTuple):
     frames: int
     plain: bool = False
     """Proven whole, upright and opaque without its pixels having been read."""
+    notes: tuple[str, ...] = ()
+    """What was done to show it, where that is not seen from the rest."""
 
 
-def _format(data: bytes) -> str:
-    """Name of the format, by content: a file's name says nothing."""
+def format_of(data: bytes) -> str:
+    """Name of the format, by content: a file's name says nothing. The first 4 KB of a file are enough.
+
+    Raises:
+        NoReader: a format that is known, and that nothing here reads; with the cure.
+        BadPicture: no picture at all.
+    """
     for name, (signature, _) in FORMATS.items():
         if signature.match(data):
             return name
     if not data:
         raise BadPicture("not a picture: the file is empty")
-    found = next(
-        (name for name, signature in OTHER_FORMATS.items() if signature.match(data)), f"first bytes {data[:12]!r}"
-    )
-    raise BadPicture(f"not a picture that can be judged: found {found}; allowed are PNG, JPEG, WebP and GIF")
+    for name, signature in RARE_FORMATS.items():
+        if signature.match(data):
+            require_reader(name)
+            return name
+    for found, (signature, cure) in UNREAD.items():
+        if signature.match(data):
+            raise NoReader(f"not a picture that can be judged: found {found}: {cure}; {ALLOWED}")
+    found = "HTML" if HTML.match(data) else f"first bytes {data[:12]!r}"
+    raise BadPicture(f"not a picture that can be judged: found {found}; {ALLOWED}")
 
 
 def decode(data: bytes) -> Decoded:
     """The first frame, from every byte of it: a header alone is no proof that a file is whole.
 
     Raises:
-        BadPicture: not a whole PNG, JPEG, WebP or GIF within the bounds on pixels, scans and frames.
+        BadPicture: not a whole picture within the bounds on pixels, scans, frames and time; a NoReader where the user
+            can cure that.
     """
     return _read(data, _load)
 
@@ -111,7 +131,10 @@ def check(data: bytes, least: int) -> Decoded:
 
 
 def _read(data: bytes, load: Callable[[str, ImageFile], bool]) -> Decoded:
-    name = _format(data)
+    name = format_of(data)
+    if name in RARE_FORMATS:
+        png, notes = decoded_apart(name, data)
+        return decode(png)._replace(format=name, notes=notes)
     try:
         _check_parts(name, data)
         image = FORMATS[name][1](BytesIO(data))
@@ -156,13 +179,10 @@ def _check_parts(name: str, data: bytes) -> None:
 
 
 def _check_size(name: str, image: Image.Image, data: bytes) -> None:
-    width, height = image.size
-    pixels = width * height / 1e6
-    if pixels > MAX_MEGAPIXELS:
-        raise BadPicture(f"{pixels:g} megapixels ({width}x{height}), allowed are {MAX_MEGAPIXELS}")
+    pixels = check_megapixels(image.size)
     scans = data.count(b"\xff\xda") if name == "JPEG" and image.info.get("progressive") else 1
     if scans * pixels > MAX_SCANNED_MEGAPIXELS:
-        found = f"JPEG of {scans} scans with {pixels:g} megapixels ({width}x{height}) each"
+        found = f"JPEG of {scans} scans with {pixels:g} megapixels ({image.width}x{image.height}) each"
         raise BadPicture(f"{found}, allowed are {MAX_SCANNED_MEGAPIXELS:,} megapixels in all scans together")
 
 

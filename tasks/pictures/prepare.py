@@ -15,7 +15,8 @@ from PIL import Image
 from PIL.ExifTags import Base
 from pydantic import Field
 
-from tasks.pictures.decoding import BadPicture, Decoded, check, decode, on_white
+from tasks.pictures.bad_picture import BadPicture
+from tasks.pictures.decoding import Decoded, check, decode, on_white
 from tasks.pictures.thumbnails import SIDES, Thumbnails, scaled
 from tasks.records import PictureNote, Record
 
@@ -23,6 +24,9 @@ SHRINK_ROUNDS = 12
 """Tries to get below the largest file: each takes at least a tenth off the sides, most get there in two or three."""
 ON_WHITE = "transparency composited on white"
 """What is noted where a transparent background showed."""
+
+SENT = ("PNG", "JPEG", "WEBP")
+"""Formats in which a picture may be sent: what judges take."""
 
 TURNS = {
     2: Image.Transpose.FLIP_LEFT_RIGHT,
@@ -56,11 +60,11 @@ class Picture(NamedTuple):
 
 
 def prepare(data: bytes, policy: Policy, thumbnails: Thumbnails | None = None) -> Picture:
-    """Check a PNG, JPEG, WebP or GIF file whole, make it fit to be judged, and see to it that a thumbnail stays.
+    """Check the file of a picture whole, make it fit to be judged, and see to it that a thumbnail stays.
 
-    A file within the policy that shows the same to every reader is sent byte for byte. Any other becomes an RGB PNG
-    without metadata, and the note lists what was done. Without `thumbnails` none is made. Raises BadPicture, which
-    does not name the file.
+    A PNG, JPEG or WebP within the policy that shows the same to every reader is sent byte for byte. Any other file
+    becomes an RGB PNG without metadata, and the note lists what was done. Without `thumbnails` none is made. Raises
+    BadPicture, which does not name the file.
     """
     # Most pictures are sent as they are, so that their pixels need not be known.
     source = check(data, SIDES[0])
@@ -69,7 +73,7 @@ def prepare(data: bytes, policy: Policy, thumbnails: Thumbnails | None = None) -
         changes.append(f"{len(data)} bytes, allowed {policy.max_bytes}")
     if policy.normalize:
         changes.append("normalized to RGB PNG")
-    if changes or source.format == "GIF" or max(source.size) > policy.max_side:
+    if changes or source.format not in SENT or max(source.size) > policy.max_side:
         if source.plain or source.image.size != source.size:
             image, _ = _repaired(decode(data))
         picture, image = _changed(data, source, image, policy, changes)
@@ -103,7 +107,7 @@ def as_shown(data: bytes) -> Image.Image:
 
 def _repaired(source: Decoded) -> tuple[Image.Image, list[str]]:
     """The picture in RGB as any reader should see it, without metadata, and what had to be done for that."""
-    image, changes = source.image, list[str]()
+    image, changes = source.image, list(source.notes)
     if source.frames > 1:
         changes.append(f"first of {source.frames} frames")
     if (turn := _turn(image)) is not None:

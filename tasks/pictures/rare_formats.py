@@ -1,0 +1,79 @@
+"""Formats that a process of its own reads: PDF and SVG, which are drawn, and TIFF and BMP.
+
+They are met too rarely to be worth a defence for each way in which their readers can be led to take hours or all of the
+memory: that process has a bound on both. Owns the bounds, what has to be installed, and how the process is asked; what
+it does is in `rare_reader`.
+"""
+
+import json
+import signal
+import subprocess
+import sys
+from importlib.util import find_spec
+from typing import NamedTuple
+
+from tasks.pictures.bad_picture import BadPicture, NoReader
+
+PACKAGES = {"PDF": "pypdfium2", "SVG": "resvg_py"}
+"""Format -> package that draws it; both come with the extra `vector`."""
+CONVERSIONS = {
+    "PDF": "pdftoppm -png -singlefile -r 200 FILE.pdf FILE",
+    "SVG": "rsvg-convert --width 2048 FILE.svg -o FILE.png",
+}
+SECONDS = 20
+"""Of processor time, for one picture."""
+LONGEST_WAIT = 600
+"""Seconds in which even a busy machine has given it those."""
+MEMORY = 2 << 30
+"""Bytes of address space, the libraries included."""
+
+BAD, UNSHOWABLE, FAILED = 3, 4, 5
+"""Exit codes of the process: its words are for a `BadPicture`, or for a `NoReader`; or the reader broke down."""
+_BY_ITSELF = {getattr(signal, name, 0) for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP")}
+"""How a reader dies of the bytes it was given, or of the bound on memory."""
+
+
+class Decoded(NamedTuple):
+    """A picture made a PNG."""
+
+    png: bytes
+    notes: tuple[str, ...]
+    """What was done for that, beside the change of format."""
+
+
+def require_reader(name: str) -> None:
+    """Raise NoReader, with the cure, where the package that reads a format is not installed."""
+    if name in PACKAGES and not find_spec(PACKAGES[name]):
+        raise NoReader(
+            f"{name}, which is drawn by the package {PACKAGES[name]}, and that is not installed: install the extra "
+            f"`vector` (pip install '.[vector]'), or convert the file ({CONVERSIONS[name]})"
+        )
+
+
+def decoded_apart(name: str, data: bytes) -> Decoded:
+    """The first frame or page of a file in one of these formats, as a PNG that shows the same.
+
+    Raises:
+        BadPicture: it is damaged, too large, or takes too much time or memory.
+        NoReader: its format has no reader here, or it needs more than its own bytes to be shown.
+        RuntimeError: the process was ended from outside, which says nothing of the file.
+    """
+    command = [sys.executable, "-m", "tasks.pictures.rare_reader", name, str(SECONDS)]
+    # In a session of its own, so that Ctrl-C in the terminal is no fault of the picture.
+    ran = subprocess.run(
+        command, input=data, capture_output=True, timeout=LONGEST_WAIT, start_new_session=True, check=False
+    )
+    if ran.returncode == 0:
+        notes, _, png = ran.stdout.partition(b"\n")
+        return Decoded(png, tuple(json.loads(notes)))
+    raise _error(name, ran.returncode, ran.stderr.decode(errors="replace").strip())
+
+
+def _error(name: str, code: int, words: str) -> Exception:
+    if code in (BAD, UNSHOWABLE):
+        return (NoReader if code == UNSHOWABLE else BadPicture)(words)
+    if code == -getattr(signal, "SIGXCPU", 0):
+        return BadPicture(f"{name} that takes more than {SECONDS} s to be shown, which is the most allowed")
+    if code == FAILED or -code in _BY_ITSELF:
+        return BadPicture(f"{name} that its reader fails on, or that takes more than {MEMORY >> 30} GB of memory")
+    return RuntimeError(f"the process that reads {name} was ended from outside (exit code {code}): {words}")

@@ -1,0 +1,268 @@
+"""AVIF, TIFF, BMP, PDF and SVG are shown as they are seen, within bounds, and nothing but their own bytes is read."""
+
+import base64
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from tasks.pictures import rare_formats
+from tasks.pictures.bad_picture import BadPicture, NoReader
+from tasks.pictures.decoding import format_of
+from tasks.pictures.prepare import Policy, as_shown, prepare
+from tasks.pictures.rare_reader import self_contained
+
+POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
+RED, BLUE, WHITE = (255, 0, 0), (0, 0, 255), (255, 255, 255)
+DRAWN = "the extra `vector` is not installed: this machine cannot draw PDF and SVG"
+
+
+def file(image: Image.Image, name: str, **options: object) -> bytes:
+    buffer = BytesIO()
+    image.save(buffer, name, **options)
+    return buffer.getvalue()
+
+
+def halves(mode: str = "RGB", size: tuple[int, int] = (30, 20)) -> Image.Image:
+    """Red above, blue below: turned, it is told from itself."""
+    image = Image.new("RGB", size, RED)
+    image.paste(BLUE, (0, size[1] // 2, *size))
+    return image.convert(mode)
+
+
+def orientation(number: int) -> Image.Exif:
+    exif = Image.Exif()
+    exif[0x0112] = number
+    return exif
+
+
+def svg(inner: str = "", size: str = 'width="60" height="40"', around: str = "") -> bytes:
+    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink"'
+    return f"{around}<svg {names} {size}>{inner}</svg>".encode()
+
+
+def corners(data: bytes) -> tuple[object, object]:
+    """Colors of the first and of the last pixel, as a judge sees them."""
+    return _corners(as_shown(data))
+
+
+def _corners(image: Image.Image) -> tuple[object, object]:
+    # Steps of 15: compression within a file moves a color a little.
+    stepped = image.point([round(value / 15) * 15 for value in range(256)] * 3)
+    return stepped.getpixel((0, 0)), stepped.getpixel((image.width - 1, image.height - 1))
+
+
+def refusal(data: bytes, kind: type[BadPicture] = BadPicture) -> str:
+    with pytest.raises(BadPicture) as refused:
+        prepare(data, POLICY)
+    assert type(refused.value) is kind
+    return str(refused.value)
+
+
+TWO_RECTANGLES = '<rect width="60" height="20" fill="red"/><rect y="20" width="60" height="20" fill="blue"/>'
+SEVERAL = {"save_all": True, "append_images": [Image.new("RGB", (30, 20), WHITE)] * 2}
+ALPHA = Image.new("RGBA", (30, 20), (0, 0, 0, 0))
+RASTER = {
+    "BMP": (file(halves(), "BMP"), ()),
+    "BMP with a palette": (file(halves("P"), "BMP"), ()),
+    "TIFF": (file(halves(), "TIFF"), ()),
+    "big-endian TIFF": (file(halves(), "TIFF", big_tiff=True), ()),
+    "compressed TIFF": (file(halves(), "TIFF", compression="tiff_lzw"), ()),
+    "TIFF of several frames": (file(halves(), "TIFF", **SEVERAL), ("first of several frames",)),
+    "CMYK TIFF": (file(halves("CMYK"), "TIFF"), ("CMYK to RGB",)),
+    "AVIF": (file(halves(), "AVIF", quality=100, subsampling="4:4:4"), ()),
+    "AVIF of several frames": (file(halves(), "AVIF", quality=100, subsampling="4:4:4", **SEVERAL),
+                               ("first of 3 frames",)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "notes"), RASTER.values(), ids=RASTER)
+def test_a_raster_file_is_sent_as_a_png_that_shows_the_same(data: bytes, notes: tuple[str, ...]):
+    picture = prepare(data, POLICY)
+    name = picture.note.format
+    assert picture.note.changes == (*notes, f"{name} to PNG")
+    assert (picture.note.sent_format, picture.note.width, picture.note.height) == ("PNG", 30, 20)
+    sent = Image.open(BytesIO(base64.b64decode(picture.data_url.partition(b",")[2])))
+    assert (sent.mode, _corners(sent)) == ("RGB", (RED, BLUE))
+
+
+@pytest.mark.parametrize("name", ["TIFF", "AVIF"])
+def test_transparency_is_laid_on_white_and_a_turned_file_set_upright(name: str):
+    transparent = prepare(file(ALPHA, name), POLICY)
+    assert transparent.note.changes == ("transparency composited on white", f"{name} to PNG")
+    assert corners(file(ALPHA, name)) == (WHITE, WHITE)
+    turned = prepare(file(halves(), name, exif=orientation(6)), POLICY)
+    assert turned.note.changes == ("EXIF orientation applied", f"{name} to PNG")
+    assert (turned.note.sent_width, turned.note.sent_height) == (20, 30)
+
+
+def test_grey_of_16_bits_is_scaled():
+    data = file(Image.new("I;16", (30, 20), 40_000), "TIFF")
+    assert corners(data) == ((150, 150, 150), (150, 150, 150))
+    assert prepare(data, POLICY).note.changes == ("16 bits scaled to 8", "TIFF to PNG")
+
+
+REFUSED = {
+    "TIFF cut short": (file(halves(), "TIFF")[:-200], "TIFF file is damaged or cut short"),
+    "TIFF bomb": (
+        file(Image.new("1", (8, 8)), "TIFF").replace(b"\4\0\1\0\0\0\x08\0\0\0", b"\4\0\1\0\0\0\x30\x75\0\0"),
+        "900 megapixels (30000x30000), allowed are 64",
+    ),
+    "BMP cut short": (file(halves(), "BMP")[:-200], "BMP file is damaged or cut short"),
+    "BMP bomb": (b"BM" + bytes(12) + b"\x28\0\0\0\x30\x75\0\0\x30\x75\0\0\x01\0\x18\0" + bytes(40), "900 megapixels"),
+    "AVIF cut short": (file(halves(), "AVIF")[:-40], "AVIF file is damaged or cut short"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("data", "words"), REFUSED.values(), ids=REFUSED)
+def test_a_damaged_or_too_large_file_is_refused(data: bytes, words: str):
+    assert words in refusal(data)
+
+
+def test_pixels_that_are_measurements_are_the_users_to_convert():
+    assert "TIFF with pixels of another kind (F)" in refusal(file(Image.new("F", (3, 3)), "TIFF"), NoReader)
+
+
+TEN_TIMES = {n: f'<use href="#a{n - 1}"/>' * 10 for n in range(1, 12)}
+USES = "".join(f'<g id="a{n}">{uses}</g>' for n, uses in TEN_TIMES.items())
+ENTITIES = "".join(f'<!ENTITY e{n} "{10 * f"&e{n - 1};"}">' for n in range(1, 12))
+SLOW = '<filter id="f"><feMorphology operator="dilate" radius="400"/><feTurbulence numOctaves="40"/></filter>'
+
+
+class TestDrawn:
+    """PDF and SVG."""
+
+    @pytest.fixture(autouse=True)
+    def _installed(self):
+        for package in rare_formats.PACKAGES.values():
+            pytest.importorskip(package, reason=DRAWN)
+
+    @pytest.mark.parametrize(
+        ("data", "size"),
+        [
+            (file(halves(), "PDF"), (2048, 1365)),
+            (svg(TWO_RECTANGLES), (2048, 1366)),
+            (svg(TWO_RECTANGLES, 'viewBox="0 0 20 40"'), (1024, 2048)),
+        ],
+        ids=["PDF", "SVG", "SVG without a size"],
+    )  # fmt: skip
+    def test_a_drawing_is_sent_as_a_png_of_2048_pixels(self, data: bytes, size: tuple[int, int]):
+        note = prepare(data, POLICY).note
+        assert note.changes == (f"{note.format} to PNG",)
+        assert max(note.sent_width, note.sent_height) == 2048
+        assert abs(note.sent_width - size[0]) <= 1 and abs(note.sent_height - size[1]) <= 1
+        assert corners(data) == (RED, BLUE)
+
+    def test_the_first_page_counts(self):
+        data = file(
+            Image.new("RGB", (20, 20), RED), "PDF", save_all=True, append_images=[Image.new("RGB", (20, 20))] * 2
+        )
+        assert prepare(data, POLICY).note.changes == ("first of 3 pages", "PDF to PNG")
+        assert corners(data) == (RED, RED)
+
+    def test_what_nothing_was_drawn_on_is_white(self):
+        data = svg('<rect width="1" height="1" fill="red"/>')
+        assert corners(data) == (RED, WHITE)
+        assert prepare(data, POLICY).note.changes == ("transparency composited on white", "SVG to PNG")
+
+    @pytest.mark.parametrize("family", ["", 'font-family="No Such Font"', 'font-family="serif"'])
+    def test_no_text_is_left_out_for_want_of_a_font(self, family: str):
+        shown = as_shown(svg(f'<text x="5" y="30" font-size="20" {family}>Text</text>')).convert("L")
+        assert shown.getextrema()[0] < 50
+
+    @pytest.mark.parametrize("reference", ["FILE", "https://example.org/a.png", "&where;"])
+    def test_nothing_outside_of_an_svg_is_read(self, tmp_path: Path, reference: str):
+        secret = tmp_path / "secret.png"
+        Image.new("RGB", (60, 40), RED).save(secret)
+        href = reference.replace("FILE", str(secret))
+        entity = f'<!DOCTYPE svg [<!ENTITY where "{secret}">]>'
+        drawing = svg(f'<image href="{href}" width="60" height="40"/>', around=entity)
+        assert "SVG that shows another file" in refusal(drawing, NoReader)
+
+    def test_a_drawing_within_a_drawing_reads_no_file_either(self, tmp_path: Path):
+        Image.new("RGB", (60, 40), RED).save(tmp_path / "secret.png")
+        inner = base64.b64encode(svg(f'<image href="{tmp_path / "secret.png"}" width="60" height="40"/>')).decode()
+        data = svg(f'<image href="data:image/svg+xml;base64,{inner}" width="60" height="40"/>')
+        assert corners(data) == (WHITE, WHITE)
+
+    def test_a_picture_within_a_drawing_is_shown(self):
+        inner = base64.b64encode(file(Image.new("RGB", (6, 4), RED), "PNG")).decode()
+        data = svg(f'<image href="data:image/png;base64,{inner}" width="60" height="40"/>')
+        assert corners(data) == (RED, RED)
+
+    def test_text_that_only_a_browser_shows_is_the_users_to_convert(self):
+        assert "only a browser shows" in refusal(svg("<foreignObject><p>words</p></foreignObject>"), NoReader)
+
+    @pytest.mark.parametrize(
+        ("data", "words"),
+        [
+            (svg(f'<defs><g id="a0"><rect width="9" height="9"/></g>{USES}</defs><use href="#a11"/>'), "SVG"),
+            (svg("&e11;", around=f'<!DOCTYPE svg [<!ENTITY e0 "ha">{ENTITIES}]>'), "SVG file is damaged"),
+            (svg("<g>" * 100_000 + "</g>" * 100_000), "SVG file is damaged"),
+            (svg("<rect"), "SVG file is damaged or cut short"),
+            (
+                svg('<image href="data:image/png;base64,AAAA" width="9" height="9"/>', 'width="0" height="0"'),
+                "SVG file",
+            ),
+            (b'<?xml version="1.0"?><html><svg/></html>', "XML whose outermost element is 'html', and no SVG"),
+            (file(halves(), "PDF")[:300], "PDF file is damaged or cut short"),
+            (b"%PDF-1.7 nothing", "PDF file is damaged or cut short"),
+        ],
+        ids=["uses", "entities", "depth", "torn", "no size", "XHTML", "half a PDF", "no PDF"],
+    )
+    def test_a_hostile_or_damaged_drawing_is_refused(self, data: bytes, words: str, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(rare_formats, "SECONDS", 2)
+        assert words in refusal(data)
+
+    def test_time_is_bounded(self, monkeypatch: pytest.MonkeyPatch):
+        monkeypatch.setattr(rare_formats, "SECONDS", 1)
+        data = svg(SLOW + 200 * '<rect width="60" height="40" filter="url(#f)"/>')
+        assert refusal(data) == "SVG that takes more than 1 s to be shown, which is the most allowed"
+
+
+@pytest.mark.parametrize("tag", ["image", "use", "feImage", "textPath"])
+@pytest.mark.parametrize("name", ["href", "xlink:href"])
+@pytest.mark.parametrize("reference", ["/a.png", "a.svg#b", "file:///a.png", "../a.png", " a.png", "data:text/html,a"])
+def test_every_way_to_another_file_is_refused(tag: str, name: str, reference: str):
+    with pytest.raises(NoReader, match="SVG that shows another file"):
+        self_contained(svg(f'<g><{tag} {name}="{reference}"/></g>'))
+
+
+def test_a_link_to_click_on_shows_nothing_and_is_allowed():
+    assert "example.org" in self_contained(svg('<a href="https://example.org"><rect width="9" height="9"/></a>'))
+
+
+@pytest.mark.parametrize(("name", "data"), [("PDF", b"%PDF-1.7"), ("SVG", svg())])
+def test_without_its_package_a_drawing_is_named_with_the_cure(name: str, data: bytes, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rare_formats, "find_spec", lambda package: None)
+    words = refusal(data, NoReader)
+    assert words.startswith(f"{name}, which is drawn by the package ")
+    assert "install the extra `vector`" in words and "or convert the file (" in words
+
+
+@pytest.mark.parametrize(
+    ("head", "words"),
+    [
+        (b"%!PS-Adobe-3.0 EPSF-3.0", "found PostScript (EPS): convert it"),
+        (
+            b"version https://git-lfs.github.com/spec/v1",
+            "found a Git LFS pointer in place of the file: run git lfs pull",
+        ),
+        (b"/annex/objects/SHA256E-s1--a.png\n", "found a git-annex pointer in place of the file: run git annex get"),
+        (b"\0\0\0\x1cftypheic\0\0\0\0mif1heic", "found HEIC: convert it"),
+        (b"\xff\x0a\0\0", "found JPEG XL: convert it"),
+        (b"\0\0\0\x0cjP  \r\n\x87\n", "found JPEG 2000: convert it"),
+    ],
+)
+def test_a_known_format_without_a_reader_is_told_from_what_is_no_picture(head: bytes, words: str):
+    with pytest.raises(NoReader) as refused:
+        format_of(head)
+    assert words in str(refused.value)
+    assert "allowed are PNG, JPEG" in str(refused.value)
+
+
+def test_a_process_that_is_ended_from_outside_says_nothing_of_the_picture(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(rare_formats.sys, "executable", "/bin/false")
+    with pytest.raises(RuntimeError, match="was ended from outside"):
+        prepare(file(halves(), "BMP"), POLICY)
