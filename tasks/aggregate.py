@@ -78,6 +78,7 @@ def decided(run: Run, case: Case) -> Outcome:
         pictures=case.notes(),
         problem=lack.problem if lack else "",
         notes=sample.notes,
+        carried_from=sample.carried_from,
         injected=sample.injected,
         caught=found.caught,
         decided_at=datetime.now(UTC).isoformat(),

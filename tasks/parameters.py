@@ -283,7 +283,8 @@ class PairwiseParameters(Parameters):
     stage: list[str] = Field(
         default=[],
         description="Stages of the result file to judge, each a candidate: vanilla, planner, stylist, critic0, "
-        "critic1, critic2, polished. Empty: the one the file names.",
+        "critic1, critic2, polished. Empty: the one the file names. Where the critic was content before a stage, the "
+        "last picture before it is judged.",
     )
     orders: Literal["human_first", "both"] = Field(
         default="human_first", description="Which figure comes first: the published order, or both orders."

@@ -96,6 +96,8 @@ class PictureSource:
     """Key or column that holds the picture (base64 text or bytes); empty: the file itself is the picture."""
     problem: str = ""
     """Why there is no picture; empty when there is one."""
+    carried_from: str = ""
+    """Earlier stage of the generator whose picture this is, since its critic was content then; empty: its own."""
 
 
 class Requirement(Record):
@@ -144,6 +146,11 @@ class Sample:
     """Name of the defect that was put into this sample on purpose; empty: none is known."""
     control: str = ""
     """Kind of control sample, made of a real one to test the judge; empty: a real sample."""
+
+    @property
+    def carried_from(self) -> str:
+        """Earlier stage whose picture is judged in the place of the candidate's; empty: the candidate's own is."""
+        return next((source.carried_from for source in self.pictures.values() if source.carried_from), "")
 
 
 class PictureNote(HistoryRecord):
@@ -372,6 +379,9 @@ class Outcome(HistoryRecord):
     """Why a picture is missing or unreadable; empty when both are fine."""
     notes: tuple[str, ...]
     """What a reader should know of the sample."""
+    carried_from: str = ""
+    """Earlier stage of the generator whose picture was judged, since its critic was content then and there is no later
+    one; empty: the candidate's own."""
     injected: str
     """Defect that was put into the sample on purpose; empty: none is known."""
     caught: bool | None

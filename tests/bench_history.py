@@ -138,8 +138,8 @@ _GROUPS = """LATERAL (SELECT unnest([
 _SCORES = f"""
 SELECT run_id, candidate, dimension, 'score' AS measure, "group"['grouping'] AS "grouping",
        "group"['name'] AS group_name, 292 AS n, 290 AS scored, 90 AS model_wins, 90 AS human_wins, 60 AS both_good,
-       50 AS both_bad, 0 AS mixed, 0 AS ties, 0 AS forfeits, 50.0 + n % 7 AS score, 45.0 AS ci_low, 57.0 AS ci_high,
-       'bootstrap' AS "method", 0.99 AS coverage
+       50 AS both_bad, 0 AS mixed, 0 AS ties, 0 AS forfeits, 0 AS carried, 50.0 + n % 7 AS score, 45.0 AS ci_low,
+       57.0 AS ci_high, 'bootstrap' AS "method", 0.99 AS coverage
 FROM made, {_GROUPS}, LATERAL (SELECT unnest({[*DIMENSIONS, "overall"]}) AS dimension) WHERE NOT images
 UNION ALL BY NAME
 SELECT run_id, candidate, 'counting' AS dimension, unnest(['score', 'aspect_mean', 'good', 'satisfied']) AS measure,

@@ -77,6 +77,44 @@ def test_each_stage_of_a_result_file_is_a_candidate_of_the_same_samples(tmp_path
     assert sum(not sample.pictures["model"].problem for sample in dataset.samples) == 10 * len(STAGES)
 
 
+LATE, EARLY = "target_diagram_critic_desc2_base64_jpg", "target_diagram_critic_desc0_base64_jpg"
+ENDS: dict[str, dict[str, object]] = {
+    "test_1": {"target_diagram_critic_suggestions1": "No changes needed."},
+    "test_2": {"target_diagram_critic_suggestions1": "No changes needed."},
+    "test_3": {"eval_image_field": EARLY},
+    "test_4": {"target_diagram_critic_suggestions1": "Use fewer arrows.", "eval_image_field": EARLY},
+}
+"""Sample -> how its record ends after the first round; the last one failed in the second."""
+
+
+def test_pictures_of_a_benchmark_are_carried_to_the_stages_that_a_content_critic_made_needless(
+    figure_benchmark: Path, tmp_path: Path
+):
+    records = json.loads((figure_benchmark / RESULTS).read_text())
+    for one in records:
+        if picture := one.pop(LATE, None):
+            one[EARLY] = picture
+            one.update(ENDS.get(one["id"], {LATE: picture}))
+    results = str(write_json(tmp_path / "run.json", records))
+    dataset = load(figure_benchmark, results=results, stage=["critic0", "critic2"])
+    by_place = {(sample.candidate, sample.sample_id): sample for sample in dataset.samples}
+    carried = {place: sample.carried_from for place, sample in by_place.items() if sample.carried_from}
+    assert carried == {("run/critic2", f"test_{n}"): "critic0" for n in (1, 2, 3)}
+    for (_, sample_id), sample in by_place.items():
+        if sample.carried_from:
+            first = by_place["run/critic0", sample_id].pictures["model"]
+            assert read_picture(sample.pictures["model"]) == read_picture(first)
+    missing = {place for place, sample in by_place.items() if sample.pictures["model"].problem}
+    assert missing == {
+        ("run/critic2", "test_4"),
+        *((f"run/{n}", one) for n in ("critic0", "critic2") for one in ("test_9", "test_10")),
+    }
+    assert "run/critic2: judged by the picture of critic0, with which its generator ended in 3 samples" in " ".join(
+        dataset.warnings
+    )
+    assert dataset.carried and not load(figure_benchmark, results=results, stage=["critic0"]).carried
+
+
 @pytest.mark.parametrize("flow", ["diagram", "plot"])
 def test_the_drawn_samples_load_with_their_labels_and_forfeits(tmp_path: Path, flow: str):
     draw_samples(tmp_path, flow)

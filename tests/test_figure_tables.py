@@ -50,6 +50,15 @@ def test_groups_are_lines_of_their_candidate_the_best_candidate_first() -> None:
     ]
 
 
+def test_samples_with_a_carried_picture_have_a_column_and_a_note_where_there_are_any() -> None:
+    rows = score_rows([outcome("s1", carried_from="critic0"), outcome("s2"), outcome("s1", candidate="other")])
+    grid = leaderboard(rows)
+    assert grid.header == ["", "score", "95% interval", "Model", "Human", "car-\nried", "scored"]
+    assert {tuple(line[-2:]) for line in grid.lines if len(line) > 1} == {("1", "2/2"), ("0", "1/1")}
+    assert "last picture before the stage" in " ".join(score_notes("diagram", rows))
+    assert "last picture" not in " ".join(score_notes("diagram", score_rows([outcome("s1")])))
+
+
 def test_the_ceiling_of_plot_faithfulness_is_told_wherever_it_is_among_the_rows() -> None:
     rows = score_rows([outcome("s1")])
     assert "cannot exceed 50" in " ".join(score_notes("plot", rows))

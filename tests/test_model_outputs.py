@@ -8,7 +8,7 @@ from written_datasets import inline, png, record, result, write_json
 
 from tasks.datasets.contents import read_picture
 from tasks.datasets.folders import NO_PICTURE, REFUSED
-from tasks.datasets.model_outputs import Pictures, read_picture_folder, read_results, stage_key
+from tasks.datasets.model_outputs import Pictures, read_picture_folder, read_results
 from tasks.errors import Problems
 
 KEY = "target_diagram_critic_desc0_base64_jpg"
@@ -34,27 +34,6 @@ def images(folder: Path, *names: str, ids: tuple[str, ...] = ("a", "é")) -> tup
     return found, warnings
 
 
-@pytest.mark.parametrize(
-    ("stage", "flow", "key"),
-    [
-        ("vanilla", "plot", "vanilla_plot_base64_jpg"),
-        ("planner", "diagram", "target_diagram_desc0_base64_jpg"),
-        ("stylist", "diagram", "target_diagram_stylist_desc0_base64_jpg"),
-        ("critic0", "diagram", "target_diagram_critic_desc0_base64_jpg"),
-        ("critic12", "plot", "target_plot_critic_desc12_base64_jpg"),
-        ("polished", "diagram", "polished_diagram_base64_jpg"),
-    ],
-)
-def test_a_stage_is_the_key_that_paperbanana_gives_it(stage: str, flow: str, key: str):
-    assert stage_key(stage, flow) == key
-
-
-@pytest.mark.parametrize("stage", ["", "critic", "critic-1", "Vanilla", "final"])
-def test_a_stage_that_does_not_exist_is_refused_with_those_that_do(stage: str):
-    with pytest.raises(ValueError, match="allowed are vanilla, planner, stylist, polished, critic0"):
-        stage_key(stage, "diagram")
-
-
 def test_each_record_is_judged_by_the_picture_it_names(tmp_path: Path):
     other = result(1, eval_image_field="polished_diagram_base64_jpg", polished_diagram_base64_jpg=inline(7))
     found = results(tmp_path, [other, result(0)])[""]
@@ -69,6 +48,29 @@ def test_several_stages_are_several_candidates(tmp_path: Path):
         ("vanilla", png(1)),
         ("critic0", png(101)),
     ]
+
+
+SAYS = "target_diagram_critic_suggestions1"
+
+
+def test_a_stage_that_a_content_critic_made_needless_has_the_last_picture_before_it(tmp_path: Path):
+    found = results(tmp_path, [result(0, **{SAYS: "No changes needed."}), result(1)], "critic0", "critic2")
+    assert [found[stage]["test_0"].carried_from for stage in found] == ["", "critic0"]
+    assert read_picture(found["critic2"]["test_0"]) == read_picture(found["critic0"]["test_0"]) == png(100)
+
+
+def test_a_stage_that_was_not_reached_for_another_reason_says_why_it_has_no_picture(tmp_path: Path):
+    failed = result(1, **{SAYS: "The legend is cut off.", "target_diagram_critic_desc1": "A legend."})
+    picture = results(tmp_path, [result(0, **{SAYS: "No changes needed."}), failed], "critic1")["critic1"]["test_1"]
+    assert (
+        picture.problem == f"{NO_PICTURE}key 'target_diagram_critic_desc1_base64_jpg' is missing in run.json, record 2"
+    )
+    assert picture.carried_from == ""
+
+
+def test_a_round_that_generators_usually_do_not_have_is_none_when_no_record_holds_it(tmp_path: Path):
+    with pytest.raises(ValueError, match="no record holds stage 'critic7'"):
+        results(tmp_path, [result(0, **{SAYS: "No changes needed."}), result(1)], "critic7")
 
 
 @pytest.mark.parametrize(

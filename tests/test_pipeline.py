@@ -32,7 +32,7 @@ from loopback_replies import (
 )
 from own_data import RESULTS
 from PIL import Image
-from written_datasets import record, result, write_benchmark, write_json
+from written_datasets import inline, record, result, write_benchmark, write_json
 
 from tasks.pictures.thumbnails import FEW, made
 from tasks.store import store as store_step
@@ -347,6 +347,30 @@ def test_hostile_input_gets_its_rule_and_stops_nobody(
     # The order stands between marks, as material, and the prompt is untouched by it.
     asked = next(seen for seen in loopback.requests if order in str(seen.texts))
     assert order not in asked.texts[0] and f"]\n{order}\n[end " in "".join(asked.texts)
+
+
+def test_a_stage_whose_critic_was_content_before_is_judged_by_the_picture_before_it(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    root = write_benchmark(tmp_path / "set", [record(number) for number in range(4)])
+    later = {"target_diagram_critic_desc1_base64_jpg": inline(7)}
+    content = {"target_diagram_critic_suggestions1": "No changes needed."}
+    records = [result(number, **(later if number == 3 else content)) for number in range(4)]
+    results = write_json(tmp_path / "run.json", records)
+    loopback.answer = allowed_reply("Model")
+    given = ["--dataset", root, "--results", results, *judged_by(loopback)]
+    for stages in ("critic0", "critic0,critic1"):
+        code, out, err = jury("run", "diagram", *given, "--stage", stages, "--reuse-hours", 0)
+        assert code == 0, err
+    assert "Carried: judged by" in out and "run/critic1: judged by the picture of critic0" in err
+    rows = ask("SELECT * FROM outcomes WHERE candidate = 'run/critic1' ORDER BY sample_id")
+    assert [row["carried_from"] for row in rows] == ["critic0", "critic0", "critic0", ""]
+    assert {(row["status"], row["score"]) for row in rows} == {("complete", 100.0)}
+    board = ask("SELECT DISTINCT candidate, carried FROM leaderboard ORDER BY ALL")
+    assert [(row["candidate"], row["carried"]) for row in board] == [("run/critic0", 0), ("run/critic1", 3)]
+    first, second = (row["protocol"] for row in ask("SELECT protocol FROM runs ORDER BY started_at"))
+    assert second == first | {"carried stages": "the last picture before a content critic"}
+    assert len(ask("SELECT DISTINCT protocol_key FROM runs")) == 2
 
 
 def png(image: Image.Image) -> bytes:

@@ -39,7 +39,7 @@ def sha256(rows: Iterable[bytes]) -> str:
     return hashlib.sha256(b"\n".join(rows)).hexdigest()
 
 
-ADDED = {"waits", "waited_seconds", "limits"}
+ADDED = {"waits", "waited_seconds", "limits", "carried_from"}
 """Fields that came later, which ledgers of before do not have."""
 
 

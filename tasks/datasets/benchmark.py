@@ -102,4 +102,8 @@ def _paired(entry: Entry, candidate: str, pictures: Pictures, labels: dict[str, 
     sample = entry.sample
     both: dict[str, PictureSource] = {**sample.pictures, "model": pictures[sample.sample_id]}
     injected = labels.get(sample.sample_id, "")
-    return entry._replace(sample=replace(sample, candidate=candidate, pictures=both, injected=injected))
+    made = replace(sample, candidate=candidate, pictures=both, injected=injected)
+    if made.carried_from:
+        note = f"{candidate}: judged by the picture of {made.carried_from}, with which its generator ended"
+        made = replace(made, notes=(*made.notes, note))
+    return entry._replace(sample=made)

@@ -41,6 +41,8 @@ class Dataset(Record):
     candidates: tuple[str, ...]
     warnings: tuple[str, ...]
     """What a person should read before trusting the numbers."""
+    carried: bool = False
+    """Some are judged by the picture of an earlier stage; of a shard, too, where they are in another one."""
 
 
 def read_figures(source: Path, flow: str, parameters: PairwiseParameters) -> Dataset:
@@ -102,6 +104,7 @@ def _dataset(name: str, key: str, entries: Sequence[Entry], warnings: Sequence[s
         samples=samples,
         candidates=tuple(dict.fromkeys(sample.candidate for sample in samples)),
         warnings=tuple(well_formed(words) for words in (*warnings, *_warnings(samples))),
+        carried=any(sample.carried_from for sample in samples),
     )
 
 

@@ -1,18 +1,19 @@
 """What a generator made: the Model pictures of a PaperBanana result file, or of a folder.
 
-Owns the names of the stages and where each sample's picture stands. A sample without one keeps the reason in its place:
-its forfeit. Leaves the dataset itself to `benchmark`.
+Owns where each sample's picture stands. A sample without one keeps the reason in its place: its forfeit. Leaves what
+the keys of a record mean to `stages`, and the dataset itself to `benchmark`.
 """
 
-import re
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from tasks.datasets.entries import absence, id_fault, kind
 from tasks.datasets.folders import NO_PICTURE, REFUSED, Folder, is_url, plain_name
 from tasks.datasets.rows import Row, find_rows
-from tasks.errors import InputError, Problems
+from tasks.datasets.stages import NAMED, carried, stage_key, stages_among
+from tasks.errors import Problems
 from tasks.records import PictureSource
 from tasks.text import listed
 
@@ -23,28 +24,17 @@ PICTURE_ENDINGS = (
 )
 """Of files that are taken for pictures, whether or not this machine has a reader for them."""
 
-NAMED = "eval_image_field"
-"""Key of a result record that names the key of the picture to judge."""
-
 Pictures = dict[str, PictureSource]
 """Sample id -> Model picture."""
 
-_STAGES = {
-    "vanilla": "vanilla_{flow}_base64_jpg",
-    "planner": "target_{flow}_desc0_base64_jpg",
-    "stylist": "target_{flow}_stylist_desc0_base64_jpg",
-    "polished": "polished_{flow}_base64_jpg",
-}
-_CRITIC = "target_{flow}_critic_desc{round}_base64_jpg"
 
+@dataclass
+class _Held:
+    """What the records of a file turn out to hold."""
 
-def stage_key(stage: str, flow: str) -> str:
-    """Key of a result record that holds the picture of a stage. Raises InputError for a stage that does not exist."""
-    if stage in _STAGES:
-        return _STAGES[stage].format(flow=flow)
-    if critic := re.fullmatch(r"critic([0-9]+)", stage):
-        return _CRITIC.format(flow=flow, round=critic[1])
-    raise InputError(f"stage {stage!r} does not exist, allowed are {', '.join(_STAGES)}, critic0, critic1, …")
+    keys: set[str] = field(default_factory=set[str])
+    needless: set[str] = field(default_factory=set[str])
+    """Stages of the generator to which a picture was carried."""
 
 
 def preferred(paths: Iterable[Path]) -> list[Path]:
@@ -58,17 +48,20 @@ def read_results(
 ) -> dict[str, Pictures]:
     """Stage -> Model pictures of these samples; without stages one entry, '', of the pictures the records name.
 
+    A stage that the critic's contentment made needless has the last picture before it, and names whose that is.
     Problems are records without a usable id, of no sample or of one met before, pictures that are no text, and a stage
-    that no record holds.
+    that no record holds, unless a picture was carried to it.
     """
     keys = {stage: stage_key(stage, flow) for stage in stages} or {"": ""}
     found: dict[str, Pictures] = {stage: {} for stage in keys}
-    held: set[str] = set()
+    held = _Held()
     for row in find_rows(path, problems):
-        held |= row.values.keys()
+        held.keys |= row.values.keys()
         sample_id = _result_id(row, ids, found, problems)
         for stage, key in keys.items() if sample_id else ():
-            found[stage][sample_id] = _result_picture(row, key, problems)
+            found[stage][sample_id] = _stage_picture(row, stage, flow, held, problems) or _result_picture(
+                row, key, problems
+            )
     _check_held(path, flow, keys, held, problems)
     absent = PictureSource(problem=f"{NO_PICTURE}{path.name} has no record of this sample")
     return {stage: dict.fromkeys(ids, absent) | pictures for stage, pictures in found.items()}
@@ -107,6 +100,14 @@ def _result_id(row: Row, ids: Collection[str], found: dict[str, Pictures], probl
     return "" if fault else str(sample_id)
 
 
+def _stage_picture(row: Row, stage: str, flow: str, held: _Held, problems: Problems) -> PictureSource | None:
+    """The picture that is carried forward to a stage which has none; None where there is nothing to carry."""
+    if not stage or row.values.get(stage_key(stage, flow)) or not (found := carried(row.values, stage, flow)):
+        return None
+    held.needless |= {stage} if found.due else set()
+    return replace(_result_picture(row, stage_key(found.stage, flow), problems), carried_from=found.stage)
+
+
 def _result_picture(row: Row, key: str, problems: Problems) -> PictureSource:
     """The picture under a key; with an empty key, under the one that the record itself names."""
     text = _text_under(row, key or NAMED, problems)
@@ -130,23 +131,15 @@ def _text_under(row: Row, key: str, problems: Problems) -> str | PictureSource:
     return PictureSource(problem=f"{NO_PICTURE}key {key!r} is {kind(value)} in {row.where}")
 
 
-def _check_held(path: Path, flow: str, keys: dict[str, str], held: set[str], problems: Problems) -> None:
-    stages = listed(sorted(filter(None, (_stage_of(key, flow) for key in held))))
-    if not held:
+def _check_held(path: Path, flow: str, keys: dict[str, str], held: _Held, problems: Problems) -> None:
+    stages = stages_among(held.keys, flow)
+    if not held.keys:
         problems.add(path.name, "holds no record")
-    elif "" in keys and NAMED not in held:
+    elif "" in keys and NAMED not in held.keys:
         problems.add(path.name, f"no record names its picture in {NAMED!r}: choose a stage, the file holds {stages}")
     for stage, key in keys.items():
-        if held and stage and key not in held:
+        if held.keys and stage and key not in held.keys and stage not in held.needless:
             problems.add(path.name, f"no record holds stage {stage!r} (key {key!r}), the file holds {stages}")
-
-
-def _stage_of(key: str, flow: str) -> str:
-    """Stage whose picture stands under a key; empty when it is the key of no stage."""
-    critic = re.fullmatch(_CRITIC.format(flow=flow, round="([0-9]+)"), key)
-    if critic:
-        return f"critic{critic[1]}"
-    return next((stage for stage, pattern in _STAGES.items() if pattern.format(flow=flow) == key), "")
 
 
 def _named_pictures(folder: Path) -> Iterator[tuple[str, Path]]:

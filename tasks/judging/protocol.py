@@ -19,6 +19,9 @@ from tasks.pictures.prepare import Policy
 from tasks.records import RunEnd, RunStart
 from tasks.rubrics.rubric import Prompt, Rubric
 
+CARRIED = {"carried stages": "the last picture before a content critic"}
+"""What the protocol of a run says, besides, in which pictures were carried forward to later stages."""
+
 
 def picture_policy(parameters: Parameters) -> Policy:
     """How pictures of this run are changed before they are sent."""
@@ -40,7 +43,7 @@ def run_start(
     """Everything known about a run before its first call."""
     now = datetime.now(UTC)
     run_id = new_id(flow, now)
-    protocol = asked_protocol(parameters, rubric)
+    protocol = asked_protocol(parameters, rubric) | (CARRIED if dataset.carried else {})
     asked = {"flow": flow, "dataset": dataset.key, "candidates": list(dataset.candidates), "protocol": protocol}
     return RunStart(
         run_id=run_id,

@@ -10,13 +10,16 @@ from tasks.records import OVERALL
 from tasks.statistics.scores import ScoreRow, ranking
 
 HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
+CARRIED = "Carried: judged by the last picture before the stage, since the generator's critic was content with it."
 PLOT_CEILING = "Plot faithfulness cannot exceed 50: the judge may answer only Human or Both are good there."
 
 
 def score_notes(flow: str, rows: Iterable[ScoreRow], endpoint: str = "") -> list[str]:
     """What must be known to read these scores of a run; `endpoint` is its judge's address."""
-    ceiling = flow == "plot" and any(row.dimension == "faithfulness" for row in rows)
-    return [HUMAN_IS_50, *[PLOT_CEILING] * ceiling, *floor_notes(endpoint)]
+    shown = list(rows)
+    ceiling = flow == "plot" and any(row.dimension == "faithfulness" for row in shown)
+    carried = any(row.carried for row in shown)
+    return [HUMAN_IS_50, *[PLOT_CEILING] * ceiling, *[CARRIED] * carried, *floor_notes(endpoint)]
 
 
 def leaderboard(rows: Sequence[ScoreRow], grouping: str = "all") -> Grid:
@@ -53,6 +56,7 @@ _COUNTS = (
     _Count("mixed", lambda row: row.mixed, only="dimension"),
     _Count("tie", lambda row: row.ties, only="overall"),
     _Count("for-\nfeit", lambda row: row.forfeits),
+    _Count("car-\nried", lambda row: row.carried),
 )
 
 

@@ -8,13 +8,13 @@ FROM evaluations WHERE run_id = $run;
 
 -- scores: Scores over all samples
 SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
-       mixed, ties, forfeits, prompts, score, image_mean, ci_low, ci_high, "method", coverage
+       mixed, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", coverage
 FROM scores WHERE run_id = $run AND "grouping" = 'all'
 ORDER BY candidate, dimension_position(dimension), dimension;
 
 -- groups: Scores by category and difficulty
 SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
-       mixed, ties, forfeits, prompts, score, image_mean, ci_low, ci_high, "method", coverage
+       mixed, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", coverage
 FROM scores WHERE run_id = $run AND "grouping" IN ('category', 'difficulty') AND dimension = 'overall'
 ORDER BY "grouping", group_name, candidate;
 

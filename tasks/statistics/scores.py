@@ -62,6 +62,9 @@ class ScoreRow(HistoryRecord):
     """Overall outcomes Tie."""
     forfeits: int
     """Samples without a Model picture: they score 0."""
+    carried: int
+    """Samples judged by the picture of an earlier stage, since the generator's critic was content then; each is in one
+    of the seven counts, too."""
     score: float | None
     """Mean of the scored samples: Model 100, neutral or Tie 50, Human or forfeit 0; Human is 50 by definition. In the
     plot flow faithfulness cannot exceed 50."""
@@ -87,6 +90,7 @@ class _Mark(NamedTuple):
     verdict: str | None
     score: float | None
     forfeit: bool
+    carried: bool
 
 
 _mark = lru_cache(maxsize=256)(_Mark)
@@ -135,15 +139,17 @@ def _groups(outcome: Outcome) -> list[tuple[str, str]]:
 
 
 def _marks(outcome: Outcome) -> list[tuple[str, _Mark]]:
-    forfeit = outcome.status == "forfeit"
-    dimensions = [(each.dimension, _mark(each.verdict, each.score, forfeit)) for each in outcome.dimensions]
-    return [*dimensions, (OVERALL, _mark(outcome.overall, outcome.score, forfeit))]
+    whole = outcome.status == "forfeit", bool(outcome.carried_from)
+    dimensions = [(each.dimension, _mark(each.verdict, each.score, *whole)) for each in outcome.dimensions]
+    return [*dimensions, (OVERALL, _mark(outcome.overall, outcome.score, *whole))]
 
 
 def _published(outcome: Outcome) -> list[tuple[str, _Mark]]:
-    forfeit = outcome.status == "forfeit"
+    forfeit, carried = outcome.status == "forfeit", bool(outcome.carried_from)
     named = [*((each.dimension, each.published) for each in outcome.dimensions), (OVERALL, outcome.published)]
-    return [(name, _mark(verdict, 0.0 if forfeit else verdict_score(verdict), forfeit)) for name, verdict in named]
+    return [
+        (name, _mark(verdict, 0.0 if forfeit else verdict_score(verdict), forfeit, carried)) for name, verdict in named
+    ]
 
 
 def _row(place: _Place, marks: list[_Mark]) -> ScoreRow:
@@ -161,6 +167,7 @@ def _row(place: _Place, marks: list[_Mark]) -> ScoreRow:
         mixed=verdicts[MIXED],
         ties=verdicts[TIE],
         forfeits=sum(mark.forfeit for mark in marks),
+        carried=sum(mark.carried for mark in marks),
         score=found.value,
         ci_low=found.ci_low,
         ci_high=found.ci_high,
