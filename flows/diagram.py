@@ -10,7 +10,7 @@ NAME = "diagram"
 DEFAULTS = PairwiseParameters()
 
 
-@flow(name=NAME)
+@flow(name=NAME, validate_parameters=False)  # `evaluate` does, with what the deployment gives
 async def diagram(parameters: PairwiseParameters = DEFAULTS) -> State:
     """Judge Model diagrams against Human diagrams on four dimensions."""
     return await evaluate(NAME, parameters)

@@ -9,6 +9,7 @@ import asyncio
 from prefect.client.schemas.objects import State
 
 from flows.runtime.chunks import Chunk
+from flows.runtime.given import Raw
 from flows.runtime.session import opened
 from flows.runtime.states import final_state
 from tasks.aggregate import aggregate
@@ -19,8 +20,11 @@ from tasks.report import report
 from tasks.store import store
 
 
-async def evaluate(flow: str, parameters: Parameters) -> State:
+async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
     """Run one evaluation from its dataset to its report.
+
+    Args:
+        parameters: raw where the run comes from a deployment, which then completes them; see `runtime.given`.
 
     Returns:
         Completed, with the counts in its message and `{"run_id", "warnings"}` as its result; or Failed with one
@@ -30,8 +34,8 @@ async def evaluate(flow: str, parameters: Parameters) -> State:
     return await final_state(flow, parameters, _chain)
 
 
-async def _chain(flow: str, parameters: Parameters) -> State:
-    async with opened(flow, parameters) as session:
+async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
+    async with opened(flow, parameters, said) as session:
         dataset = await load(flow, session.parameters)
         async with session.judging(dataset) as chunks:
             await chunks.each(_judge_and_aggregate)

@@ -1,7 +1,8 @@
 """What a user may set: one model a kind of flow is the command's options, the form and the deployment's parameters.
 
-Literal defaults, no unions and no optional lists, because a form cannot fill those in. What the values mean
-beyond their range is checked where they are used.
+Literal defaults, no unions and no optional lists, because a form cannot fill those in. Descriptions are plain text: of
+Prefect's two UIs one shows backticks as they are, and the other swallows what stands in angle brackets. What the values
+mean beyond their range is checked where they are used.
 """
 
 import json
@@ -11,7 +12,8 @@ from pathlib import Path
 from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import Field, field_validator, model_validator
+from pydantic import ConfigDict, Field, field_validator, model_validator
+from pydantic.json_schema import SkipJsonSchema
 
 from tasks.errors import InputError
 from tasks.records import Order, Record
@@ -38,46 +40,65 @@ _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
 _SECRET = re.compile(r"[A-Za-z0-9_-]+")
 """The name of an environment variable or Secret block."""
 
+FORM_BEGINS = ("dataset", "results", "images", "candidate_name", "limit", "judge", "orders", "votes", "controls")
+"""Fields that the form begins with, those that a person needs most; the others follow in the order of the model."""
+OF_SHARDS = ("shard", "evaluation_id")
+"""Fields that are no part of the form, since a run is told them by its tags. Forms had them once, and servers keep what
+was filled in then."""
+
+
+def _positions(schema: dict[str, Any]) -> None:
+    """Number the fields for the UIs: PostgreSQL keeps no order of keys."""
+    fields = schema["properties"]
+    order = sorted(fields, key=lambda name: FORM_BEGINS.index(name) if name in FORM_BEGINS else len(FORM_BEGINS))
+    schema["properties"] = {name: {**fields[name], "position": place} for place, name in enumerate(order)}
+
+
+def _form(schema: dict[str, Any]) -> None:
+    """The fields in the order of the form; a server accepts what an earlier form had besides, and nothing else."""
+    _positions(schema)
+    schema["patternProperties"] = {f"^({'|'.join(OF_SHARDS)})$": {}}
+
 
 class Judge(Record):
     """A model behind an endpoint that speaks the OpenAI API."""
+
+    model_config = ConfigDict(json_schema_extra=_positions)
 
     model: str = Field(
         default=EMBEDDED_MODEL, min_length=1, description="Model that judges, by the endpoint's name for it."
     )
     base_url: str = Field(
         default=EMBEDDED,
-        description="Address of the API, such as https://api.openai.com/v1, or a short name that `jury endpoints` "
-        "lists, such as openai, or `embedded`: the pixel judge, which measures pixels, needs no key and no network, "
-        "and is no model.",
+        description='Address of the API, or a short name such as openai ("jury endpoints" lists them). "embedded": '
+        "the pixel judge, which needs no key and no network, and is no model.",
     )
     api_key_env: str = Field(
         default="",
         pattern=r"^[A-Za-z0-9_-]*$",
-        description="Name (never the value) of the environment variable or Prefect Secret block that holds the key. "
-        "Empty: the key listed for the host. The worker's JURY_ENDPOINTS lists which key may go to which host.",
+        description="Name (never the value) of the environment variable or Secret block that holds the key; empty: "
+        "the one that JURY_ENDPOINTS lists for the host.",
     )
     temperature: float = Field(
         default=1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting."
     )
     effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"] = Field(
         default="",
-        description="How much a model that reasons does so before it replies. Empty: what it does by itself.",
+        description="How much a model reasons before it replies; empty: as it does by itself.",
     )
     seed: int = Field(
         default=-1,
         ge=-1,
-        description="Seed of the sampling, for endpoints that have one; further votes take those after it. -1: none.",
+        description="Seed of the sampling; further votes take those after it. -1: none.",
     )
     max_output_tokens: int = Field(default=10_000, ge=16, description="Longest reply, in tokens.")
     extra: dict[str, Any] = Field(
-        default={}, description='What else is sent in the body of every call, as a JSON object: {"top_k": 1}.'
+        default={}, description='Sent besides in the body of every call, as a JSON object: {"top_k": 1}.'
     )
     headers: dict[str, str] = Field(
         default={},
-        description="What else is sent as a header of every call, as a JSON object: its name, and the name (never the "
-        "value) of the environment variable or Prefect Secret block that holds its value, listed for the host as a key "
-        'is: {"X-Team": "TEAM_NAME"}.',
+        description="Headers sent besides, as a JSON object: each with the name (never the value) of the environment "
+        'variable or Secret block that holds its value, listed for the host as a key is: {"X-Team": "TEAM_NAME"}.',
     )
     timeout_seconds: float = Field(
         default=120.0, gt=0, le=3600, description="Longest silence of the judge that is waited for."
@@ -89,7 +110,7 @@ class Judge(Record):
         default=900.0,
         ge=0,
         le=86_400,
-        description="How long a judge that is busy or away is waited for, without any reply, before the run gives up.",
+        description="How long a judge that is busy or away is waited for before the run gives up.",
     )
     concurrency: int = Field(default=16, ge=1, le=1024, description="Most calls in flight at once.")
     detail: Literal["auto", "low", "high"] = Field(
@@ -185,19 +206,21 @@ class Probe(Record):
 
 
 class Parameters(Record):
-    """What every flow takes, in the order of the form."""
+    """What every flow takes."""
+
+    model_config = ConfigDict(json_schema_extra=_form)
 
     dataset: str = Field(
         default="samples",
         min_length=1,
-        description="Folder or manifest file to judge. `samples`: the drawn samples, made under the store. This and "
-        "other paths may hold `{date}` (today, or `{date:%Y%m%d}`) and `*`: the newest match counts.",
+        description='Folder or manifest file to judge; "samples": drawn ones. Paths may hold {date} (today, or '
+        "{date:%Y%m%d}) and *: the newest match counts.",
     )
     store: str = Field(
         default=DEFAULT_STORE,
         min_length=1,
-        description="Folder, or s3://bucket/prefix, that keeps ledgers, pictures and history. `jury-store`: the one "
-        "that JURY_STORE names on the worker, if it does.",
+        description='Folder, or s3://bucket/prefix, that keeps all results; "jury-store": the one that JURY_STORE '
+        "names on the worker, if it does.",
     )
     candidate_name: str = Field(
         default="", description="Name of the system judged; empty: named after its folder or file."
@@ -232,21 +255,18 @@ class Parameters(Record):
         default=0.0,
         ge=0,
         le=0.5,
-        description="Share of the samples judged once more as controls, which test the judge and enter no score: the "
-        "same picture twice, a foreign or blank one, an instruction painted in. Above 0 at least 18, or half the "
-        "samples where they are fewer: enough to expose, in 60 samples, a judge that ignores pictures or obeys what is "
-        "written in them. 0: none.",
+        description="Share of the samples judged once more as controls, which test the judge and enter no score; "
+        "above 0 at least 18, or half of fewer samples. 0: none.",
     )
     normalize: bool = Field(default=False, description="Send every picture as PNG, not only those that must change.")
     shards: int = Field(
         default=1,
         ge=1,
         le=256,
-        description="Split the evaluation over so many runs of the deployment, for several workers to share. 1: this "
-        "run judges everything.",
+        description="Split the evaluation over so many runs of the deployment, for several workers to share.",
     )
-    shard: int = Field(default=0, ge=0, le=256, description="Set by an evaluation in shards for its runs; leave it 0.")
-    evaluation_id: str = Field(default="", description="Set like `shard`; leave it empty.")
+    shard: SkipJsonSchema[int] = Field(default=0, ge=0, le=256, description="Which of the shards this run is; 0: none.")
+    evaluation_id: SkipJsonSchema[str] = Field(default="", description="Of the evaluation that this run is a shard of.")
 
     @model_validator(mode="after")
     def _one_of_the_shards(self) -> "Parameters":
@@ -277,14 +297,11 @@ class PairwiseParameters(Parameters):
     results: str = Field(
         default="", description="A generator's result file (JSON or JSON Lines) that holds the Model figures."
     )
-    images: str = Field(
-        default="", description="Folder of Model figures: <id>.png (or .jpg …), or <id>/final_output.png."
-    )
+    images: str = Field(default="", description="Folder of Model figures: ID.png (or .jpg …), or ID/final_output.png.")
     stage: list[str] = Field(
         default=[],
-        description="Stages of the result file to judge, each a candidate: vanilla, planner, stylist, critic0, "
-        "critic1, critic2, polished. Empty: the one the file names. Where the critic was content before a stage, the "
-        "last picture before it is judged.",
+        description="Stages of the result file to judge, each a candidate: vanilla, planner, stylist, critic0 …, "
+        "polished; empty: the one the file names. Where a content critic ended earlier: the last picture.",
     )
     orders: Literal["human_first", "both"] = Field(
         default="human_first", description="Which figure comes first: the published order, or both orders."
@@ -300,8 +317,8 @@ class RubricParameters(Parameters):
 
     metadata: str = Field(
         default="",
-        description="GenEval's evaluation_metadata.jsonl: the prompts that must have images. Empty: the file of that "
-        "name in the dataset's folder or beside it.",
+        description="GenEval's evaluation_metadata.jsonl: the prompts that must have images; empty: the one in the "
+        "dataset's folder or beside it.",
     )
     tag: list[str] = Field(default=[], description="Judge only these tags of the flow; empty: all.")
     threshold: float = Field(

@@ -6,7 +6,7 @@ from click import Context
 from flows.commands.options import FLOWS, HEADINGS, by_options, model_options, parse_options
 from flows.commands.sections import Command
 from tasks.errors import InputError
-from tasks.parameters import PairwiseParameters, RubricParameters, parameters_of
+from tasks.parameters import OF_SHARDS, PairwiseParameters, RubricParameters, parameters_of
 
 
 def given(*words: str) -> RubricParameters:
@@ -53,13 +53,13 @@ def test_what_is_no_object_is_told_by_its_option(name: str, written: str) -> Non
 @pytest.mark.parametrize("flow", FLOWS)
 def test_every_field_has_an_option_under_a_heading_with_its_sentence_default_and_choices(flow: str) -> None:
     model = parameters_of(flow)
-    assert {*model.model_fields} <= {name for names in HEADINGS.values() for name in names}
+    assert {*model.model_fields} - {*OF_SHARDS} <= {name for names in HEADINGS.values() for name in names}
     command = Command("run", params=model_options(model))
     words = " ".join(command.get_help(Context(command, max_content_width=1000, terminal_width=1000)).split())
     for name, info in [*model.model_fields.items(), *type(model().judge).model_fields.items()]:
-        if name != "judge":
+        if name not in ("judge", *OF_SHARDS):
             assert name.replace("_", "-") in words and " ".join(str(info.description).split()) in words
-    assert "--judge.effort none|minimal|low|" in words and "--judge.extra JSON What" in words
+    assert "--judge.effort none|minimal|low|" in words and "--judge.extra JSON Sent" in words
     assert "--judge.detail auto|low|high" in words and "(default: 10000)" in words
     assert all(f"{heading}: --" in words for heading in HEADINGS)
 
@@ -67,7 +67,7 @@ def test_every_field_has_an_option_under_a_heading_with_its_sentence_default_and
 def test_headings_and_options_follow_one_order() -> None:
     shown = [name for option in model_options(PairwiseParameters) for name in option.opts]
     assert shown[:4] == ["--dataset", "--results", "--images", "--stage"]
-    assert shown[-1] == "--evaluation-id"
+    assert shown[-1] == "--shards"
 
 
 def test_values_out_of_range_are_told_together_by_their_options() -> None:
@@ -98,7 +98,6 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
             ["--judge.base-url", "https://a.openai.azure.com/openai/deployments/gpt"],
             "--judge.base-url is the older address",
         ),
-        (["--shard", "2"], "shard is 2, allowed are 0"),
     ],
 )
 def test_fields_that_do_not_go_together_are_named_with_their_place(words: list[str], said: str) -> None:

@@ -1,12 +1,13 @@
 """Settings of the judge: what a form shows, and what is refused before anything is asked."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 from pydantic import ValidationError
 
-from tasks.parameters import PAIRWISE, T2I, Judge, parameters_of
+from tasks.parameters import OF_SHARDS, PAIRWISE, T2I, Judge, parameters_of
 
 ADDRESS = {"model": "m", "base_url": "https://judge.example/v1"}
 
@@ -24,6 +25,36 @@ def test_a_form_has_one_kind_of_value_for_each_field(flow: str) -> None:
     assert "anyOf" not in schema and "oneOf" not in schema
     fields = parameters_of(flow).model_json_schema()["$defs"]["Judge"]["properties"]
     assert (fields["extra"]["type"], fields["headers"]["type"]) == ("object", "object")
+
+
+@pytest.mark.parametrize(
+    ("flow", "begins"),
+    [
+        ("plot", ["dataset", "results", "images", "candidate_name", "limit", "judge", "orders", "votes", "controls"]),
+        ("colors", ["dataset", "candidate_name", "limit", "judge", "votes", "controls"]),
+    ],
+)
+def test_a_form_begins_with_what_people_need_most_whatever_a_server_does_to_its_order(
+    flow: str, begins: list[str]
+) -> None:
+    fields = parameters_of(flow).model_json_schema()["properties"]
+    assert sorted(fields, key=lambda name: fields[name]["position"]) == [*fields]
+    assert [*fields][: len(begins)] == begins
+
+
+@pytest.mark.parametrize("flow", [*PAIRWISE, *T2I])
+def test_a_form_says_what_a_field_is_in_short_and_in_plain_text(flow: str) -> None:
+    schema = parameters_of(flow).model_json_schema()
+    for name, field in [*schema["properties"].items(), *schema["$defs"]["Judge"]["properties"].items()]:
+        assert not set("`<>\n") & set(field["description"]), name
+        assert len(field["description"]) <= 240, name
+
+
+@pytest.mark.parametrize("flow", [*PAIRWISE, *T2I])
+def test_a_form_does_not_ask_for_what_a_shard_is_told_but_takes_it_from_an_earlier_form(flow: str) -> None:
+    schema = parameters_of(flow).model_json_schema()
+    assert not {*OF_SHARDS} & schema["properties"].keys() and schema["additionalProperties"] is False
+    assert all(re.search(only, name) for only in schema["patternProperties"] for name in OF_SHARDS)
 
 
 @pytest.mark.parametrize(

@@ -20,11 +20,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "3d3407e454b13d67cb8088dee856b0d3e3c0f6c3c6e61d17bf615dc135f6c481"),
-        (Probe, "76fb4004ed648c9074f033ffa3fd2be4ccd0ce430d557a4baa022a74ed19fac9"),
-        (Parameters, "d5f110bff13eea1eb3d52aaea684c0e5aaf83efb4781c2db98d0ab086c94873b"),
-        (PairwiseParameters, "bb9d2c07b40def5242b2306401a894881994f38f812a021ebf63e5bcf61ba2bf"),
-        (RubricParameters, "6a2c9183d435f332d09db19708470603afffc6a07ffa0100bd9bdfe9cc697156"),
+        (Judge, "48cd2dc865aaf1c3c2b2ae19fc5078475fa69650c91f1faeb208d569c67183a8"),
+        (Probe, "4364eda795ddb14823ba1f0bf66b19ffe6f09a0466615a27f023924e75ea2b7f"),
+        (Parameters, "9cc829c4e98af7786c0bcb774e03d1250631a02345f843ac4433c638848176cc"),
+        (PairwiseParameters, "0640c064c8f9eafa87508bb14cca2af38f78afeb4bfa84684e6487e906bc352b"),
+        (RubricParameters, "91cf3eab466fbb4baa32f2358b55a254482f6e200070b39d9b216f09966b7529"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:

@@ -1,11 +1,17 @@
 """An evaluation in shards: what belongs to each, and how they become one again."""
 
 import asyncio
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
+from deployed_here import Deployment
 from factories import NOON, end, judgment, outcome, start
+from prefect import flow, get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.deployments import arun_deployment
+from prefect.states import Scheduled
 from written_datasets import png, record, write_benchmark
 from written_images import prompt_row, write_geneval
 
@@ -99,6 +105,80 @@ def test_shards_need_a_deployment(prefect_server: str, figures: PairwiseParamete
     with pytest.raises(ValueError, match=r"sketch/nightly, which .* does not have: `jury up` serves it") as refused:
         asyncio.run(judge_in_shards("sketch", asked))
     assert prefect_server in str(refused.value)
+
+
+@pytest.fixture
+def deployment(prefect_server: str, tmp_path: Path) -> Iterator[Deployment]:
+    with get_client(sync_client=True) as client:
+        yield Deployment(client, tmp_path / "store")
+
+
+def shard_tags(shard: int, evaluation: str = EVALUATION) -> list[str]:
+    return [f"shard:{shard}", f"evaluation:{evaluation}"]
+
+
+async def started(deployment: Deployment, given: dict[str, Any], tags: list[str]) -> FlowRun:
+    """A run that another run starts, as an evaluation does; Prefect notes which."""
+
+    @flow
+    async def evaluation() -> FlowRun:
+        run = await arun_deployment(deployment.id, parameters={"parameters": given}, tags=tags, timeout=0)
+        return run
+
+    return await evaluation()
+
+
+@pytest.mark.usefixtures("drawn_here")
+def test_a_shard_is_told_by_its_tags_and_stays_one_when_it_is_restarted(deployment: Deployment) -> None:
+    run = asyncio.run(started(deployment, {"shards": 2}, shard_tags(2)))
+    for times in (1, 2):
+        state = deployment.done(deployment.client.read_flow_run(run.id))
+        assert state.is_completed(), state.message
+        starts = deployment.judged()
+        assert [(each["shard"], each["shards"], each["evaluation_id"]) for each in starts] == times * [
+            (2, 2, EVALUATION)
+        ]
+        deployment.client.set_flow_run_state(run.id, Scheduled(name="AwaitingRetry"), force=True)
+
+
+@pytest.mark.usefixtures("drawn_here")
+def test_a_shard_of_an_earlier_version_is_restarted_as_one(deployment: Deployment) -> None:
+    deployment.change(enforce_parameter_schema=False)
+    given = {"shards": 2, "shard": 1, "evaluation_id": EVALUATION}
+    assert deployment.done(asyncio.run(started(deployment, given, []))).is_completed()
+    [start] = deployment.judged()
+    assert (start["shard"], start["evaluation_id"]) == (1, EVALUATION)
+
+
+@pytest.mark.parametrize(
+    ("given", "tags", "words"),
+    [
+        ({"shards": 2}, shard_tags(2), "no evaluation that is there started it"),
+        ({"shards": 2, "shard": 2, "evaluation_id": EVALUATION}, [], "no evaluation that is there started it"),
+        ({"shards": 2}, ["shard:2"], "the run is told shard 2: the tags of a shard"),
+        ({"shards": 2}, [f"evaluation:{EVALUATION}"], "come together"),
+        ({"shards": 2}, [*shard_tags(2), "shard:1"], "the tags of several shards"),
+    ],
+)
+def test_a_copy_of_a_shard_and_half_of_its_tags_stop_a_run(
+    deployment: Deployment, given: dict[str, Any], tags: list[str], words: str
+) -> None:
+    state = deployment.done(deployment.asked(given, tags=tags))
+    assert state.is_failed() and words in str(state.message)
+    assert deployment.judged() == []
+
+
+def test_a_shard_whose_evaluation_was_deleted_is_not_judged(deployment: Deployment) -> None:
+    run = asyncio.run(started(deployment, {"shards": 2}, shard_tags(1)))
+    waiting = deployment.client._client.get(f"/task_runs/{run.parent_task_run_id}").json()
+    deployment.client.delete_flow_run(waiting["flow_run_id"])
+    state = deployment.done(deployment.client.read_flow_run(run.id))
+    assert state.is_failed() and "no evaluation that is there started it" in str(state.message)
+
+
+def test_a_shard_beyond_the_number_of_shards_is_not_judged(deployment: Deployment) -> None:
+    state = deployment.done(asyncio.run(started(deployment, {"shards": 2}, shard_tags(3))))
+    assert state.is_failed() and "shard is 3, allowed are 0" in str(state.message)
 
 
 def write_shard(store: Path, shard: int, sample: str, verdict: str, run: str, **changes: Any) -> None:

@@ -16,6 +16,9 @@ from served import JURY, Up, environment, free_port, jury_up, wait_for
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
+from flows.runtime.given import completed, lifted
+from tasks.parameters import RubricParameters
+
 CHROMIUM = shutil.which("chromium")
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
 FLOWS = ("diagram", "plot", "object", "counting", "colors", "position")
@@ -70,6 +73,11 @@ def open_form(page: Any, up: Up, name: str) -> None:
     page.get_by_text(name.partition("/")[0], exact=False).first.wait_for()
     page.goto(f"{up.ui}/deployments/deployment/{up.deployment(name)['id']}/run")
     page.get_by_text("Base Url").first.wait_for()
+
+
+CLEARED = {"Candidate Name": "", "Api Key Env": "", "Limit": 5, "Seed": 7}
+"""Fields that a person empties -> what a run then judges by, of the deployment's own: an empty text is a value."""
+STORED = {"candidate_name": "drawn", "limit": 5, "judge": {"api_key_env": "A_KEY", "seed": 7, "extra": {"top_k": 1}}}
 
 
 def by_hand(up: Up) -> list[dict[str, Any]]:
@@ -131,6 +139,39 @@ def test_the_form_refuses_wrong_values_before_a_run_starts(up: Up, page: Any) ->
         shot(page, f"form-refused-{field.lower()}")
         fill(page, field, "1")
     assert "/run" in page.url and len(by_hand(up)) == before
+
+
+@pytest.mark.parametrize("ui", ["", "/v2"])
+def test_a_field_that_is_emptied_in_either_form_is_no_value_but_where_it_may_be_empty(
+    up: Up, page: Any, ui: str
+) -> None:
+    deployment = up.deployment("object/nightly")["id"]
+    up.api(f"/deployments/{deployment}", {"parameters": {"parameters": STORED}}, "PATCH")
+    page.route("**/create_flow_run", lambda route: route.abort())  # what would be sent is all that matters
+    page.goto(f"{up.ui}{ui}/deployments/deployment/{deployment}/run")
+    page.get_by_text("Base Url").first.wait_for()
+    shot(page, f"form-{ui.strip('/') or 'v1'}")
+    for label in CLEARED:
+        fill(page, label, "")
+    with page.expect_request("**/create_flow_run") as sent:
+        page.get_by_role("button", name="Submit").click()
+    own = lifted(sent.value.post_data_json["parameters"]["parameters"])
+    values, taken, emptied = completed(own, STORED, RubricParameters)
+    assert (taken, emptied) == (["limit", "judge.seed"], ["candidate_name", "judge.api_key_env"])
+    judged = RubricParameters.model_validate(values)
+    assert (judged.candidate_name, judged.limit) == (CLEARED["Candidate Name"], CLEARED["Limit"])
+    assert (judged.judge.api_key_env, judged.judge.seed) == (CLEARED["Api Key Env"], CLEARED["Seed"])
+    assert judged.judge.extra == {"top_k": 1}
+
+
+@pytest.mark.parametrize("ui", ["", "/v2"])
+def test_either_form_begins_with_what_people_need_most(up: Up, page: Any, ui: str) -> None:
+    page.goto(f"{up.ui}{ui}/deployments/deployment/{up.deployment('plot/nightly')['id']}/run")
+    page.get_by_text("Base Url").first.wait_for()
+    labels = [label.removesuffix(" (Optional)") for label in page.locator("label").all_inner_texts()]
+    wanted = ["Dataset", "Results", "Images", "Candidate Name", "Limit", "Judge", "Orders", "Votes", "Controls"]
+    assert [label for label in labels if label in wanted] == wanted
+    assert not {"Shard", "Evaluation Id"} & {*labels}
 
 
 def test_a_second_jury_up_finds_the_first(up: Up) -> None:

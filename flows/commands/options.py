@@ -17,7 +17,7 @@ from pydantic.fields import FieldInfo
 from flows.commands.sections import Option
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError
-from tasks.parameters import DEFAULT_STORE, PAIRWISE, T2I, Parameters, Probe
+from tasks.parameters import DEFAULT_STORE, OF_SHARDS, PAIRWISE, T2I, Parameters, Probe
 
 M = TypeVar("M", bound=Parameters | Probe)
 F = TypeVar("F", bound=Callable[..., Any])
@@ -33,7 +33,7 @@ HEADINGS = {
     "Pictures": ("normalize", "max_picture_megabytes", "max_picture_side"),
     "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
     "Output": ("store", "export"),
-    "Shards": ("shards", "shard", "evaluation_id"),
+    "Shards": ("shards",),
 }
 """Fields of the parameters under the headings of the help, in its order; a nested model stands as a whole."""
 PLACES = ("dataset", "results", "images", "metadata", "prompt_set", "store", "export")
@@ -107,6 +107,8 @@ def parse_options(given: Mapping[str, Any], model: type[M]) -> M:
 def _fields(model: type[BaseModel], prefix: str = "") -> Iterator[tuple[str, FieldInfo]]:
     """Fields with their paths, those of nested models in the place of the field that holds them."""
     for name, info in model.model_fields.items():
+        if name in OF_SHARDS:
+            continue
         kind = info.annotation
         if isinstance(kind, type) and issubclass(kind, BaseModel):
             yield from _fields(kind, f"{prefix}{name}.")

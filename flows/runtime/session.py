@@ -43,11 +43,15 @@ from tasks.store import store
 
 
 @asynccontextmanager
-async def opened(flow: str, asked: Parameters) -> AsyncGenerator["Session"]:
-    """A session with its judge's client, for as long as the context lasts."""
+async def opened(flow: str, asked: Parameters, said: list[str]) -> AsyncGenerator["Session"]:
+    """A session with its judge's client, for as long as the context lasts.
+
+    Args:
+        said: what the reader of the run should know of what it is asked for, a sentence each.
+    """
     async with sharing_findings(asked.judge) as serve, _client(asked.judge) as vlm, AsyncExitStack() as stack:
         serve(vlm.gate)
-        yield Session(flow, asked, vlm, stack)
+        yield Session(flow, asked, said, vlm, stack)
 
 
 @asynccontextmanager
@@ -67,8 +71,8 @@ class Session:
     warnings: list[str]
     """What the reader of the run should know, a sentence each."""
 
-    def __init__(self, flow: str, asked: Parameters, vlm: Vlm, stack: AsyncExitStack) -> None:
-        self._flow, self._asked, self._vlm, self._stack = flow, asked, vlm, stack
+    def __init__(self, flow: str, asked: Parameters, said: list[str], vlm: Vlm, stack: AsyncExitStack) -> None:
+        self._flow, self._asked, self._said, self._vlm, self._stack = flow, asked, said, vlm, stack
         self._began = time.monotonic()
         self._rubric: Rubric = load_rubric(flow, asked.prompt_set)
         self.store = str(local_cache(asked.store))
@@ -101,7 +105,7 @@ class Session:
                 with current(run):
                     yield Chunks(run, shown, progress, self._sending)
             keep_results(run.results, [run.ledger.folder])
-            self.warnings = [*dataset.warnings, *unfetched, *await self._warnings(run)]
+            self.warnings = [*self._said, *dataset.warnings, *unfetched, *await self._warnings(run)]
         except* (InputError, OSError):
             if run.ledger.folder.exists():
                 await asyncio.gather(self.storing(store(self.store, self.run_id)), self._sending.finish())

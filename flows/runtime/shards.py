@@ -6,10 +6,13 @@ for the datasets, how shards become one evaluation for the ledger; which worker 
 
 import asyncio
 import sys
+from collections.abc import Mapping
 from datetime import UTC, datetime
+from typing import Any
 from uuid import UUID
 
 from prefect import get_client
+from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.deployments import arun_deployment
 from prefect.exceptions import ObjectNotFound
@@ -19,13 +22,15 @@ from flows.runtime.temporary_server import is_alone
 from tasks.datasets.paths import absolute
 from tasks.errors import InputError
 from tasks.judging.protocol import new_id
-from tasks.parameters import Parameters
+from tasks.parameters import OF_SHARDS, Parameters
 
 NIGHTLY = "nightly"
 """Deployment of a flow that is run where this run does not come from one itself (`jury run --shards`)."""
 AGAIN = 3
 """How often a shard is run again whose process vanished."""
 POLL_SECONDS = 2.0
+TAGS = {"shard": "shard:", "evaluation_id": "evaluation:"}
+"""What a run is told as a shard -> how the tag begins that tells it. Parameters would be in everybody's form."""
 
 
 async def judge_in_shards(flow: str, asked: Parameters) -> str:
@@ -42,22 +47,68 @@ async def judge_in_shards(flow: str, asked: Parameters) -> str:
     deployment = await _deployment(flow)
     evaluation = new_id(flow, datetime.now(UTC))
     numbers = range(1, asked.shards + 1)
-    common = absolute(asked).model_copy(update={"evaluation_id": evaluation})
+    common = absolute(asked)
     print(f"evaluation {evaluation}: {asked.shards} runs of {flow}/{deployment.name} wait for workers", file=sys.stderr)
-    tags = [SCHEDULED] if is_scheduled() else []
+    tags = [f"{TAGS['evaluation_id']}{evaluation}", *([SCHEDULED] if is_scheduled() else [])]
     async with asyncio.TaskGroup() as group:
         for number in numbers:
-            shard = common.model_copy(update={"shard": number})
-            group.create_task(_judged(deployment.id, shard, f"{evaluation} · shard {number} of {asked.shards}", tags))
+            name, own = f"{evaluation} · shard {number} of {asked.shards}", [f"{TAGS['shard']}{number}", *tags]
+            group.create_task(_judged(deployment.id, common, name, own))
     return evaluation
 
 
-async def _judged(deployment: UUID, shard: Parameters, name: str, tags: list[str]) -> None:
+async def shard_of(run: FlowRun, stored: Mapping[str, Any]) -> dict[str, Any]:
+    """What a run is told as a shard, for its parameters; empty: it is none.
+
+    A restart is the same run and stays a shard. A copy is nobody's: its replies would count in a finished evaluation.
+
+    Args:
+        stored: the run's raw parameters, in which earlier versions told it.
+
+    Raises:
+        InputError: the run is told half of it, or no evaluation started it.
+    """
+    told = _tagged(run) or {name: stored[name] for name in OF_SHARDS if stored.get(name)}
+    if not told:
+        return {}
+    found = ", ".join(f"{name} {value}" for name, value in told.items())
+    if told.keys() != TAGS.keys():
+        raise InputError(f"the run is told {found}: the tags of a shard, shard:… and evaluation:…, come together")
+    if not await _has_parent(run):
+        raise InputError(
+            f"the run is told {found}, but no evaluation that is there started it: a copy of a shard is no part of its "
+            "evaluation. Start the deployment instead, with as many shards as are wanted"
+        )
+    return told
+
+
+def _tagged(run: FlowRun) -> dict[str, str]:
+    found = [
+        (name, tag.removeprefix(begins)) for name, begins in TAGS.items() for tag in run.tags if tag.startswith(begins)
+    ]
+    if len(found) > len(dict(found)):
+        raise InputError(f"the run has the tags of several shards: {', '.join(sorted(run.tags))}")
+    return dict(found)
+
+
+async def _has_parent(run: FlowRun) -> bool:
+    """Whether the run was started by another one that is still there."""
+    if not run.parent_task_run_id:
+        return False
+    async with get_client() as client:
+        try:
+            waiting = await client.read_task_run(run.parent_task_run_id)
+            return bool(waiting.flow_run_id and await client.read_flow_run(waiting.flow_run_id))
+        except ObjectNotFound:
+            return False
+
+
+async def _judged(deployment: UUID, asked: Parameters, name: str, tags: list[str]) -> None:
     """Run a shard, and run it again where its process vanished: what it had sent by then is not paid for twice."""
     for _ in range(1 + AGAIN):
         run = await arun_deployment(
             deployment,
-            parameters={"parameters": shard.model_dump(mode="json")},
+            parameters={"parameters": asked.model_dump(mode="json", exclude={*OF_SHARDS})},
             flow_run_name=name,
             tags=tags,
             poll_interval=POLL_SECONDS,

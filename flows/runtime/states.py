@@ -13,6 +13,7 @@ from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
+from flows.runtime.given import Raw, given
 from flows.runtime.overlap import unfinished_before
 from flows.runtime.prefect_run import is_scheduled
 from flows.runtime.process import hush, settle_garbage_collector
@@ -30,7 +31,11 @@ CLOCKS = timedelta(hours=1)
 """Clocks of machines that work on one evaluation differ by less."""
 
 
-async def final_state(flow: str, parameters: Parameters, chain: Callable[[str, Parameters], Awaitable[State]]) -> State:
+Chain = Callable[[str, Parameters, list[str]], Awaitable[State]]
+"""Of a flow, what it is asked for, and what is to be said of that."""
+
+
+async def final_state(flow: str, parameters: Parameters | Raw, chain: Chain) -> State:
     """Run the chain, here or as the shards of a deployment.
 
     Returns:
@@ -43,20 +48,23 @@ async def final_state(flow: str, parameters: Parameters, chain: Callable[[str, P
     try:
         if sentence := await unfinished_before():
             return Completed(name="Skipped", message=sentence)
+        wanted, said = await given(flow, parameters)
+        for sentence in said:
+            get_run_logger().info(sentence)
         now = datetime.now().astimezone()
-        asked = await asyncio.to_thread(resolved, addressed(at_store(parameters)), now)
+        asked = await asyncio.to_thread(resolved, addressed(at_store(wanted)), now)
         if asked.to_be_split:
-            evaluation = await judge_in_shards(flow, asked.model_copy(update={"store": parameters.store}))
-            return await _put_together(evaluation, asked.store, now)
+            evaluation = await judge_in_shards(flow, asked.model_copy(update={"store": wanted.store}))
+            return await _put_together(evaluation, asked.store, now, said)
         with settle_garbage_collector():
-            return await chain(flow, asked)
+            return await chain(flow, asked, said)
     except* (InputError, OSError) as stopped:
         get_run_logger().debug("The run was stopped", exc_info=stopped)
         sentence = str(first_of(stopped))
     return Failed(message=sentence)
 
 
-async def _put_together(evaluation: str, store: str, began: datetime) -> State:
+async def _put_together(evaluation: str, store: str, began: datetime, said: list[str]) -> State:
     """Show the shards of an evaluation as one. They are done, whether or not that can be shown from this machine."""
     from tasks.history.loading import sync  # DuckDB, which a run alone does not need here
 
@@ -66,7 +74,7 @@ async def _put_together(evaluation: str, store: str, began: datetime) -> State:
             await asyncio.to_thread(Remote(store, folder).fetch, began - CLOCKS)
         await asyncio.to_thread(sync, folder)
         end = read_evaluation(folder, evaluation).end
-        warnings = [*(end.warnings if end else ()), *await unchanged_sentences(folder, evaluation)]
+        warnings = [*said, *(end.warnings if end else ()), *await unchanged_sentences(folder, evaluation)]
         message = await report(str(folder), evaluation, warnings, is_scheduled())
     except Exception as error:
         get_run_logger().warning("The shards could not be put together", exc_info=error)

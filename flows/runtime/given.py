@@ -1,0 +1,140 @@
+"""What a run is asked for: its own raw parameters, completed from its deployment's, and validated once.
+
+Prefect lays what a schedule or a person overrides over the deployment's parameters at the top level alone, and ours has
+one parameter, the form: `limit: 4` would lose dataset and judge. It does not validate for our flows, as it would before
+anything could be completed. Which shard a run is, its tags say; see `shards`.
+"""
+
+import json
+from collections.abc import Mapping
+from typing import Any, NamedTuple, cast
+from uuid import UUID
+
+from prefect import get_client
+from prefect.client.schemas.objects import FlowRun
+from prefect.exceptions import ObjectNotFound
+from prefect.logging import get_run_logger
+from pydantic import BaseModel, ValidationError
+from pydantic.fields import FieldInfo
+
+from flows.runtime.prefect_run import own_run
+from flows.runtime.shards import shard_of
+from tasks.errors import InputError
+from tasks.parameters import OF_SHARDS, Parameters, parameters_of
+
+Raw = Mapping[str, Any]
+"""Values of a form as Prefect stores them: what was not given is not there."""
+
+
+class Given(NamedTuple):
+    """What a run judges."""
+
+    parameters: Parameters
+    said: list[str]
+    """What of it the run was not given itself, in a sentence; empty: nothing."""
+
+
+async def given(flow: str, asked: Parameters | Raw) -> Given:
+    """The parameters of this run.
+
+    Args:
+        asked: raw, as a deployment's run has them; or validated, as a program calls a flow.
+
+    Raises:
+        InputError: values that are not allowed, or the tags of a shard on a run that is none.
+    """
+    run, model = own_run(), parameters_of(flow)
+    deployment = run.deployment_id if run else None
+    if isinstance(asked, Parameters):
+        if not deployment:
+            return Given(asked, [])
+        asked = asked.model_dump(exclude_unset=True)  # the flow's default: the run has no parameters at all
+    of_deployment = await _stored(deployment) if deployment else {}
+    values, taken, emptied = completed(lifted(asked), lifted(of_deployment), model)
+    marks = await shard_of(run, asked) if run else {}
+    try:
+        parameters = model.model_validate({**values, **marks})
+    except ValidationError as error:
+        raise InputError("; ".join(_words(error))) from error
+    if run and taken:
+        await _show(run, values)
+    named = (("from the deployment", taken), ("emptied in the form", emptied))
+    return Given(parameters, [f"{where}: {', '.join(names)}" for where, names in named if names])
+
+
+def lifted(raw: Raw) -> dict[str, Any]:
+    """The same as today's form has it, from values that were stored by an earlier version or by the UI."""
+    return {name: _plain(value) for name, value in raw.items() if name not in OF_SHARDS}
+
+
+def completed(own: Raw, others: Raw, model: type[BaseModel]) -> tuple[dict[str, Any], list[str], list[str]]:
+    """Values of a run, those that it was not given from its deployment; and the names of these, and of emptied texts.
+
+    Models are completed by key; lists and free maps are values as numbers are. Both UIs send every field of a form but
+    those that a person emptied. An empty text is a value where a text may be empty, so it stays; there is no empty
+    number, so that one was not given. A form is told from an override by its having more than half of the fields.
+    """
+    values, taken, emptied = dict(own), list[str](), list[str]()
+    filled_in = 2 * len(own) > len(model.model_fields)
+    for name, info in model.model_fields.items():
+        if inner := _model(info, own.get(name, {}), others.get(name, {})):
+            found = completed(own.get(name, {}), others.get(name, {}), inner)
+            values |= {name: found[0]} if found[0] else {}
+            taken += [f"{name}.{each}" for each in found[1]]
+            emptied += [f"{name}.{each}" for each in found[2]]
+        elif name not in own and others.get(name, info.default) != info.default:
+            if filled_in and info.default == "":
+                emptied.append(name)
+            else:
+                values[name] = others[name]
+                taken.append(name)
+    return values, taken, emptied
+
+
+def _model(info: FieldInfo, *values: Any) -> type[BaseModel] | None:
+    """The model of a field whose values are all written as one."""
+    kind = info.annotation
+    if isinstance(kind, type) and issubclass(kind, BaseModel) and all(isinstance(value, dict) for value in values):
+        return kind
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """A value as it is meant: the UIs write a free map as a text of JSON, which Prefect leaves so in a schedule."""
+    if not isinstance(value, dict):
+        return value
+    fields = cast(dict[str, Any], value)
+    if fields.get("__prefect_kind") == "json":
+        return json.loads(fields.get("value") or "{}")
+    return {name: _plain(each) for name, each in fields.items()}
+
+
+async def _stored(deployment: UUID) -> dict[str, Any]:
+    """The raw parameters of a deployment."""
+    async with get_client() as client:
+        try:
+            found = await client.read_deployment(deployment)
+        except ObjectNotFound as error:
+            raise InputError(
+                "the deployment of this run was deleted, and with it what the run was not given: start another"
+            ) from error
+    return found.parameters.get("parameters", {})
+
+
+async def _show(run: FlowRun, values: Raw) -> None:
+    """Let the UI have what is judged: it would fill in a copy of this run from the program's defaults."""
+    try:
+        async with get_client() as client:
+            await client.update_flow_run(run.id, parameters={"parameters": values})
+    except Exception as error:  # Nice to have; no run stops for want of it.
+        get_run_logger().debug("The run's parameters could not be completed in the UI", exc_info=error)
+
+
+def _words(error: ValidationError) -> list[str]:
+    """A sentence for each problem, by the name of the field."""
+    return [
+        f"{'.'.join(map(str, each['loc']))}: {each['msg']}, found {each['input']!r}"
+        if each["loc"] and each["type"] != "value_error"
+        else each["msg"].removeprefix("Value error, ")
+        for each in error.errors()
+    ]

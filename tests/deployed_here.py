@@ -1,0 +1,58 @@
+"""A deployment on a real Prefect server whose runs happen in the process of the test, by Prefect's own engine."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+from uuid import UUID
+
+from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.actions import DeploymentUpdate
+from prefect.client.schemas.filters import ArtifactFilter, LogFilter
+from prefect.client.schemas.objects import FlowRun, State
+from prefect.flow_engine import run_flow
+from prefect.logging.handlers import APILogWorker
+from prefect.utilities.callables import parameter_schema
+
+from flows.counting import counting
+
+
+class Deployment:
+    """A deployment of `counting`."""
+
+    def __init__(self, client: SyncPrefectClient, store: Path) -> None:
+        self.client, self.store = client, store
+        self.own = {"dataset": "samples", "store": str(store), "candidate": ["steady"], "limit": 2, "reuse_hours": 0}
+        self.id = client.create_deployment(
+            flow_id=client.create_flow(counting),
+            name=store.parent.name,
+            parameters={"parameters": self.own},
+            parameter_openapi_schema=parameter_schema(counting).model_dump(exclude_unset=True),
+            enforce_parameter_schema=True,
+        )
+
+    def change(self, **changes: Any) -> None:
+        """Change it on the server, as a person does."""
+        self.client.update_deployment(self.id, DeploymentUpdate(**changes))
+
+    def asked(self, given: dict[str, Any], **changes: Any) -> FlowRun:
+        """A run that was given some parameters, as the UIs, a schedule and the command line make it."""
+        return self.client.create_flow_run_from_deployment(self.id, parameters={"parameters": given}, **changes)
+
+    def done(self, run: FlowRun) -> State:
+        return asyncio.run(run_flow(counting, flow_run=run, return_type="state"))  # pyright: ignore
+
+    def judged(self) -> list[dict[str, Any]]:
+        """What runs have noted, the oldest first."""
+        starts = [json.loads(file.read_bytes()) for file in self.store.glob("ledger/*/run.json")]
+        return sorted(starts, key=lambda start: start["run_id"])
+
+    def logs(self, run: UUID) -> str:
+        APILogWorker.drain_all(timeout=30)
+        found = self.client.read_logs(LogFilter.model_validate({"flow_run_id": {"any_": [run]}}))
+        return "\n".join(each.message for each in found)
+
+    def artifact(self, run: UUID) -> str:
+        wanted = {"flow_run_id": {"any_": [run]}, "type": {"any_": ["markdown"]}}
+        [found] = self.client.read_artifacts(artifact_filter=ArtifactFilter.model_validate(wanted))
+        return str(found.data)

@@ -1,0 +1,123 @@
+"""What a run judges: what it was given, its deployment for the rest, and as a shard what its tags say."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from deployed_here import Deployment
+from prefect import get_client
+
+from flows.runtime.given import completed, lifted
+from tasks.parameters import PairwiseParameters
+
+DEPLOYMENT = {
+    "dataset": "bench",
+    "candidate_name": "drawn",
+    "limit": 2,
+    "ids": ["00000"],
+    "judge": {"model": "m", "base_url": "http://127.0.0.1:1/v1", "extra": {"top_k": 1, "top_p": 0.5}},
+}
+FORM = PairwiseParameters.model_validate(DEPLOYMENT).model_dump()
+"""What both UIs send of a form that nobody has changed."""
+
+
+def without(form: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in form.items() if name not in names}
+
+
+CASES = [
+    (
+        "nothing",
+        {},
+        {},
+        ["dataset", "candidate_name", "limit", "ids", "judge.model", "judge.base_url", "judge.extra"],
+        [],
+    ),
+    (
+        "a number",
+        {"limit": 4},
+        {"limit": 4},
+        ["dataset", "candidate_name", "ids", "judge.model", "judge.base_url", "judge.extra"],
+        [],
+    ),
+    (
+        "a field of the judge",
+        {"judge": {"model": "n"}},
+        {"judge": {**DEPLOYMENT["judge"], "model": "n"}},
+        ["dataset", "candidate_name", "limit", "ids", "judge.base_url", "judge.extra"],
+        [],
+    ),
+    (
+        "a list and a free map, which replace",
+        {"ids": [], "judge": {"extra": {"top_k": 2}}},
+        {"ids": [], "judge": {**DEPLOYMENT["judge"], "extra": {"top_k": 2}}},
+        ["dataset", "candidate_name", "limit", "judge.model", "judge.base_url"],
+        [],
+    ),
+    (
+        "the program's defaults, which stay",
+        {"limit": 0, "candidate_name": "", "ids": [], "judge": {"extra": {}}},
+        {"limit": 0, "candidate_name": "", "ids": [], "judge": {**DEPLOYMENT["judge"], "extra": {}}},
+        ["dataset", "judge.model", "judge.base_url"],
+        [],
+    ),
+    ("a whole form", FORM, {}, [], []),
+    ("a form with an emptied number", without(FORM, "limit"), {}, ["limit"], []),
+    ("a form with an emptied text", without(FORM, "candidate_name"), {"candidate_name": ""}, [], ["candidate_name"]),
+    ("a form without its dataset, which is never empty", without(FORM, "dataset"), {}, ["dataset"], []),
+]
+
+
+@pytest.mark.parametrize(
+    ("own", "changes", "taken", "emptied"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
+)
+def test_what_a_run_was_not_given_it_takes_from_its_deployment_at_any_depth(
+    own: dict[str, Any], changes: dict[str, Any], taken: list[str], emptied: list[str]
+) -> None:
+    found, names, cleared = completed(own, DEPLOYMENT, PairwiseParameters)
+    assert PairwiseParameters.model_validate(found) == PairwiseParameters.model_validate({**DEPLOYMENT, **changes})
+    assert (sorted(names), cleared) == (sorted(taken), emptied)
+
+
+def test_values_as_the_uis_and_earlier_versions_stored_them_are_lifted() -> None:
+    stored = {
+        "limit": 1,
+        "shard": 0,
+        "evaluation_id": "",
+        "judge": {"extra": {"__prefect_kind": "json", "value": "{}"}},
+    }
+    assert lifted(stored) == {"limit": 1, "judge": {"extra": {}}}
+
+
+@pytest.fixture
+def deployment(prefect_server: str, tmp_path: Path) -> Iterator[Deployment]:
+    with get_client(sync_client=True) as client:
+        yield Deployment(client, tmp_path / "store")
+
+
+@pytest.mark.usefixtures("laid_out", "drawn_here")
+def test_a_run_with_one_override_judges_what_its_deployment_says_and_tells_so(deployment: Deployment) -> None:
+    run = deployment.asked({"votes": 2, "judge": {"concurrency": 3}})
+    state = deployment.done(run)
+    assert state.is_completed(), state.message
+    [start] = deployment.judged()
+    asked = start["parameters"]
+    assert (asked["votes"], asked["limit"], start["candidates"]) == (2, 2, ["steady"])
+    assert asked["judge"]["concurrency"] == 3
+    shown = deployment.client.read_flow_run(run.id).parameters["parameters"]
+    assert {"dataset": "samples", **shown} == {**deployment.own, "votes": 2, "judge": {"concurrency": 3}}
+    said = "from the deployment: store, limit, candidate, reuse_hours"
+    assert said in deployment.logs(run.id) and said in deployment.artifact(run.id)
+
+
+def test_what_is_not_allowed_stops_a_run_with_one_sentence(deployment: Deployment) -> None:
+    deployment.change(enforce_parameter_schema=False)  # as schedules are not checked
+    for given, words in (
+        ({"limit": -1}, "limit: Input should be greater than or equal to 0, found -1"),
+        ({"limt": 1}, "limt: Extra inputs are not permitted"),
+        ({"judge": {"model": "gpt"}}, "judge.model is 'gpt' and needs an address"),
+    ):
+        state = deployment.done(deployment.asked(given))
+        assert state.is_failed() and words in str(state.message)
+    assert deployment.judged() == []
