@@ -142,6 +142,13 @@ def test_a_limit_that_is_known_is_shared_out_and_taken_over_again() -> None:
     assert first.window == 8
 
 
+def test_a_run_that_does_not_know_the_limit_takes_its_part_of_it_as_soon_as_another_has_found_it() -> None:
+    late = AdaptiveLimit(64)
+    late.share(0.2, 2, [])
+    late.share(0.5, 2, [Figures(4.0, 10.0)])
+    assert late.figures() == Figures(4.0, 10.0)
+
+
 def test_a_run_that_the_limit_does_not_hold_up_takes_nothing_from_the_others() -> None:
     small, large = AdaptiveLimit(2), AdaptiveLimit(64)
     for limit in (small, large):

@@ -5,11 +5,13 @@ import math
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from itertools import count
 from typing import Any
 
 import pytest
 from loopback_prefect import LoopbackPrefect, Said
 from prefect import get_client
+from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import VariableCreate
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
@@ -67,6 +69,7 @@ async def until(look: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> Non
 
 @pytest.fixture(autouse=True)
 def _often(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "FIRST_PAUSES", ())
     monkeypatch.setattr(findings, "EXCHANGE_SECONDS", 0.05)
     monkeypatch.setattr(findings, "ANSWER_SECONDS", 20.0)
 
@@ -132,6 +135,44 @@ def test_a_run_that_was_killed_is_gone_after_a_while() -> None:
             assert gate.told == (2, [FOUND])
             await until(lambda: gate.told == (1, []))
         assert await kept("killed") is None
+
+    asyncio.run(scene())
+
+
+def test_runs_that_start_in_the_same_moment_hear_of_each_other_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "FIRST_PAUSES", (1000.0,))
+    read, both, reads = PrefectClient.read_variable_by_name, asyncio.Barrier(2), count()
+
+    async def read_together(client: PrefectClient, name: str) -> Any:
+        """Neither run has made the variable when the other looks for it."""
+        found = await read(client, name)
+        if next(reads) < 2:
+            await both.wait()
+        return found
+
+    async def start(stack: AsyncExitStack, gate: Gate) -> None:
+        await stack.enter_async_context(run("together", gate))
+
+    async def scene() -> None:
+        gates = Gate(), Gate()
+        async with AsyncExitStack() as stack:
+            await asyncio.gather(*(start(stack, gate) for gate in gates))
+            assert sorted(gate.told or () for gate in gates) == [(1, []), (2, [])]
+            assert len(await kept("together")) == 2
+
+    monkeypatch.setattr(PrefectClient, "read_variable_by_name", read_together)
+    monkeypatch.setattr(findings, "FIRST_ANSWER_SECONDS", 20.0)
+    asyncio.run(scene())
+
+
+def test_words_that_another_run_has_written_over_are_told_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "RENEW_SECONDS", 1000.0)
+
+    async def scene() -> None:
+        async with run("lost", Gate(FOUND)), get_client() as client:
+            await until(lambda: has_told("lost"))
+            await client.delete_variable_by_name(variable_name("http://lost.example/v1"))
+            await until(lambda: has_told("lost"))
 
     asyncio.run(scene())
 

@@ -11,12 +11,14 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from itertools import chain, repeat
 from typing import Any, cast
 from uuid import uuid4
 
 from prefect import get_client
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import VariableCreate, VariableUpdate
+from prefect.exceptions import ObjectAlreadyExists
 from prefect.logging import get_logger
 from pydantic import Field, ValidationError
 
@@ -29,6 +31,9 @@ from tasks.records import Record
 
 EXCHANGE_SECONDS = 2.0
 """Between two exchanges of a run: two small requests, and for so long others may not yet have made room for it."""
+FIRST_PAUSES = (0.25, 0.75)
+"""Seconds before the exchanges that follow the first one: of runs that start together, as schedules let them, neither
+has found the other there, and the calls of both begin soon."""
 ANSWER_SECONDS = 2.0
 """For each exchange; without one a run goes on with what it has."""
 FIRST_ANSWER_SECONDS = 0.5
@@ -108,33 +113,47 @@ class _Findings:
         self._hear()
 
     async def keep_up(self) -> None:
-        while True:
-            await asyncio.sleep(EXCHANGE_SECONDS)
+        for pause in chain(FIRST_PAUSES, repeat(EXCHANGE_SECONDS)):
+            await asyncio.sleep(pause)
             await self.exchange(ANSWER_SECONDS)
 
     async def exchange(self, patience: float, leaving: bool = False) -> None:
         """Hear and tell once."""
         try:
             async with asyncio.timeout(patience):
-                variable = await self._client.read_variable_by_name(self._name)
-                self._others = self._present(read_told(variable.value if variable else None))
-                if not leaving:
-                    self._hear()
-                own = None if leaving or self._idle() else self._own()
-                if self._is_due(own):
-                    await self._tell(self._others | ({self._run: own} if own else {}), variable)
-                    self._told = own
+                while not await self._exchanged(leaving):
+                    pass
         except Exception as error:  # whatever may be wrong with a server, or the way to it
             _log.debug("What is found of the limits of %s could not be exchanged: %s", self._name, error)
+
+    async def _exchanged(self, leaving: bool) -> bool:
+        """Hear and tell; False where another run was the first to make the variable, so that there is more to hear."""
+        variable = await self._client.read_variable_by_name(self._name)
+        told = read_told(variable.value if variable else None)
+        self._others = self._present(told)
+        if not leaving:
+            self._hear()
+        own = None if leaving or self._idle() else self._own()
+        if self._is_due(own, self._run in told):
+            try:
+                await self._tell(self._others | ({self._run: own} if own else {}), variable)
+            except ObjectAlreadyExists:
+                return False
+            self._told = own
+        return True
 
     def _idle(self) -> bool:
         return self._gate is not None and self._gate.idle_seconds > IDLE_SECONDS
 
-    def _is_due(self, own: Told | None) -> bool:
-        """Whether others must be told: a run alone that has found nothing new need not write every time."""
+    def _is_due(self, own: Told | None, told: bool) -> bool:
+        """Whether others must be told; `told`: what this run told is there, and not lost to one who told just then.
+
+        A run that has found nothing new need not write every time, and one that is alone only now and then.
+        """
         if own is None or self._told is None:
             return own is not self._told
-        return bool(self._others) or own.figures() != self._told.figures() or own.at - self._told.at > RENEW_SECONDS
+        renew = EXCHANGE_SECONDS / 2 if self._others else RENEW_SECONDS
+        return not told or own.figures() != self._told.figures() or own.at - self._told.at > renew
 
     def _present(self, told: Mapping[str, Told]) -> dict[str, Told]:
         """What others tell who have not gone."""

@@ -151,6 +151,9 @@ class AdaptiveLimit:
             self._runs = runs
             for hold in (self._window_hold, self._rate_hold):
                 hold.shared(now, runs > 1)
+        elif others and not self.refused_yet:
+            self._take_part(others, len(others))
+            self.refused_yet = True
         elif runs == len(others) + 1 and (own := self.figures()):
             self._take_part((own, *others), runs)
 
