@@ -29,7 +29,8 @@ FULL_SHARE = 0.3
 WINDOW_CUT = 0.9
 """What is left of the window after a refusal: below what the endpoint took, so that others who ask it find room."""
 RATE_CUT = 0.95
-"""Of the rate that was measured: a rate at the very limit would be refused with every unevenness of the network."""
+"""Of the rate that was measured: a rate at the very limit would be refused with every unevenness of the network. Runs
+that share the limit each lower theirs for all: the others do not hear of a refusal before they are refused, too."""
 LEAST_CUT = 0.7
 """No refusal takes more of the rate that was asked: what is measured of it is inexact where calls are few."""
 SPARE_RATE = 1.25
@@ -231,7 +232,7 @@ class AdaptiveLimit:
         if turn.started <= self._window_cut or turn.in_flight > self._taken.most(now):
             self._lower_window(now, turn)
         elif turn.started > self._rate_cut and self.rate < math.inf:
-            self._lower_rate(now, RATE_CUT)
+            self._lower_rate(now, RATE_CUT**self._runs)
             self._rate_cut = now
             self._rate_hold.refused(now)
             self._next_start = max(self._next_start, now + 1 / self.rate)
