@@ -256,6 +256,27 @@ def test_a_server_that_breaks_during_a_run_takes_no_slots_away(
     asyncio.run(asyncio.wait_for(run(), 30))
 
 
+def test_a_server_that_stops_answering_when_a_block_is_given_back_leaves_the_run_the_others(
+    server: LoopbackPrefect, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "HELD_SECONDS", 4.0)
+    monkeypatch.setattr(limits, "TURN_SECONDS", 0.6)
+    taken, given_back = (f"POST /v2/concurrency_limits/{which}-with-lease" for which in ("increment", "decrement"))
+
+    async def run() -> None:
+        async with shared_slots(judge("http://silent.example/v1")) as slots:
+            await free(slots, 8)
+            await until(lambda: asked_for(taken), limits.BLOCKS + 1)
+            assert server.requests.count(given_back) == 1
+            await free(slots, 6)
+
+    async def asked_for(request: str) -> int:
+        return server.requests.count(request)
+
+    server.answer = lambda request: Said(hangs=True) if server.requests.count(taken) > limits.BLOCKS else good(request)
+    asyncio.run(asyncio.wait_for(run(), 30))
+
+
 @pytest.mark.parametrize(("status", "words"), [(401, "401 Unauthorized"), (403, "403 Forbidden")])
 def test_a_server_that_refuses_stops_the_run_with_what_to_do(
     status: int, words: str, server: LoopbackPrefect, loopback: LoopbackJudge

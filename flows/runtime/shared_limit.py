@@ -22,6 +22,8 @@ from tasks.parameters import EMBEDDED, Judge
 
 BLOCKS = 4
 HELD_SECONDS = 60.0
+"""How long the first block is held; each further one is held longer, so that the blocks are not given back together: a
+server that stops answering just then would leave the run without any."""
 IDLE_SECONDS = 3.0
 """A block that nothing needed for so long is given back until slots are short again: a judge that takes 8 calls at once
 leaves most of them idle, and another run may wait for them."""
@@ -130,8 +132,9 @@ async def _needed(number: int, size: int, slots: _Slots) -> bool:
     The first block of a run is always needed. The others are looked at one after another: what one gives back is not
     idle for the next.
     """
-    until, idle_since = time.monotonic() + HELD_SECONDS, math.inf
-    pause = IDLE_SECONDS * (1 + number / BLOCKS)
+    later = 1 + number / BLOCKS
+    until, idle_since = time.monotonic() + HELD_SECONDS * later, math.inf
+    pause = IDLE_SECONDS * later
     while (now := time.monotonic()) < until:
         if not number or slots.free <= size:
             idle_since = math.inf
