@@ -306,6 +306,11 @@ class PairwiseParameters(Parameters):
     orders: Literal["human_first", "both"] = Field(
         default="human_first", description="Which figure comes first: the published order, or both orders."
     )
+    keep_image_links: bool = Field(
+        default=False,
+        description="Send the texts uncut. Otherwise links to images in them (Markdown) are dropped, since they may "
+        "name the answer; an imported prompt set always gets the texts uncut, as the published code sends them.",
+    )
 
     def order_list(self) -> tuple[Order, ...]:
         """Orders asked, the published one first."""

@@ -134,6 +134,8 @@ class Sample:
     record: Place
     texts: Mapping[str, str] = field(default_factory=dict[str, str])
     """Text field of the prompt (`context`, `caption`) -> key of the record that holds it."""
+    uncut: bool = False
+    """The texts are sent with the links to images in them."""
     pictures: Mapping[str, PictureSource] = field(default_factory=dict[str, PictureSource])
     """Role (`human` and `model`, or `image`) -> where that picture is."""
     required: tuple[Requirement, ...] = ()

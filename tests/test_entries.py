@@ -32,8 +32,8 @@ def entry(folder: Path, flow: str = "diagram", **changes: object) -> Entry:
         ('![](a.png)![b [c] d](<x (1).png> "title")', "", 2),
         ("a [link](x) stays, n! [k](m) too", "a [link](x) stays, n! [k](m) too", 0),
         ("![not closed](", "![not closed](", 0),
-        ({"b": [1, None], "a": "ü"}, '{"a": "ü", "b": [1, null]}', 0),
-        ([{"y": 1.5, "x": True}], '[{"x": true, "y": 1.5}]', 0),
+        ({"Monday": [1, None], "Friday": "ü"}, '{"Monday": [1, null], "Friday": "ü"}', 0),
+        ([{"y": 1.5, "x": True}], '[{"y": 1.5, "x": true}]', 0),
         (None, "", 0),
         (["half \ud83d"], '["half \ufffd"]', 0),
         ("pair \ud83d\ude00, half \ud83d.", "pair 😀, half \ufffd.", 0),
@@ -41,6 +41,10 @@ def entry(folder: Path, flow: str = "diagram", **changes: object) -> Entry:
 )
 def test_a_text_is_cleaned(value: object, text: str, links: int):
     assert clean_text(value) == (text, links)
+
+
+def test_a_text_that_is_kept_uncut_keeps_its_links_to_images():
+    assert clean_text("before ![alt](images/a.png) after", keep_links=True) == ("before ![alt](images/a.png) after", 0)
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,7 @@
 """The exported file is read as GenEval's summary reads its own: grouped by tag and by the text of the metadata."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +14,7 @@ from own_data import each_list
 from tasks.kinds.geneval_export import Export, open_export
 from tasks.parameters import RubricParameters
 from tasks.records import AspectScore, Outcome, PictureSource, Place, Sample
+from tasks.rubrics.rubric import load_rubric
 
 CLOCKS = (
     '{"tag": "counting", "include": [{"class": "clock", "count": 2}], "exclude": [{"class": "clock", "count": 3}], '
@@ -77,6 +79,7 @@ def test_the_details_tell_how_the_score_came_about(tmp_path: Path):
     assert row["correct"] is True
     assert json.loads(row["details"]) == {
         "candidate": "alpha",
+        "correct_by": "score",
         "aspects": {"count_accuracy": {"score": 6.5, "explanation": "Two clocks."}},
         "score": 6.5,
         "threshold": 6.5,
@@ -133,8 +136,40 @@ def test_only_an_export_is_replaced(tmp_path: Path):
     dataset.write_text("id,tag,prompt,image\n", encoding="utf-8")
     export(earlier, [(CLOCKS, 9.0)])
     with pytest.raises(ValueError, match=r"dataset.csv: found a file that is no export; allowed: a new name"):
-        open_export(RubricParameters(export=str(dataset)), ["steady"])
+        open_export(RubricParameters(export=str(dataset)), ["steady"], load_rubric("counting"))
     assert dataset.read_text(encoding="utf-8") == "id,tag,prompt,image\n"
     for _ in range(2):  # the second time in the place of an empty file
-        again = open_export(RubricParameters(export=str(earlier)), ["steady"])
+        again = open_export(RubricParameters(export=str(earlier)), ["steady"], load_rubric("counting"))
         assert again and again.close() == (0, 0)
+
+
+@pytest.mark.parametrize(
+    ("prompt_set", "score", "satisfied", "expected"),
+    [
+        ("checked", 9.0, False, [(False, "satisfied", "what the judge sees is not what was asked for")]),
+        ("checked", 2.0, True, [(True, "satisfied", "")]),
+        ("checked", 9.0, None, []),
+        ("default", 9.0, None, [(True, "score", "overall: fine")]),
+        ("default", 2.0, None, [(False, "score", "overall: fine")]),
+    ],
+)
+def test_correct_is_what_was_asked_for_where_the_prompt_set_checks_it(
+    tmp_path: Path, prompt_set: str, score: float, satisfied: bool | None, expected: list[tuple[bool, str, str]]
+):
+    file = tmp_path / "results.jsonl"
+    rubric = load_rubric("counting", prompt_set)
+    writer = open_export(RubricParameters(export=str(file)), ["steady"], rubric)
+    assert writer
+    writer.add(outcome(CLOCKS, score, satisfied=satisfied), image(CLOCKS))
+    assert writer.close() == (len(expected), 1 - len(expected))
+    rows = [json.loads(line) for line in file.read_text(encoding="utf-8").splitlines()]
+    assert [(row["correct"], json.loads(row["details"])["correct_by"], row["reason"]) for row in rows] == expected
+
+
+def test_a_prompt_of_which_it_is_not_known_what_it_asks_for_goes_by_the_score(tmp_path: Path):
+    file = tmp_path / "results.jsonl"
+    writer = open_export(RubricParameters(export=str(file)), ["steady"], load_rubric("counting", "checked"))
+    assert writer
+    writer.add(outcome(CLOCKS, 9.0), replace(image(CLOCKS), required=(), excluded=()))
+    assert writer.close() == (1, 0)
+    assert json.loads(json.loads(file.read_text(encoding="utf-8"))["details"])["correct_by"] == "score"

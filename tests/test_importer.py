@@ -5,8 +5,14 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from written_datasets import png, record, write_benchmark
 
+from tasks.datasets.contents import read_texts
+from tasks.judging.protocol import asked_protocol
+from tasks.kinds.loading import load_dataset
+from tasks.kinds.score_reply import format_words
 from tasks.kinds.tier_rule import pairwise_prompts
+from tasks.parameters import PairwiseParameters
 from tasks.rubrics.importer import import_prompts, imported_words
 from tasks.rubrics.rubric import load_rubric
 from tasks.rubrics.rubric_prompt import RubricPrompt
@@ -99,9 +105,44 @@ def test_the_published_rubrics_have_the_aspects_of_the_default_ones(
         assert isinstance(prompt, RubricPrompt) and isinstance(default, RubricPrompt)
         assert prompt.inputs == default.inputs
         assert list(prompt.aspects) == list(default.aspects)
-        for key, aspect in prompt.aspects.items():
+        for aspect in prompt.aspects.values():
             assert f"Score: 0 ({aspect.zero}) to 10 ({aspect.ten})" in text
-            assert aspect.not_applicable == default.aspects[key].not_applicable
+            assert aspect.not_applicable == ""  # neither document says that an aspect may not apply
+            assert "null" not in format_words(prompt)
+
+
+def test_an_aspect_does_not_apply_only_where_the_document_says_so(tmp_path: Path):
+    says = "Give `tidiness` as null if the image is empty."
+    source = write(tmp_path, json.dumps({"counting": COUNTED, "colors": f"{COUNTED}\n{says}"}))
+    folder = import_prompts(source, str(tmp_path / "set")).folder
+    told = {
+        flow: {key: aspect.not_applicable for key, aspect in prompt.aspects.items()}
+        for flow in ("counting", "colors")
+        for prompt in load_rubric(flow, str(folder)).prompts
+        if isinstance(prompt, RubricPrompt) and prompt.dimension == flow
+    }
+    silent = {"right_number": "", "tidiness": ""}
+    assert told == {"counting": silent, "colors": silent | {"tidiness": says}}
+
+
+def test_an_imported_set_is_asked_with_uncut_texts_and_says_so(tmp_path: Path):
+    folder = import_prompts(write(tmp_path, ONE), str(tmp_path / "set")).folder
+    bench = write_benchmark(tmp_path / "bench", [record(0) | {"content": "see ![answer](images/0.png)"}])
+    (bench / "figures").mkdir()
+    (bench / "figures" / "test_0.png").write_bytes(png(9))
+    texts, protocols, keys = list[str](), list[object](), set[str]()
+    for given in ({}, {"prompt_set": str(folder)}, {"keep_image_links": True}):
+        parameters = PairwiseParameters.model_validate(
+            {"dataset": str(bench), "images": str(bench / "figures")} | given
+        )
+        dataset = load_dataset("diagram", parameters)
+        texts.append(read_texts(dataset.samples[0])["context"])
+        protocols.append(asked_protocol(parameters, load_rubric("diagram", parameters.prompt_set)).get("texts"))
+        keys.add(dataset.key)
+        assert bool(dataset.samples[0].notes) == (not given)
+    assert texts == ["see ", *["see ![answer](images/0.png)"] * 2]
+    assert protocols == [None, "uncut", "uncut"]
+    assert len(keys) == 1
 
 
 def test_the_appendix_damaged_by_pdf_extraction_is_refused(tmp_path: Path, documents: dict[str, Path]):

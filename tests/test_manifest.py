@@ -85,7 +85,7 @@ def test_pictures_may_be_data_urls(tmp_path: Path, ending: str):
 @pytest.mark.parametrize("ending", ["jsonl", "parquet"])
 def test_plot_data_may_be_an_object_or_a_list(tmp_path: Path, ending: str):
     path = write(tmp_path / f"m.{ending}", [row(1, task="plot", context={"y": [1, 2], "x": "ü"})])
-    assert read_texts(loaded(path, "plot").entries[0].sample)["context"] == '{"x": "ü", "y": [1, 2]}'
+    assert read_texts(loaded(path, "plot").entries[0].sample)["context"] == '{"y": [1, 2], "x": "ü"}'
 
 
 def test_only_rows_of_the_flow_are_taken(tmp_path: Path):

@@ -267,3 +267,10 @@ def test_what_cannot_be_told_is_not_mentioned(
 ) -> None:
     told = look(names, "a photo of a dog", found).objects
     assert [(one.name, one.present, one.count, one.color) for one in told] == seen
+
+
+def test_an_aspect_that_must_have_a_score_gets_one_also_where_it_does_not_apply() -> None:
+    aspect, prompt = "multi_object_consistency", "a photo of a red dog"
+    found, overall = score((aspect,), prompt, dots((40, 180, 90)), always=(aspect,))
+    assert (found.score, overall.score) == (5, 5)
+    assert found.explanation == "the prompt asks for one object; what the score is then: pixels cannot tell."

@@ -29,7 +29,7 @@ HEADINGS = {
         *("limit", "ids", "candidate", "category", "difficulty", "split", "tag"),
     ),
     "Judge": ("judge",),
-    "Protocol": ("prompt_set", "orders", "votes", "controls", "threshold"),
+    "Protocol": ("prompt_set", "orders", "votes", "controls", "threshold", "keep_image_links"),
     "Pictures": ("normalize", "max_picture_megabytes", "max_picture_side"),
     "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
     "Output": ("store", "export"),

@@ -123,7 +123,7 @@ class Session:
     def _open(self, start: RunStart) -> Run:
         store, parameters = Path(self.store), self.parameters
         replies = earlier_replies(store, start, parameters.reuse_hours)
-        export = kind_of(self._flow).open_export(parameters, start.candidates)
+        export = kind_of(self._flow).open_export(parameters, start.candidates, self._rubric)
         policy, ledger = picture_policy(parameters), Ledger(store, start)
         results = Results(start, [ledger.folder])
         return Run(
@@ -132,7 +132,8 @@ class Session:
 
     async def _warnings(self, run: Run) -> list[str]:
         left_out = run.export.close().left_out if run.export else 0
-        exported = [f"{left_out} images without a score are not in the export"] if left_out else []
+        unclear = f"{left_out} images without a score, or of which it is not clear whether they are as asked"
+        exported = [f"{unclear}, are not in the export"] if left_out else []
         unreadable = run.replies.unreadable
         words = f"{unreadable:,} rows of earlier ledgers cannot be read: their replies were not reused"
         unused = [words] if unreadable else []

@@ -7,7 +7,7 @@ Owns where the folder keeps what, and which generator output is judged. Leaves t
 from dataclasses import replace
 from pathlib import Path
 
-from tasks.datasets.entries import Entry, Layout, Loaded, read_entry
+from tasks.datasets.entries import Entry, Layout, Loaded, read_entry, uncut
 from tasks.datasets.folders import Folder
 from tasks.datasets.model_outputs import Pictures, read_picture_folder, read_results
 from tasks.datasets.rows import find_rows
@@ -30,7 +30,7 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
     folder = _task_folder(source, flow, parameters.split)
     root = dataset_root(source, flow)
     output = _output(root, flow, parameters)
-    entries, ids = _read_list(folder / f"{parameters.split}.json", flow, problems)
+    entries, ids = _read_list(folder / f"{parameters.split}.json", flow, uncut(parameters), problems)
     warnings: list[str] = []
     if output.is_dir():
         figures = {"": read_picture_folder(output, ids, problems, warnings)}
@@ -80,13 +80,13 @@ def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
     return given[0]
 
 
-def _read_list(path: Path, flow: str, problems: Problems) -> tuple[list[Entry], dict[str, str]]:
+def _read_list(path: Path, flow: str, keep_links: bool, problems: Problems) -> tuple[list[Entry], dict[str, str]]:
     """Samples of a split, and every id it names with its row: also those of records that have problems."""
     entries: list[Entry] = []
     ids: dict[str, str] = {}
     folder = Folder(path.parent)
     for row in find_rows(path, problems):
-        entry = read_entry(row, flow, LAYOUT, folder, problems)
+        entry = read_entry(row, flow, LAYOUT, folder, problems, keep_links)
         sample_id = str(row.values.get("id"))
         if sample_id in ids:
             problems.add(row.where, f"id {sample_id!r} stands in {ids[sample_id]} before")

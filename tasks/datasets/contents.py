@@ -25,7 +25,7 @@ def read_texts(sample: Sample) -> dict[str, str]:
     values = read_row(sample.record, [known, *sample.texts.values()])
     if values[known] != expected:
         raise InputError(f"{sample.record.path} has changed: sample {sample.sample_id!r} is no longer where it was")
-    return {name: clean_text(values[key])[0] for name, key in sample.texts.items()}
+    return {name: clean_text(values[key], sample.uncut)[0] for name, key in sample.texts.items()}
 
 
 def read_picture(source: PictureSource) -> bytes:

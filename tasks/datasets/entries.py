@@ -16,7 +16,9 @@ from typing import NamedTuple
 from tasks.datasets.folders import NO_PICTURE, Folder
 from tasks.datasets.rows import Row
 from tasks.errors import InputError, Problems
+from tasks.parameters import PairwiseParameters, Parameters
 from tasks.records import PictureSource, Sample
+from tasks.rubrics.rubric import is_imported
 
 # One level of brackets inside, as Markdown allows. The alternatives exclude each other, so no text makes it back-track.
 _IMAGE_LINK = re.compile(r"!\[(?:[^][\\]|\\.|\[[^][]*\])*+\]\((?:[^()\\\n]|\\.|\([^()\n]*\))*+\)")
@@ -51,7 +53,20 @@ class Loaded(NamedTuple):
     warnings: list[str]
 
 
-def read_entry(row: Row, flow: str, layout: Layout, folder: Folder, problems: Problems) -> Entry | None:
+def uncut(parameters: Parameters) -> bool:
+    """Whether the texts of figures keep their links to images: as a user wishes, and as a published instrument has it.
+
+    Raises:
+        InputError: there is no such prompt set.
+    """
+    if not isinstance(parameters, PairwiseParameters):
+        return False
+    return parameters.keep_image_links or is_imported(parameters.prompt_set)
+
+
+def read_entry(
+    row: Row, flow: str, layout: Layout, folder: Folder, problems: Problems, keep_links: bool = False
+) -> Entry | None:
     """The sample in a record, still without candidate and Model picture; None when it has problems, which are noted."""
     faults = list(_faults(row.values, flow, layout))
     human = _human_picture(row, layout.human, folder, faults)
@@ -60,7 +75,7 @@ def read_entry(row: Row, flow: str, layout: Layout, folder: Folder, problems: Pr
     if faults:
         return None
     keys = _text_keys(layout)
-    cleaned = {name: clean_text(row.values[key]) for name, key in keys.items()}
+    cleaned = {name: clean_text(row.values[key], keep_links) for name, key in keys.items()}
     sample = Sample(
         sample_id=str(row.values["id"]),
         candidate="",
@@ -68,10 +83,11 @@ def read_entry(row: Row, flow: str, layout: Layout, folder: Folder, problems: Pr
         difficulty=intern(str(row.values.get("difficulty") or "")),
         record=row.place,
         texts=keys,
+        uncut=keep_links,
         pictures={"human": human},
         notes=tuple(note for name, (text, links) in cleaned.items() for note in _notes(name, text, links)),
     )
-    texts = json.dumps({name: text for name, (text, _) in cleaned.items()}, sort_keys=True)
+    texts = json.dumps({name: _identity(row.values[key]) for name, key in keys.items()}, sort_keys=True)
     picture = row.values.get(layout.human)
     human_sha256 = hashlib.sha256(picture).hexdigest() if isinstance(picture, bytes) else ""
     return Entry(sample, hashlib.sha256(texts.encode()).hexdigest(), human_sha256)
@@ -125,18 +141,25 @@ def absence(row: Row, key: str) -> PictureSource | None:
     return PictureSource(problem=f"{NO_PICTURE}key {key!r} is {state} in {row.where}")
 
 
-def clean_text(value: object) -> tuple[str, int]:
+def clean_text(value: object, keep_links: bool = False) -> tuple[str, int]:
     """A text field as the judge reads it, and how many Markdown image links were dropped from it.
 
-    The links go because they may point at the very answer. An object or a list is written as JSON, once, with sorted
-    keys. Half of a surrogate pair, which no request can carry, becomes U+FFFD.
+    The links go, unless they are to be kept, because they may point at the very answer. An object or a list is written
+    as JSON, once, with its keys in their own order: that of the days of a week says something. Half of a surrogate
+    pair, which no request can carry, becomes U+FFFD.
     """
     links = 0
     if isinstance(value, str):
-        text, links = _IMAGE_LINK.subn("", value)
+        text, links = (value, 0) if keep_links else _IMAGE_LINK.subn("", value)
     else:
-        text = "" if value is None else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+        text = "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), links
+
+
+def _identity(value: object) -> str:
+    """A text as it tells datasets apart, however it is sent: without links to images, and with its keys sorted."""
+    is_text = value is None or isinstance(value, str)
+    return clean_text(value if is_text else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str))[0]
 
 
 def kind(value: object) -> str:

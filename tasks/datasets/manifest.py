@@ -6,7 +6,7 @@ Owns the columns. Leaves what a sample must hold to `entries`, and filters to `f
 from dataclasses import replace
 from pathlib import Path
 
-from tasks.datasets.entries import Entry, Layout, Loaded, candidate_and_picture, read_entry
+from tasks.datasets.entries import Entry, Layout, Loaded, candidate_and_picture, read_entry, uncut
 from tasks.datasets.folders import Folder
 from tasks.datasets.rows import Columns, Row, find_rows
 from tasks.errors import InputError, Problems
@@ -29,7 +29,7 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
     if parameters.results or parameters.images or parameters.stage:
         raise InputError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent)
-    columns = Columns(REQUIRED, OPTIONAL)
+    columns, keep_links = Columns(REQUIRED, OPTIONAL), uncut(parameters)
     tasks: set[str] = set()
     entries: dict[tuple[str, str], Entry] = {}
     for row in find_rows(path, problems):
@@ -37,7 +37,7 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
         if row.values.get("task") not in TASKS:
             problems.add(row.where, f"task is {row.values.get('task')!r}, allowed are {' and '.join(TASKS)}")
         tasks.add(str(row.values.get("task")))
-        entry = _read(row, flow, name, folder, problems) if row.values.get("task") == flow else None
+        entry = _read(row, flow, name, folder, keep_links, problems) if row.values.get("task") == flow else None
         if entry and entries.setdefault((entry.sample.candidate, entry.sample.sample_id), entry) is not entry:
             problems.add(
                 row.where, f"id {entry.sample.sample_id!r} of {entry.sample.candidate!r} stands in a row before"
@@ -48,8 +48,8 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
     return Loaded(sorted(entries.values(), key=lambda entry: order[entry.sample.candidate]), [])
 
 
-def _read(row: Row, flow: str, name: str, folder: Folder, problems: Problems) -> Entry | None:
-    entry = read_entry(row, flow, LAYOUT, folder, problems)
+def _read(row: Row, flow: str, name: str, folder: Folder, keep_links: bool, problems: Problems) -> Entry | None:
+    entry = read_entry(row, flow, LAYOUT, folder, problems, keep_links)
     found = candidate_and_picture(row, "model_image", folder, name, problems)
     if not entry or not found:
         return None

@@ -137,7 +137,8 @@ def _scored(request: ChatRequest) -> dict[str, Any]:
     if not aspects:
         raise BadRequest(f"The reply schema {schema.name!r} names no aspect to score")
     prompt, found = request.text(PROMPT), survey(decode_rgb(request.picture()))
-    scored = score(aspects, prompt, found)
+    always = [key for key in aspects if "null" not in schema.properties(key).get("score", {}).get("type", ())]
+    scored = score(aspects, prompt, found, always)
     reply: dict[str, Any] = {one.aspect: {"explanation": one.explanation, "score": one.score} for one in scored}
     if SEEN in schema.properties():
         with_relation = "relation_holds" in schema.properties(SEEN)

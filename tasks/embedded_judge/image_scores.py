@@ -5,7 +5,7 @@ sees. The rule of each aspect stands in `image_aspects`, the words that are read
 """
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from statistics import fmean
 
 from tasks.embedded_judge import image_aspects as rules
@@ -49,10 +49,17 @@ ASPECTS = (*_OF_OBJECTS, *_OF_COLORS, *_BEYOND_PIXELS)
 """Aspects that this judge knows."""
 
 
-def score(aspects: Sequence[str], prompt: str, survey: Survey) -> tuple[AspectScore, ...]:
-    """The scores of these aspects, which must be known ones, in their order, and last the overall score."""
+def score(aspects: Sequence[str], prompt: str, survey: Survey, always: Collection[str] = ()) -> tuple[AspectScore, ...]:
+    """The scores of these aspects, which must be known ones, in their order, and last the overall score.
+
+    Args:
+        always: aspects that must have a score, also where they do not apply.
+    """
     view = View(survey, read_prompt(prompt))
     findings = {aspect: _finding(aspect, view) for aspect in aspects}
+    for aspect in always:
+        if aspect in findings and findings[aspect].score is None:
+            findings[aspect] = cannot_tell(f"{findings[aspect].words}; what the score is then")
     findings[OVERALL_SCORE] = _overall(list(findings.values()))
     return tuple(_stated(aspect, finding) for aspect, finding in findings.items())
 

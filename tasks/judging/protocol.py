@@ -9,6 +9,7 @@ from datetime import UTC, datetime
 from importlib.metadata import version
 
 from tasks.datasets.dataset import Dataset
+from tasks.datasets.entries import uncut
 from tasks.judging import questions
 from tasks.judging.run import Run
 from tasks.kinds.tier_rule import AGGREGATION
@@ -102,6 +103,7 @@ def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:
         **settings.asked_besides,
         "orders": ", ".join(parameters.order_list()),
         "votes": str(parameters.votes),
+        **({"texts": "uncut"} if uncut(parameters) else {}),
         "pictures": picture_policy(parameters).model_dump_json(),
         "request layout": questions.LAYOUT,
         "reply schema": REPLY_SCHEMA,

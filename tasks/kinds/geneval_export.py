@@ -4,7 +4,7 @@ Owns that form and how the file comes into being. Which outcomes there are is fo
 """
 
 import json
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 from secrets import token_hex
 from typing import Any, NamedTuple
@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tasks.errors import InputError
 from tasks.parameters import Parameters, RubricParameters
 from tasks.records import Outcome, Requirement, Sample
+from tasks.rubrics.rubric import Rubric
 
 _BEGIN = b'{"filename"'
 """How every export begins, GenEval's own too."""
@@ -22,10 +23,20 @@ class Exported(NamedTuple):
 
     written: int
     left_out: int
-    """Images without a score: `correct` knows only yes and no."""
+    """Images without a score, or of which it is not known whether they are as asked: `correct` is only yes or no."""
 
 
-def open_export(parameters: Parameters, candidates: Sequence[str]) -> "Export | None":
+class _Judged(NamedTuple):
+    """Whether an image is correct."""
+
+    correct: bool
+    by: str
+    """What says so: `satisfied` (what was asked for is what is seen), or the `score` against the threshold."""
+    words: str
+    """Why it is not; empty when it is."""
+
+
+def open_export(parameters: Parameters, candidates: Sequence[str], rubric: Rubric) -> "Export | None":
     """The file that a run was asked to write besides; None when it was not.
 
     Raises:
@@ -40,7 +51,8 @@ def open_export(parameters: Parameters, candidates: Sequence[str]) -> "Export | 
     path = Path(parameters.export).expanduser().absolute()
     if path.is_file() and not _may_be_replaced(path):
         raise InputError(f"export {path}: found a file that is no export; allowed: a new name, or an earlier export's")
-    return Export(path, parameters.threshold)
+    checked = {prompt.dimension for prompt in rubric.prompts if "objects" in prompt.inputs}
+    return Export(path, parameters.threshold, checked)
 
 
 def _may_be_replaced(path: Path) -> bool:
@@ -52,13 +64,18 @@ def _may_be_replaced(path: Path) -> bool:
 class Export:
     """A result file in the making: written beside its place and put there whole by `close`."""
 
-    def __init__(self, path: Path, threshold: float) -> None:
-        """Begin the file; an older one stays until `close`. An image is correct from a score (0-10) of `threshold` on.
+    def __init__(self, path: Path, threshold: float, checked: Collection[str] = ()) -> None:
+        """Begin the file; an older one stays until `close`.
+
+        Args:
+            threshold: score (0-10) from which an image is correct.
+            checked: tags whose prompt asks what is in the image. Theirs is correct where that is what was asked for,
+                whatever its score; but for prompts of which it is not known what they ask for.
 
         Raises:
             InputError: nothing can be written there, which is better known before the first call than after the last.
         """
-        self._path, self._threshold = path, threshold
+        self._path, self._threshold, self._checked = path, threshold, checked
         self._draft = path.with_name(f".{path.name}.{token_hex(4)}.tmp")
         self._written = self._left_out = 0
         if path.is_dir():
@@ -70,13 +87,24 @@ class Export:
             raise InputError(f"export {path}: cannot be written: {error.strerror}") from error
 
     def add(self, outcome: Outcome, sample: Sample) -> None:
-        """Write the line of one image, or count it as left out when it has no score."""
+        """Write the line of one image, or count it as left out when it has no score or `correct` is not known."""
         place = sample.pictures["image"].place
-        if outcome.score is None or place is None:
+        judged = self._judged(outcome, sample)
+        if judged is None or place is None:
             self._left_out += 1
             return
         self._written += 1
-        self._file.write(json.dumps(_line(outcome, outcome.score, sample, place.path, self._threshold)) + "\n")
+        self._file.write(json.dumps(_line(outcome, judged, sample, place.path, self._threshold)) + "\n")
+
+    def _judged(self, outcome: Outcome, sample: Sample) -> _Judged | None:
+        if outcome.score is None:
+            return None
+        if outcome.tag in self._checked and sample.required:
+            words = "" if outcome.satisfied else "what the judge sees is not what was asked for"
+            return None if outcome.satisfied is None else _Judged(outcome.satisfied, "satisfied", words)
+        correct = outcome.score >= self._threshold
+        words = "" if correct else f"score {outcome.score:g} is below {self._threshold:g}"
+        return _Judged(correct, "score", words)
 
     def close(self) -> Exported:
         """Put the file in its place and say what it holds."""
@@ -90,17 +118,17 @@ class Export:
         self._draft.unlink(missing_ok=True)
 
 
-def _line(outcome: Outcome, score: float, sample: Sample, filename: str, threshold: float) -> dict[str, Any]:
+def _line(outcome: Outcome, judged: _Judged, sample: Sample, filename: str, threshold: float) -> dict[str, Any]:
     """One image in GenEval's keys; `metadata` and `details` are strings that hold JSON, as they are there."""
-    correct = score >= threshold
+    path = outcome.path if judged.by == "score" else ""
     return {
         "filename": filename,
         "tag": outcome.tag,
         "prompt": outcome.prompt,
-        "correct": correct,
-        "reason": outcome.path or ("" if correct else f"score {score:g} is below {threshold:g}"),
+        "correct": judged.correct,
+        "reason": path or judged.words,
         "metadata": json.dumps(_metadata(outcome, sample)),
-        "details": json.dumps(_details(outcome, threshold)),
+        "details": json.dumps(_details(outcome, judged, threshold)),
     }
 
 
@@ -119,9 +147,10 @@ def _entries(requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
     ]
 
 
-def _details(outcome: Outcome, threshold: float) -> dict[str, Any]:
+def _details(outcome: Outcome, judged: _Judged, threshold: float) -> dict[str, Any]:
     return {
         "candidate": outcome.candidate,
+        "correct_by": judged.by,
         "aspects": {each.aspect: {"score": each.score, "explanation": each.explanation} for each in outcome.aspects},
         "score": outcome.score,
         "threshold": threshold,

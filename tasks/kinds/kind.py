@@ -141,7 +141,7 @@ class Kind(ABC):
     def measured(self, outcome: Compared) -> Measured:
         """What is paired of an outcome with the same of another evaluation."""
 
-    def open_export(self, parameters: Parameters, candidates: Sequence[str]) -> Export | None:
+    def open_export(self, parameters: Parameters, candidates: Sequence[str], rubric: Rubric) -> Export | None:
         """The file that a run was asked to write besides; None where it was not, or the kind has none."""
         return None
 

@@ -176,9 +176,9 @@ class RubricKind(Kind):
         }
         return Measured(outcome.prompt_id, outcome.status, outcome.tag, values)
 
-    def open_export(self, parameters: Parameters, candidates: Sequence[str]) -> Export | None:
+    def open_export(self, parameters: Parameters, candidates: Sequence[str], rubric: Rubric) -> Export | None:
         """GenEval's own result file."""
-        return open_export(_rubric_parameters(parameters), candidates)
+        return open_export(_rubric_parameters(parameters), candidates, rubric)
 
     def label_columns(self) -> Columns:
         """`id` (or `image` or `filename`) and `score`, and where known `aspect`, `tag`, `candidate`, `annotator`."""

@@ -20,11 +20,8 @@ from tasks.errors import SHOWN, InputError, Problems
 from tasks.rubrics import rubric
 from tasks.rubrics.published_document import FORMS, Quoted, read_published
 from tasks.rubrics.published_prompt import front_matter, question_named
-from tasks.rubrics.rubric import DEFAULT_SET, Prompt, holdings, load_rubric
+from tasks.rubrics.rubric import DEFAULT_SET, NOTE, Prompt, holdings, load_rubric
 from tasks.text import bounded, listed, well_formed
-
-NOTE = "imported.json"
-"""File of an imported set: its source, and the SHA-256 of each file, by which a later import knows them as its own."""
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 

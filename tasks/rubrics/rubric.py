@@ -19,6 +19,8 @@ from tasks.text import listed
 DEFAULT_SET = "default"
 PROMPTS = Path(__file__).parents[2] / "prompts"
 SETS = PROMPTS / "sets"
+NOTE = "imported.json"
+"""File of an imported set: its source, and the SHA-256 of each file, by which a later import knows them as its own."""
 DIMENSION_SEQUENCE = (
     *("faithfulness", "conciseness", "readability", "aesthetics"),
     *("single_object", "two_object", "counting", "colors", "color_attr", "position"),
@@ -91,6 +93,11 @@ def prompt_sets() -> list[str]:
 def holdings(prompt_set: str = DEFAULT_SET) -> dict[str, list[str]]:
     """Flow -> dimensions that the set itself has prompts for; InputError when there is no such set or folder."""
     return _holdings(_folder(prompt_set))
+
+
+def is_imported(prompt_set: str) -> bool:
+    """Whether a set is a published document, word for word. InputError when there is no such set or folder."""
+    return (_folder(prompt_set) / NOTE).is_file()
 
 
 def _folder(prompt_set: str) -> Path:

@@ -1,7 +1,7 @@
 """Prompts that score a generated image: what their files declare, and what is taken from the text of a published one.
 
-Owns the keys and what is allowed in them. Of a published text the aspects are taken, and what 0 and 10
-mean. What the scores come to is for `tasks.kinds`.
+Owns the keys and what is allowed in them. Of a published text the aspects are taken, what 0 and 10 mean, and where one
+does not apply, if it says so. What the scores come to is for `tasks.kinds`.
 """
 
 import re
@@ -16,6 +16,7 @@ from tasks.text import listed
 
 _KEYS = re.compile(r"\bkeys\b[^`.\n]*(`[^.\n]*)")
 _KEY = re.compile(r"`([A-Za-z0-9_]+)`")
+_NOT_APPLICABLE = re.compile(r"^.*\b(?:null|not applicable|n/a)\b.*$", re.MULTILINE | re.IGNORECASE)
 _SCALE = re.compile(r"^Score: 0 \((.+)\) to 10 \((.+)\)\.?[ \t\r]*$", re.MULTILINE)
 
 AspectKey = Annotated[str, StringConstraints(pattern=r"^[a-z][a-z0-9_]*$")]
@@ -67,7 +68,10 @@ class RubricFrontMatter(FrontMatter):
         return f"aspects {', '.join(self.aspects)}"
 
     def of_published(self, text: str) -> dict[str, Any]:
-        """Aspects as the published rubrics name and anchor them: keys in backticks, then a `Score:` line each."""
+        """Aspects as the published rubrics name and anchor them: keys in backticks, then a `Score:` line each.
+
+        An aspect may be null only where a line of the text names it and says so.
+        """
         sentence = _KEYS.search(text)
         keys = [key for key in _KEY.findall(sentence[1] if sentence else "") if key != OVERALL_SCORE]
         scales: list[tuple[str, str]] = _SCALE.findall(text)
@@ -76,13 +80,12 @@ class RubricFrontMatter(FrontMatter):
                 f"found the keys {listed(keys)} and lines `Score: 0 (...) to 10 (...)`: {len(scales)}; allowed: a "
                 "sentence that names the keys in backticks, and one such line for each, in this order"
             )
-        aspects = {key: self._aspect(key, *scale) for key, scale in zip(keys, scales, strict=True)}
+        exceptions = {key: line.strip() for line in _NOT_APPLICABLE.findall(text) for key in _KEY.findall(line)}
+        aspects = {
+            key: {"zero": zero, "ten": ten} | ({"not_applicable": exceptions[key]} if key in exceptions else {})
+            for key, (zero, ten) in zip(keys, scales, strict=True)
+        }
         return {"inputs": self.inputs, "aspects": aspects}
-
-    def _aspect(self, key: str, zero: str, ten: str) -> dict[str, str]:
-        known = self.aspects.get(key)
-        exception = {"not_applicable": known.not_applicable} if known and known.not_applicable else {}
-        return {"zero": zero, "ten": ten, **exception}
 
 
 class RubricPrompt(Asked, RubricFrontMatter):
