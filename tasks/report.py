@@ -18,28 +18,36 @@ from tasks.comparing.earlier_runs import Past, look_back
 from tasks.comparing.regression import EVENT, Since, drops
 from tasks.pages.artifact import failure_rows, markdown
 from tasks.pages.run_summary import Summary, summarize
-from tasks.pages.summary_texts import sentence, status_counts
+from tasks.pages.summary_texts import cost_lines, sentence, status_counts
 from tasks.presentation.markup import QUOTE, plain
 from tasks.records import RunStart
 
 
+def where_words(summary: Summary, key: str) -> str:
+    """For the run's log: what it cost, and where its report is."""
+    page = f"`jury report {summary.start.run_id}` writes it as a page"
+    return f"{'; '.join(cost_lines(summary))}. The report is the artifact {key}, and {page} from {summary.store}."
+
+
 @task(name="report", cache_policy=NO_CACHE)
-async def report(folder: str, run_id: str, warnings: list[str], scheduled: bool) -> str:
+async def report(folder: str, run_id: str, warnings: list[str], scheduled: bool, key: str) -> str:
     """Show the run as artifacts; returns it in one sentence, or more if it is worse than the last.
 
     Args:
         folder: of the store.
         run_id: of a run, or of an evaluation in shards.
         warnings: what else the reader should know, a sentence each.
+        key: of its artifacts.
     """
     summary = await asyncio.to_thread(summarize, Path(folder), run_id)
     if summary.start.run_id != summary.start.evaluation_id:  # a shard is no result that anybody waits for
         return sentence(summary)
     past = await _past(Path(folder), summary.start) if scheduled else None
     try:
-        await publish(summary, warnings, past)
+        await publish(summary, key, warnings, past)
     finally:  # a drop is announced even where it cannot be shown
-        worse = announce(past.since) if past and past.since else []
+        worse = announce(past.since, key) if past and past.since else []
+    get_run_logger().info(where_words(summary, key))
     return " ".join([sentence(summary), *worse])
 
 
@@ -52,7 +60,7 @@ async def _past(store: Path, start: RunStart) -> Past | None:
         return None
 
 
-def announce(since: Since) -> list[str]:
+def announce(since: Since, key: str) -> list[str]:
     """Emit the event `jury.regression` for every candidate that dropped; returns a sentence for each.
 
     It carries the flow run that this is called in, by Prefect's own means.
@@ -61,14 +69,13 @@ def announce(since: Since) -> list[str]:
     where = url_for("flow-run", start.prefect_run_id) if start.prefect_run_id else None
     found = drops(since)
     for drop in found:
-        emit_event(EVENT, drop.resource, payload={**drop.payload, "report": where or ""})
+        emit_event(EVENT, drop.resource, payload={**drop.payload, "artifact": key, "report": where or ""})
     return [drop.words for drop in found]
 
 
-async def publish(summary: Summary, warnings: Sequence[str] = (), past: Past | None = None) -> None:
-    """Create the artifact `<flow>-summary`, and where anything failed `<flow>-failures`, a table of it."""
-    flow = summary.start.flow
+async def publish(summary: Summary, key: str, warnings: Sequence[str] = (), past: Past | None = None) -> None:
+    """Create the artifact of this key, and where anything failed `<key>-failures`, a table of it."""
     text = await asyncio.to_thread(markdown, summary, warnings, past)
-    await acreate_markdown_artifact(text, f"{flow}-summary", plain(sentence(summary), 4 * QUOTE))
+    await acreate_markdown_artifact(text, key, plain(sentence(summary), 4 * QUOTE))
     if rows := failure_rows(summary):
-        await acreate_table_artifact(rows, f"{flow}-failures", status_counts(summary))
+        await acreate_table_artifact(rows, f"{key}-failures", status_counts(summary))

@@ -81,7 +81,7 @@ def opened(browser: Any, page: Path, scheme: str) -> Any:
 
 def take_artifact(browser: Any, up: Up) -> None:
     """The summary of the newest run as the Prefect UI shows it."""
-    newest = {"artifacts": {"key": {"any_": ["diagram-summary"]}}, "sort": "CREATED_DESC", "limit": 1}
+    newest = {"artifacts": {"key": {"any_": ["diagram-command"]}}, "sort": "CREATED_DESC", "limit": 1}
     [artifact] = up.api("/artifacts/filter", newest)
     tab = browser.new_page(viewport={"width": WIDTH, "height": 1200})
     tab.goto(f"{up.ui}/artifacts/artifact/{artifact['id']}")

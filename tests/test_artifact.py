@@ -219,7 +219,7 @@ def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> No
         # A key that the server refuses: progress that cannot be shown costs the run nothing.
         async with Progress("No Such Key!", 1) as unshown:
             unshown.advance([judgment("s1")])
-        await publish(found, [], None)
+        await publish(found, "diagram-nightly", [], None)
         context = FlowRunContext.get()
         return str(context.flow_run.id) if context and context.flow_run else ""
 
@@ -231,7 +231,7 @@ def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> No
     kept = asyncio.run(artifacts())
     gc.collect()
     by_key = {artifact.key: artifact for artifact in kept}
-    assert set(by_key) == {"diagram-progress", "diagram-summary"}
+    assert set(by_key) == {"diagram-progress", "diagram-nightly"}
     assert by_key["diagram-progress"].data == 100
     assert by_key["diagram-progress"].description == "2/2 samples, 1 not ok (1 refused)"
-    assert by_key["diagram-summary"].data == markdown(found)
+    assert by_key["diagram-nightly"].data == markdown(found)

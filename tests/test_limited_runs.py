@@ -41,7 +41,7 @@ async def summary_of(prefect_run_id: str) -> str:
     async with get_client() as client:
         by_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[prefect_run_id]))  # pyright: ignore
         artifacts = await client.read_artifacts(artifact_filter=by_run)
-    return next(str(artifact.data) for artifact in artifacts if artifact.key == "diagram-summary")
+    return next(str(artifact.data) for artifact in artifacts if artifact.key == "diagram-command")
 
 
 def test_the_limits_of_a_judge_are_in_the_ledger_and_in_the_report(

@@ -1,29 +1,20 @@
 """Whether a scheduled run stands back for the one before it, asked of a real Prefect server."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
-from datetime import UTC, datetime, timedelta
+from collections.abc import Awaitable, Callable
+from datetime import timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
-from uuid import UUID
 
 import pytest
-from prefect import Flow, State, flow, get_client
-from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.actions import DeploymentScheduleCreate
-from prefect.client.schemas.objects import FlowRun
-from prefect.client.schemas.schedules import CronSchedule
-from prefect.flow_engine import run_flow_async
-from prefect.states import Cancelling, Completed, Paused, Pending, Running, Scheduled
+from hourly import YESTERDAY, Deployment, deployment
+from prefect import State, flow
+from prefect.states import Cancelling, Completed, Paused, Pending, Running
 
 from flows.counting import counting
 from flows.runtime import overlap
 from flows.runtime.overlap import unfinished_before
 
 pytestmark = pytest.mark.usefixtures("prefect_server")
-
-YESTERDAY = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0) - timedelta(days=1)
 
 
 @flow
@@ -32,55 +23,10 @@ async def asking() -> str:
     return await unfinished_before()
 
 
-class Deployment(NamedTuple):
-    """A deployment that is due every hour, on a server that has nothing to start its runs with."""
-
-    client: PrefectClient
-    flow: Flow[..., Any]
-    id: UUID
-
-    async def scheduled(self, hours: int) -> list[FlowRun]:
-        """Runs of the first hours of yesterday, the oldest first, as the server's scheduler makes them."""
-        first_and_last = YESTERDAY, YESTERDAY + timedelta(hours=hours - 1)
-        span = dict(zip(("start_time", "end_time"), map(datetime.isoformat, first_and_last), strict=True))
-        await self.client.request("POST", "/deployments/{id}/schedule", path_params={"id": self.id}, json=span)
-        runs = [run for run in await self.client.read_flow_runs() if run.deployment_id == self.id]
-        due = {run.expected_start_time: run for run in runs if run.auto_scheduled}
-        return [due[YESTERDAY + timedelta(hours=hour)] for hour in range(hours)]
-
-    async def by_a_person(self) -> FlowRun:
-        """A run that a person asked for, to start before those that are scheduled."""
-        due = Scheduled(scheduled_time=YESTERDAY - timedelta(hours=1))
-        return await self.client.create_flow_run_from_deployment(self.id, state=due)
-
-    async def put(self, run: FlowRun, state: State) -> None:
-        await self.client.set_flow_run_state(run.id, state, force=True)
-
-    async def start(self, run: FlowRun) -> State:
-        """What becomes of a run that starts now."""
-        return await run_flow_async(self.flow, run, run.parameters, return_type="state")
-
-    async def answer(self, run: FlowRun) -> str:
-        """What `unfinished_before` says in a run that starts now."""
-        return await (await self.start(run)).result()
-
-
-@asynccontextmanager
-async def deployment(of: Flow[..., Any] = asking, **parameters: Any) -> AsyncIterator[Deployment]:
-    hourly = DeploymentScheduleCreate(schedule=CronSchedule(cron="0 * * * *", timezone="UTC"), active=True)
-    async with get_client() as client:
-        flow_id = await client.create_flow(of)
-        made = await client.create_deployment(flow_id, "overlap", schedules=[hourly], parameters=parameters)
-        try:
-            yield Deployment(client, of, made)
-        finally:
-            await client.delete_deployment(made)
-
-
 @pytest.mark.parametrize("state", [Pending(), Running(), Paused(), Cancelling()], ids=lambda state: state.type.value)
 def test_a_scheduled_run_names_the_unfinished_one_before_it(state: State) -> None:
     async def story() -> None:
-        async with deployment() as hourly:
+        async with deployment(asking) as hourly:
             first, second = await hourly.scheduled(2)
             await hourly.put(first, Running())  # without which Prefect ends a run at once that is to be cancelled
             await hourly.put(first, state)
@@ -92,7 +38,7 @@ def test_a_scheduled_run_names_the_unfinished_one_before_it(state: State) -> Non
 
 def test_a_run_that_was_never_begun_does_not_stop_its_schedule(monkeypatch: pytest.MonkeyPatch) -> None:
     async def story() -> None:
-        async with deployment() as hourly:
+        async with deployment(asking) as hourly:
             first, second, third = await hourly.scheduled(3)
             await hourly.put(first, Pending())
             monkeypatch.setattr(overlap, "BEGIN_WITHIN", timedelta(0))
@@ -156,7 +102,7 @@ GO_ON = (
 @pytest.mark.parametrize("story", GO_ON, ids=lambda story: story.__name__)
 def test_a_run_goes_on_where(story: Story) -> None:
     async def told() -> str:
-        async with deployment() as hourly:
+        async with deployment(asking) as hourly:
             return await story(hourly)
 
     assert asyncio.run(told()) == ""

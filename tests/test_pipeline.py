@@ -423,20 +423,27 @@ def test_the_run_in_prefect_says_what_was_judged_and_keeps_its_artifacts(
     jury("run", "diagram", *dataset(tmp_path / "data"), *judged_by(loopback))
     [run] = ask("SELECT prefect_run_id, parameters FROM runs")
     from prefect import get_client
-    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
+    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId, LogFilter
+    from prefect.logging.handlers import APILogWorker
+
+    APILogWorker.drain_all(timeout=30)
 
     async def look() -> tuple[Any, list[Any], list[Any]]:
         async with get_client() as client:
             found = await client.read_flow_run(run["prefect_run_id"])
             by_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[found.id]))
             artifacts = await client.read_artifacts(artifact_filter=by_run)
-            tasks = await client.read_task_runs(flow_run_filter=None)
-        return found, artifacts, [task for task in tasks if task.flow_run_id == found.id]
+            logs = await client.read_logs(LogFilter.model_validate({"flow_run_id": {"any_": [found.id]}}))
+        return found, artifacts, logs
 
-    found, artifacts, _ = asyncio.run(look())
+    found, artifacts, logs = asyncio.run(look())
     assert found.name == "diagram · results · m · 4 samples"
     assert found.state and found.state.is_completed() and "Judgments: 16 ok" in (found.state.message or "")
-    assert {"diagram-summary", "diagram-progress"} <= {artifact.key for artifact in artifacts}
+    assert {"diagram-command", "diagram-command-progress"} <= {artifact.key for artifact in artifacts}
+    said = "\n".join(log.message for log in logs)
+    assert "judges 4 samples of data (results) with m at 127.0.0.1:" in said
+    assert "16 calls made, 0 replies taken from earlier runs; " in said
+    assert "price: unknown. The report is the artifact diagram-command, and `jury report " in said
 
 
 def test_a_judge_that_gives_out_in_the_middle_leaves_an_unfinished_run_in_the_history(

@@ -174,7 +174,7 @@ def events() -> list[dict[str, Any]]:
 @flow
 async def reporting(store: str, run_id: str) -> str:
     """The report step of a scheduled run, as the chain runs it."""
-    return await report(store, run_id, [], True)
+    return await report(store, run_id, [], True, "diagram-nightly")
 
 
 @pytest.mark.usefixtures("prefect_server", "drawn_here")
@@ -190,7 +190,7 @@ def test_a_drop_is_told_in_the_run_its_artifact_an_event_and_a_notification(
     words = "worse at n = 20 samples: −75.0 "
     assert f"alpha is {words}[" in state.result()
     flow_run = str(state.state_details.flow_run_id)
-    of_this_run = {"flow_run_id": {"any_": [flow_run]}, "key": {"any_": ["diagram-summary"]}}
+    of_this_run = {"flow_run_id": {"any_": [flow_run]}, "key": {"any_": ["diagram-nightly"]}}
     [artifact] = asyncio.run(ask_server("/artifacts/filter", {"artifacts": of_this_run}))
     assert "## Since the last run" in artifact["data"] and f"alpha: {words}" in artifact["data"]
     assert "![Trend](data:image/png" in artifact["data"]
@@ -198,6 +198,7 @@ def test_a_drop_is_told_in_the_run_its_artifact_an_event_and_a_notification(
     [event], [post] = events(), [request.body for request in loopback.requests]
     payload = event["payload"]
     assert (payload["candidate"], payload["change"], payload["run_id"]) == ("alpha", -75.0, run_id)
+    assert payload["artifact"] == "diagram-nightly"
     assert payload["ci_low"] < payload["ci_high"] < 0
     assert f"prefect.flow-run.{flow_run}" in [each["prefect.resource.id"] for each in event["related"]]
     assert post["title"] == "Image Jury: diagram on mini is worse than the last run"

@@ -289,7 +289,7 @@ def test_the_artifact_shows_scores_chart_and_images(
     code, _, _ = jury("run", "position", "--dataset", drawn, "--prompt-set", "checked")
     assert code == 0
     found = httpx.post(f"{prefect_server}/artifacts/latest/filter", json={}, headers=headers(prefect_server)).json()
-    [artifact] = [each for each in found if each["key"] == "position-summary"]
+    [artifact] = [each for each in found if each["key"] == "position-command"]
     page = artifact["data"]
     assert "## Scores" in page and "| position_accuracy |" in page and "![Scores](data:image/png;base64," in page
     assert page.count("![Image](data:image/jpeg;base64,") >= 2

@@ -114,7 +114,7 @@ def test_a_person_fills_in_the_form_watches_the_run_and_opens_its_report(
     [run] = by_hand(up)
     assert run["name"] == "counting · careless + steady · loopback-1 · 8 samples"
     assert run["parameters"]["parameters"]["limit"] == 2
-    of_this_run = {"artifacts": {"flow_run_id": {"any_": [run["id"]]}, "key": {"any_": ["counting-summary"]}}}
+    of_this_run = {"artifacts": {"flow_run_id": {"any_": [run["id"]]}, "key": {"any_": ["counting-nightly-by-hand"]}}}
     [summary] = up.api("/artifacts/filter", of_this_run)
     page.goto(f"{up.ui}/artifacts/artifact/{summary['id']}")
     page.get_by_role("heading", name="Scores").wait_for()

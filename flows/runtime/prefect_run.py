@@ -1,10 +1,15 @@
-"""The flow run that this process works on, as Prefect knows it."""
+"""The flow run that this process works on, as Prefect knows it: who started it, its name, where it is shown."""
+
+import re
 
 from prefect import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
+from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_run_logger
 
+from flows.runtime.run_names import is_made_up
+from tasks.presentation.wording import judge_words
 from tasks.records import RunStart
 
 SCHEDULED = "scheduled"
@@ -23,13 +28,48 @@ def is_scheduled() -> bool:
     return bool(record and (record.auto_scheduled or SCHEDULED in record.tags))
 
 
+async def results_key(flow: str) -> str:
+    """The key under which Prefect keeps the artifacts of this run, beside those of earlier ones of the same sort.
+
+    Whoever looks at a nightly evaluation wants to see what was scheduled, and nothing that somebody tried out: so only
+    a run that a schedule started with the deployment's own parameters has the key `<flow>-<deployment>`.
+    """
+    run = own_run()
+    if not run or not run.deployment_id:
+        return f"{flow}-command"
+    async with get_client() as client:
+        try:
+            deployment = await client.read_deployment(run.deployment_id)
+        except ObjectNotFound:
+            return f"{flow}-by-hand"
+    unmodified = run.auto_scheduled and run.parameters == deployment.parameters
+    return key_of(flow, deployment.name) + ("" if unmodified else "-by-hand")
+
+
+def key_of(flow: str, deployment: str) -> str:
+    """Flow and deployment as a key of artifacts, the flow once: `diagram-nightly`."""
+    name = re.sub("[^a-z0-9]+", "-", deployment.lower()).strip("-")
+    return name if f"{name}-".startswith(f"{flow}-") else f"{flow}-{name}".strip("-")
+
+
+def log_start(start: RunStart) -> None:
+    """Say in the run's log what is judged and by whom."""
+    part = f", shard {start.shard} of {start.shards}" if start.shards > 1 else ""
+    get_run_logger().info(
+        "Run %s judges %s samples of %s (%s%s) with %s.",
+        *(start.run_id, f"{start.samples:,}", start.dataset, " + ".join(start.candidates), part),
+        judge_words(start.model, start.endpoint),
+    )
+
+
 async def name_run(start: RunStart) -> None:
-    """Give the run in the UI a name that says what is judged, now that the dataset is known."""
-    if start.prefect_run_id:
+    """Give the run in the UI a name that says what is judged, unless a person gave it one."""
+    run = own_run()
+    if run and is_made_up(run.name):
         part = f" · shard {start.shard} of {start.shards}" if start.shards > 1 else ""
         name = f"{start.flow} · {' + '.join(start.candidates)} · {start.model} · {start.samples} samples{part}"
         try:
             async with get_client() as client:
-                await client.update_flow_run(start.prefect_run_id, name=name)  # pyright: ignore
+                await client.update_flow_run(run.id, name=name)
         except Exception as error:  # A name is nice to have; no run stops for want of one.
             get_run_logger().debug("The run could not be named", exc_info=error)

@@ -36,10 +36,16 @@ class Progress:
     """The progress of one run, shown from entering the context to leaving it."""
 
     def __init__(
-        self, flow: str, samples: int, stream: IO[str] | None = None, held_up: Callable[[], str] = str
+        self, flow: str, samples: int, stream: IO[str] | None = None, held_up: Callable[[], str] = str, key: str = ""
     ) -> None:
-        """`held_up`: says what holds the calls up at the moment, "" where nothing does."""
+        """A progress that is not yet shown.
+
+        Args:
+            held_up: says what holds the calls up at the moment, "" where nothing does.
+            key: of the run's artifacts; empty: the flow's name.
+        """
         self._flow = flow
+        self._key = f"{key or flow}-progress"
         self._samples = samples
         self._stream = stream or sys.stderr
         self._done = 0
@@ -125,7 +131,7 @@ class Progress:
             return
         try:
             if self._artifact is None:
-                self._artifact = await acreate_progress_artifact(percent, f"{self._flow}-progress", words)
+                self._artifact = await acreate_progress_artifact(percent, self._key, words)
             else:
                 await aupdate_progress_artifact(self._artifact, percent, words)
             self._published = words

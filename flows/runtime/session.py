@@ -17,7 +17,7 @@ from prefect.states import Completed
 
 from flows.runtime.ahead import client_of
 from flows.runtime.chunks import Chunks
-from flows.runtime.prefect_run import is_scheduled, name_run, own_run
+from flows.runtime.prefect_run import is_scheduled, log_start, name_run, own_run, results_key
 from flows.runtime.progress import Progress
 from flows.runtime.secrets import secret_block
 from flows.runtime.sending import Sending, fetch_replies
@@ -68,6 +68,8 @@ class Session:
     """One run. `judging` makes its ledger; what is said of the run stands only after that."""
 
     run_id: str
+    shown_as: str
+    """Key of its artifacts."""
     warnings: list[str]
     """What the reader of the run should know, a sentence each."""
 
@@ -90,12 +92,13 @@ class Session:
         """
         unfetched = await fetch_replies(self._remote, self._asked.reuse_hours)
         start = self._start(dataset)
-        self.run_id = start.run_id
+        self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
+        log_start(start)
         run = await asyncio.to_thread(self._open, start)
         self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
         try:
             async with (
-                Progress(self._flow, len(dataset.samples), held_up=self._vlm.gate.words) as progress,
+                Progress(self._flow, len(dataset.samples), None, self._vlm.gate.words, self.shown_as) as progress,
                 asyncio.TaskGroup() as group,
             ):
                 group.create_task(name_run(start))

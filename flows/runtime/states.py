@@ -15,7 +15,7 @@ from prefect.states import Completed, Failed
 
 from flows.runtime.given import Raw, given
 from flows.runtime.overlap import unfinished_before
-from flows.runtime.prefect_run import is_scheduled
+from flows.runtime.prefect_run import is_scheduled, results_key
 from flows.runtime.process import hush, settle_garbage_collector
 from flows.runtime.session import unchanged_sentences
 from flows.runtime.shards import judge_in_shards
@@ -55,7 +55,7 @@ async def final_state(flow: str, parameters: Parameters | Raw, chain: Chain) -> 
         asked = await asyncio.to_thread(resolved, addressed(at_store(wanted)), now)
         if asked.to_be_split:
             evaluation = await judge_in_shards(flow, asked.model_copy(update={"store": wanted.store}))
-            return await _put_together(evaluation, asked.store, now, said)
+            return await _put_together(evaluation, asked.store, now, said, await results_key(flow))
         with settle_garbage_collector():
             return await chain(flow, asked, said)
     except* (InputError, OSError) as stopped:
@@ -64,7 +64,7 @@ async def final_state(flow: str, parameters: Parameters | Raw, chain: Chain) -> 
     return Failed(message=sentence)
 
 
-async def _put_together(evaluation: str, store: str, began: datetime, said: list[str]) -> State:
+async def _put_together(evaluation: str, store: str, began: datetime, said: list[str], shown_as: str) -> State:
     """Show the shards of an evaluation as one. They are done, whether or not that can be shown from this machine."""
     from tasks.history.loading import sync  # DuckDB, which a run alone does not need here
 
@@ -75,7 +75,7 @@ async def _put_together(evaluation: str, store: str, began: datetime, said: list
         await asyncio.to_thread(sync, folder)
         end = read_evaluation(folder, evaluation).end
         warnings = [*said, *(end.warnings if end else ()), *await unchanged_sentences(folder, evaluation)]
-        message = await report(str(folder), evaluation, warnings, is_scheduled())
+        message = await report(str(folder), evaluation, warnings, is_scheduled(), shown_as)
     except Exception as error:
         get_run_logger().warning("The shards could not be put together", exc_info=error)
         message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"

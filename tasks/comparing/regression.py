@@ -95,7 +95,7 @@ class Drop(NamedTuple):
     resource: dict[str, str]
     """What it is about: the run, by Prefect's names for the id and the name of a resource."""
     payload: dict[str, Any]
-    """All that is known of the drop, as JSON takes it. `report` is empty: where the run is shown is for others."""
+    """All that is known of the drop, as JSON takes it; where the run is shown is for others to add."""
 
 
 def drops(since: Since) -> list[Drop]:
@@ -115,8 +115,6 @@ def _drop(since: Since, standing: Standing) -> Drop:
         "run_id": start.run_id,
         "compared_with": since.earlier.run_id,
         **found.model_dump(),
-        "artifact": f"{start.flow}-summary",
-        "report": "",
     }
     return Drop(words, resource, payload)
 

@@ -17,7 +17,7 @@ from tasks.judging.tallies import NotableSample
 from tasks.kinds.display import Quoted
 from tasks.pages.rate_tables import rate_grid, rate_notes
 from tasks.pages.run_summary import Summary
-from tasks.pages.summary_texts import defect_lines, failure_lines
+from tasks.pages.summary_texts import cost_lines, defect_lines, failure_lines
 from tasks.pictures.thumbnails import made
 from tasks.presentation.drawing import png
 from tasks.presentation.markup import bullets, picture, plain, table
@@ -166,13 +166,7 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 
 def _call_lines(summary: Summary) -> list[str]:
-    asked = summary.judgments
-    price = "unknown" if asked.price is None else f"{asked.price:,.4f} in the currency of the prices given"
-    lines = [
-        f"{asked.calls:,} calls made, {asked.reused:,} replies taken from earlier runs",
-        f"{asked.tokens_in:,} tokens in ({asked.tokens_cached:,} of them cached), {asked.tokens_out:,} out",
-        f"price: {price}",
-    ]
+    lines = cost_lines(summary)
     return [*lines, *_limit_lines(summary.end), f"{summary.end.seconds:,.0f} seconds in all"] if summary.end else lines
 
 

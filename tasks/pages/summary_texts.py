@@ -22,6 +22,17 @@ def status_counts(summary: Summary) -> str:
     return f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."
 
 
+def cost_lines(summary: Summary) -> list[str]:
+    """Calls, tokens and price."""
+    asked = summary.judgments
+    price = "unknown" if asked.price is None else f"{asked.price:,.4f} in the currency of the prices given"
+    return [
+        f"{asked.calls:,} calls made, {asked.reused:,} replies taken from earlier runs",
+        f"{asked.tokens_in:,} tokens in ({asked.tokens_cached:,} of them cached), {asked.tokens_out:,} out",
+        f"price: {price}",
+    ]
+
+
 def defect_lines(summary: Summary) -> list[str]:
     """How many injected defects the judge caught, in all and by kind; nothing when none is known."""
     counts = summary.outcomes.defects()

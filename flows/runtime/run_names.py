@@ -1,0 +1,36 @@
+"""Names of runs in the UI: which ones a person has typed, and are left alone.
+
+A run has a name before it is known what it judges: Prefect and both of its UIs make one up, each from its own words.
+Prefect keeps no record of who named a run, so a made-up name is told by those words.
+"""
+
+import re
+from typing import Any
+
+from coolname import data
+
+OF_OURS = " · "
+"""Stands in every name that the program gives."""
+_GREEK = (
+    "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|omicron|pi|rho|sigma|tau|upsilon|phi|chi"
+    "|psi|omega"
+)
+_PRAISE = (
+    "Awesome|Rustic|Small|Gorgeous|Fantastic|Sleek|Intelligent|Unbranded|Refined|Licensed|Generic|Practical|Ergonomic"
+    "|Handcrafted|Tasty|Handmade|Incredible"
+)
+_OF_THE_UIS = re.compile(rf"({_GREEK})\d*-[a-z]+(-[a-z]+)*|({_PRAISE})-.{{1,6}}")
+"""A star and where it lies (`theta3-cancri-nebula`), or praise of a dish (`Rustic-Drob`)."""
+
+
+def is_made_up(name: str) -> bool:
+    """Whether nobody typed this name of a run: Prefect, one of its UIs or this program made it."""
+    return OF_OURS in name or bool(_OF_THE_UIS.fullmatch(name)) or _of_prefect(name)
+
+
+def _of_prefect(name: str) -> bool:
+    """Whether the name is two of the words that Prefect draws from, such as `bold-falcon`."""
+    lists: dict[str, dict[str, Any]] = data.config  # pyright: ignore
+    known = {word for each in lists.values() for word in each.get("words", ())}
+    words = name.split("-")
+    return len(words) == 2 and known.issuperset(words)
