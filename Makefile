@@ -2,8 +2,10 @@
 PYTHON ?= python3
 BIN := .venv/bin
 READY := .venv/.ready
+LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
+	--no-emit-index-url --quiet $(UPGRADE)
 
-.PHONY: demo test check bench bench-limits bench-outages bench-history bench-large screenshots clean
+.PHONY: demo test check bench bench-limits bench-outages bench-history bench-large screenshots lock clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -38,12 +40,18 @@ bench-large: $(READY)
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py
 
+# What is pinned stays so; for newer versions say `make lock UPGRADE=--upgrade`. Needs uv.
+lock:
+	$(LOCK) --group dev --output-file requirements.lock
+	$(LOCK) --extra s3 --extra cluster --constraint requirements.lock --output-file deployments/requirements.lock
+
 clean:
 	rm -rf .venv jury-store
 
+# The lock file is whole, so nothing is resolved: what is downloaded has one of its hashes, or nothing is installed.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Image Jury needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
-	$(BIN)/pip install --quiet --disable-pip-version-check --requirement requirements.lock
+	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
 	touch $@

@@ -26,6 +26,11 @@ def one_line(text: str, longest: int = 160) -> str:
     return line if len(line) <= longest and start == text else line[: longest - 1].rstrip() + "…"
 
 
+def printable(text: str) -> str:
+    """The text without control characters and invisible ones; lines stay lines, and tabs stay."""
+    return "".join(char if char.isprintable() or char in "\n\t" else " " for char in text)
+
+
 def listed(values: Iterable[str], shown: int = SHOWN) -> str:
     """Values in a row, the first `shown` by name and the others by number: `a, b and 7 more`."""
     rest = iter(values)

@@ -1,6 +1,7 @@
 """Keys go where they are listed for, and nowhere else; they are found in two places, in order."""
 
 import asyncio
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -62,7 +63,7 @@ def test_a_key_is_found_for_a_host_it_is_listed_for(
         ("https://api.openai.com/v1", "AWS_SECRET_ACCESS_KEY", "", "may not go to api.openai.com: listed for it"),
         ("https://api.openai.com.evil.example/v1", "OPENAI_API_KEY", "", "may not go to"),
         ("https://judge.example/v1", "", "judge.example=A,judge.example=B", "set judge.api_key_env to one of A, B"),
-        ("https://judge.example/v1", "", "judge.example", "must read host=KEY_NAME"),
+        ("https://judge.example/v1", "", "judge.example", "does not read host=KEY_NAME"),
         (
             LOOPBACK,
             "MY_KEY",
@@ -91,6 +92,31 @@ def test_a_key_goes_nowhere_else(
 
 def test_the_list_of_endpoints_is_read_case_insensitively_by_host() -> None:
     assert listed_keys("Judge.Example=MY_KEY")["judge.example"] == {"MY_KEY"}
+    assert listed_keys("vllm_1 = MY_KEY, [::1]=OTHER,10.0.0.7=X")["::1"] == {"OTHER"}
+
+
+@pytest.mark.parametrize(
+    ("listed", "cure"),
+    [
+        ("https://judge.example/v1=MY_KEY", "write judge.example=KEY_NAME, without scheme, port and path"),
+        ("https://judge.example=MY_KEY", "write judge.example=KEY_NAME"),
+        ("judge.example:8443=MY_KEY", "write judge.example=KEY_NAME"),
+        ("judge.example/v1?a=b=MY_KEY", "write judge.example=KEY_NAME"),
+        ("*=MY_KEY", "no host alone"),
+        ("*.example=MY_KEY", "no host alone"),
+        ("http://[::1]:8000/v1=MY_KEY", "write ::1=KEY_NAME"),
+    ],
+)
+def test_what_would_never_match_is_refused_with_what_to_write(listed: str, cure: str) -> None:
+    with pytest.raises(JudgeStopped, match=re.escape(cure)):
+        listed_keys(listed)
+
+
+@pytest.mark.parametrize("listed", ["judge.example:1=sk-a-key", "judge.example=sk-a==", "=sk-a-key"])
+def test_a_key_that_stands_where_its_name_belongs_is_not_quoted(listed: str) -> None:
+    with pytest.raises(JudgeStopped, match="JURY_ENDPOINTS") as told:
+        listed_keys(listed)
+    assert "sk-" not in str(told.value)
 
 
 @pytest.mark.parametrize(

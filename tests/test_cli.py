@@ -167,7 +167,7 @@ def test_no_command_imports_prefect_for_nothing(words: list[str], store: Path) -
 def test_a_slip_of_our_own_is_a_fault_with_its_traceback_kept(
     store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(query.history, "query", lambda *_: [*zip((1, 2), (1,), strict=True)])
+    monkeypatch.setattr(query.history, "query", lambda *_, **__: [*zip((1, 2), (1,), strict=True)])
     for _ in range(2):
         code, out, err = jury("query", "leaderboard", "--store", store)
         assert (code, out) == (1, "")

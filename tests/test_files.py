@@ -1,12 +1,15 @@
 """Files are written whole, or not at all, and one process at a time is alone with them."""
 
+import os
+import stat
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
-from tasks.files import alone, write_whole
+from tasks.files import alone, keep_private, private_folder, write_whole
 
 TAKE = """
 import sys
@@ -41,3 +44,41 @@ def test_another_process_waits_until_nobody_is_alone_there(name: str, tmp_path: 
         assert other.stdout and other.stdout.readline() == "waiting\n"
         (tmp_path / "done").touch()
     assert other.communicate(timeout=30)[0] == "True\n"
+
+
+def mode(path: Path) -> int:
+    return stat.S_IMODE(path.stat().st_mode)
+
+
+@pytest.fixture
+def _usual_umask() -> Iterator[None]:
+    before = os.umask(0o002)
+    yield
+    os.umask(before)
+
+
+@pytest.mark.usefixtures("_usual_umask")
+def test_a_private_folder_and_those_above_it_are_for_this_user_alone(tmp_path: Path) -> None:
+    tmp_path.chmod(0o755)
+    private_folder(tmp_path / "store" / "ledger" / "run")
+    assert [mode(tmp_path / name) for name in ("store", "store/ledger", "store/ledger/run")] == [0o700] * 3
+    assert mode(tmp_path) == 0o755, "what is there stays as it is"
+    private_folder(tmp_path)
+    (tmp_path / "file").touch()
+    keep_private(tmp_path / "file")
+    assert (mode(tmp_path), mode(tmp_path / "file")) == (0o755, 0o600)
+
+
+@pytest.mark.usefixtures("_usual_umask")
+def test_what_is_made_in_a_folder_of_a_group_is_for_that_group_too(tmp_path: Path) -> None:
+    tmp_path.chmod(0o2770)
+    private_folder(tmp_path / "ledger" / "run")
+    (tmp_path / "history").touch()
+    keep_private(tmp_path / "history")
+    assert [mode(tmp_path / name) for name in ("ledger", "ledger/run", "history")] == [0o2770, 0o2770, 0o660]
+
+
+def test_a_private_folder_does_not_take_the_place_of_a_file(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(FileExistsError):
+        private_folder(tmp_path / "file")

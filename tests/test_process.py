@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from flows.runtime.process import THRESHOLDS, settle_garbage_collector
+from flows.runtime.process import THRESHOLDS, bounded_memory, settle_garbage_collector
 
 
 def test_the_collector_is_set_while_a_run_lasts_and_put_back_after_it() -> None:
@@ -28,3 +28,11 @@ def test_importing_the_runtime_leaves_the_collector_alone() -> None:
     done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
     plain = [sys.executable, "-c", "import gc; print(gc.get_threshold(), gc.get_freeze_count())"]
     assert done.stdout == subprocess.run(plain, capture_output=True, text=True, check=True).stdout
+
+
+def test_what_does_not_fit_into_the_memory_allowed_is_an_error_and_the_bound_goes_again() -> None:
+    with bounded_memory(200_000_000):
+        with pytest.raises(MemoryError):
+            bytearray(400_000_000)
+        bytearray(50_000_000)
+    bytearray(400_000_000)

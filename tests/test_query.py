@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import pty
+import re
 import struct
 import subprocess
 import termios
@@ -16,7 +17,9 @@ from factories import RUN
 from rich.cells import cell_len
 from served import JURY, environment
 
+from flows.commands import query
 from tasks.history.asking import catalog
+from tasks.history.database import _READER
 
 DIGEST = "ab" * 32
 
@@ -109,3 +112,43 @@ def test_what_there_is_to_ask_for_fits_the_terminal(store: Path) -> None:
     assert max(map(cell_len, lines)) <= 80
     told = "".join(each.name + each.comment for each in catalog(store))
     assert "".join("".join(lines).split()) == "".join(told.split())
+
+
+def test_json_holds_nothing_that_commands_a_terminal(store: Path, jury: Any) -> None:
+    strange = "\x1b[2J\x7f\x9b31m\u202e\u200b\ufeff 図 é"
+    question = "SELECT " + " || ".join(f"chr({ord(char)})" for char in strange) + " AS text"
+    _, out, _ = jury("query", question, "--json", "--store", store)
+    assert json.loads(out) == [{"text": strange}]
+    assert all(char.isprintable() or char == "\n" for char in out) and "図 é" in out
+
+
+@pytest.mark.parametrize(
+    ("sql", "words"),
+    [
+        ("SELECT count(*) FROM range(1000000000000)", "took longer than it may, which --seconds says"),
+        ("SELECT * FROM range(1000000000000)", "took longer than it may|does not fit"),
+        ("WITH RECURSIVE r AS (SELECT 1 a UNION ALL SELECT a + 1 FROM r) SELECT count(*) FROM r", "took longer"),
+        ("SELECT list(range) FROM range(1000000000)", "needs more memory|took longer"),
+        ("SELECT sum(length(x)) FROM (SELECT repeat('x', 4000000000) AS x)", "needs more memory|took longer"),
+    ],
+)
+def test_sql_has_bounds_on_time_and_memory(store: Path, jury: Any, sql: str, words: str) -> None:
+    code, out, err = jury("query", sql, "--seconds", "0.5", "--store", store)
+    assert (code, out) == (2, "") and re.search(words, err) and "Traceback" not in err
+    assert not list(store.glob("*.tmp"))
+    assert jury("query", "SELECT 1", "--seconds", "0", "--store", store)[0] == 0
+
+
+def test_what_sql_sorts_on_the_disk_is_bounded_too(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(_READER, "memory_limit", "50MB")
+    monkeypatch.setitem(_READER, "max_temp_directory_size", "50MB")
+    code, _, err = jury("query", "SELECT md5(range::TEXT) AS x FROM range(20000000) ORDER BY x", "--store", store)
+    assert code == 2 and "needs more memory, or more room for what does not fit into it" in err
+
+
+def test_an_answer_that_does_not_fit_into_the_memory_is_refused(
+    store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(query, "MOST_BYTES", 300_000_000)
+    code, out, err = jury("query", "SELECT range, repeat('x', 1000) FROM range(2000000)", "--store", store)
+    assert (code, out) == (2, "") and "does not fit into 0.3 GB: ask for fewer rows" in err

@@ -3,7 +3,7 @@
 import click
 
 from flows.commands.behind import tell_if_behind
-from flows.commands.messages import printable
+from flows.commands.messages import printable_json, say
 from flows.commands.options import json_option, store_option
 from flows.commands.sections import Command
 from tasks.history.evaluations import shared_replies
@@ -14,7 +14,7 @@ from tasks.presentation import tables
 from tasks.presentation.tables import Grid, grid_table
 from tasks.records import OVERALL, OVERALL_SCORE
 from tasks.statistics.concordance import Statistic
-from tasks.text import number_words, one_line
+from tasks.text import number_words, one_line, printable
 
 
 @click.command(cls=Command)
@@ -28,12 +28,12 @@ def command(a: str, b: str, as_json: bool, store: str) -> int:
     tell_if_behind(folder)
     found = agreement(folder, a, b)
     if as_json:
-        print(found.model_dump_json(indent=1))
+        print(printable_json(found.model_dump(mode="json")))
     else:
         _print_agreement(found)
         both_judged = found.a.kind == found.b.kind == "evaluation"
         if both_judged and (shared := shared_replies(folder, found.a.name, found.b.name)):
-            print(shared)
+            say(shared)
     return 0
 
 

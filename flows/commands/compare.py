@@ -1,13 +1,12 @@
 """`jury compare`: what changed from one run to another, or from one candidate to another."""
 
-import json
 from collections.abc import Sequence
 from pathlib import Path
 
 import click
 
 from flows.commands.behind import tell_if_behind
-from flows.commands.messages import printable
+from flows.commands.messages import printable_json, say
 from flows.commands.options import FLOWS, json_option, store_option
 from flows.commands.sections import Command
 from tasks.comparing.compare import Comparison, compare
@@ -16,6 +15,7 @@ from tasks.errors import InputError
 from tasks.history.evaluations import last_runs, shared_replies
 from tasks.ledger.remote import local_cache
 from tasks.presentation.tables import console, grid_table
+from tasks.text import printable
 
 TWO = 2
 
@@ -58,11 +58,11 @@ def command(
     before, after = _meant(folder, runs, names, last, flow or "")
     found = compare(folder, before, after, names, across)
     if as_json:
-        print(json.dumps(found.model_dump(mode="json"), indent=1, ensure_ascii=False))
+        print(printable_json(found.model_dump(mode="json")))
     else:
         _print(found)
         if shared := shared_replies(folder, found.before.run_id, found.after.run_id):
-            print(shared)
+            say(shared)
     return 0
 
 
@@ -92,7 +92,7 @@ def _print(found: Comparison) -> None:
     out = console()
     for name, side in (("before", found.before), ("after ", found.after)):
         out.print(printable(f"{name}  {side_words(side)}"), soft_wrap=True)
-    out.print(f"\n{headline(found.rows[0].difference, found.before.flow)}\n", soft_wrap=True)
+    out.print(printable(f"\n{headline(found.rows[0].difference, found.before.flow)}\n"), soft_wrap=True)
     out.print(grid_table(difference_grid(found.rows, found.before.flow), []))
     for line in [*notes(found), *changed_lines(found)]:
         out.print(printable(line), soft_wrap=True)

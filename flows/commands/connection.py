@@ -12,6 +12,7 @@ from pathlib import Path
 from flows.runtime import temporary_server
 from flows.runtime.server import QUIET, Server, client_settings, made_home, running
 from tasks.errors import InputError
+from tasks.files import private_folder
 
 _OF_JURY_UP: set[str] = set()
 """Addresses that stand in `PREFECT_API_URL` because `jury up` was found there, not because somebody set it."""
@@ -46,7 +47,7 @@ def prepare_prefect(store: Path) -> None:
     if os.name != "posix" or _may_be_named_in_files(place):
         os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
         return
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(place)
     temporary_server.begin(place)
 
 

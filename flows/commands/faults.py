@@ -12,7 +12,9 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from flows.commands.messages import printable, warn
+from flows.commands.messages import warn
+from tasks.files import keep_private
+from tasks.text import printable
 
 LOG = "jury.log"
 """In the store: tracebacks of faults, each with its time, the newest last."""
@@ -52,7 +54,10 @@ def _kept(told: str, given: Mapping[str, Any]) -> str:
     if not folder or not folder.is_dir():
         return ""
     try:
+        new = not (folder / LOG).exists()
         with (folder / LOG).open("a", encoding="utf-8", errors="replace") as log:
+            if new:
+                keep_private(folder / LOG)
             log.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')}\n{told}\n")
     except OSError:
         return ""

@@ -3,14 +3,29 @@
 All of it is fit for a terminal.
 """
 
+import json
+import re
 import shutil
 import sys
 from pathlib import Path
+
+from tasks.text import printable
+
+_COMMANDING = re.compile(
+    "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
+    "\ufff9-\ufffb\U000e0000-\U000e007f]"
+)
+"""What JSON leaves as it is though it commands a terminal, reverses writing, or cannot be seen or sent."""
 
 
 def warn(sentence: str) -> None:
     """Say a sentence on standard error. It may quote strangers, so what could command a terminal becomes a space."""
     print(f"jury: {printable(sentence)}", file=sys.stderr)
+
+
+def say(text: str) -> None:
+    """Print an answer that may quote strangers, without what could command a terminal."""
+    print(printable(text))
 
 
 def number_of(count: int, thing: str) -> str:
@@ -26,6 +41,7 @@ def command_line(words: str) -> str:
     return f"{sys.argv[0] if by_path else 'jury'} {words}"
 
 
-def printable(text: str) -> str:
-    """The text without control characters and invisible ones; lines stay lines, and tabs stay."""
-    return "".join(char if char.isprintable() or char in "\n\t" else " " for char in text)
+def printable_json(value: object) -> str:
+    """The value as JSON for people and programs, with an escape such as `\\u009b` for what could command a terminal."""
+    told = json.dumps(value, indent=1, ensure_ascii=False)
+    return _COMMANDING.sub(lambda found: json.dumps(found[0])[1:-1], told)

@@ -4,6 +4,7 @@ import asyncio
 from typing import Any
 
 from flows.commands.connection import find_prefect
+from flows.commands.messages import say
 from flows.commands.options import model_options, parse_options
 from flows.commands.sections import Command
 from flows.runtime.secrets import secret_block
@@ -36,5 +37,5 @@ async def _ask(judge: Judge) -> int:
     print(f"{reply.status}: {one_line(reply.model or judge.model)} in {reply.seconds:g} s, reply format {reply.rung}")
     print(one_line(reply.error or f"reply: {reply.text}", LONGEST))
     if reply.not_sent:
-        print(f"left out because the endpoint refuses it: {', '.join(reply.not_sent)}")
+        say(f"left out because the endpoint refuses it: {', '.join(reply.not_sent)}")
     return 0 if reply.status == "ok" else 3

@@ -4,12 +4,12 @@ from pathlib import Path
 
 import click
 
-from flows.commands.messages import printable
 from flows.commands.options import files
 from flows.commands.sections import Command, Group
 from tasks.errors import InputError
 from tasks.rubrics.importer import import_prompts, imported_words
 from tasks.rubrics.rubric import Prompt, holdings, load_rubric, prompt_sets
+from tasks.text import printable
 
 _prompt_set = click.option(
     "--prompt-set",

@@ -14,13 +14,18 @@ import click
 from rich.cells import cell_len, set_cell_size
 
 from flows.commands.behind import tell_if_behind
+from flows.commands.messages import printable_json
 from flows.commands.options import json_option, store_option
 from flows.commands.sections import Command
+from flows.runtime.process import bounded_memory
+from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.ledger.remote import local_cache
 from tasks.presentation.tables import console
 from tasks.text import one_line
 
+MOST_BYTES = 4_000_000_000
+"""What an answer may take of the memory, in bytes: beside the history, in Python and on its way to the terminal."""
 WIDEST = 240
 """Most characters of one value of an answer on the terminal; `--json` shows all, and what there is is never cut."""
 SHA256 = re.compile("[0-9a-f]{64}")
@@ -46,19 +51,40 @@ Column = tuple[str, ...]
 @click.command(cls=Command)
 @click.argument("question", default="", metavar="[NAME|SQL]", help="Empty: list what there is.")
 @json_option("Print an array of objects.")
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    default=60,
+    show_default=True,
+    metavar="SECONDS",
+    help="Longest time of an answer; 0: however long it takes.",
+)
 @store_option
-def command(question: str, as_json: bool, store: str) -> int:
-    """Print a table, a view or the answer to SQL; without a question, what there is to ask for."""
-    folder = local_cache(store)
+def command(question: str, as_json: bool, seconds: float, store: str) -> int:
+    """Print a table, a view or the answer to SQL; without a question, what there is to ask for.
+
+    Raises:
+        InputError: there is no such thing to ask for, or the answer is too much.
+    """
+    try:
+        with bounded_memory(MOST_BYTES):
+            return _answer(question, as_json, seconds, local_cache(store))
+    except MemoryError:
+        raise InputError(
+            f"the answer does not fit into {MOST_BYTES / 1e9:g} GB: ask for fewer rows (LIMIT) or for shorter texts"
+        ) from None
+
+
+def _answer(question: str, as_json: bool, seconds: float, folder: Path) -> int:
     tell_if_behind(folder)
     out = console()
     if not question and not as_json and out.is_terminal:
         _print_catalog(folder, out.width)
         return 0
-    answer = history.query(folder, question) if question else _catalog(folder)
+    answer = history.query(folder, question, seconds=seconds) if question else _catalog(folder)
     rows = history.as_json_rows(answer)
     if as_json:
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print(printable_json(rows))
     else:
         _print_rows(answer.columns, rows, WIDEST if question else sys.maxsize, out.width if out.is_terminal else None)
     return 0

@@ -5,6 +5,7 @@ from pathlib import Path
 import click
 
 from flows.commands.behind import tell_if_behind
+from flows.commands.messages import say
 from flows.commands.options import FLOWS, files, store_option
 from flows.commands.sections import Command
 from tasks.errors import InputError
@@ -49,7 +50,7 @@ def command(run: str, flow: str | None, last: int, output: str, store: str) -> i
     size = write_page(folder, evaluations, target)
     samples = sum(len(one.cards) for one in evaluations)
     ids = ", ".join(one.about["run_id"] for one in evaluations)
-    print(f"{target}: {samples:,} samples of {ids}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")
+    say(f"{target}: {samples:,} samples of {ids}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")
     if len(evaluations) < last:
         print(f"{len(evaluations)} of {last}: there are no more")
     return 0

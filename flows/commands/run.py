@@ -1,7 +1,6 @@
 """`jury run`: a flow in this process, and what is printed of it; its options are the fields of its parameters."""
 
 import asyncio
-import json
 from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import partial
@@ -12,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, cast
 import click
 
 from flows.commands.connection import answered, prepare_prefect
-from flows.commands.messages import number_of, printable, warn
+from flows.commands.messages import number_of, printable_json, warn
 from flows.commands.options import FLOWS, by_options, model_options, parse_options
 from flows.commands.sections import Command, Group, Option
 from flows.runtime.process import ended_by_sigterm, settle_garbage_collector
@@ -21,6 +20,7 @@ from tasks.controls.status import red_words, status_lines
 from tasks.datasets.paths import resolved
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError
+from tasks.files import private_folder
 from tasks.kinds.loading import load_ahead
 from tasks.ledger.remote import local_cache
 from tasks.pages.rate_tables import repeat_lines
@@ -29,6 +29,7 @@ from tasks.pages.summary_texts import defect_lines, failure_lines
 from tasks.parameters import Parameters, at_store, parameters_of
 from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
+from tasks.text import printable
 
 if TYPE_CHECKING:
     from prefect.client.schemas.objects import State
@@ -68,7 +69,7 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
         return STOPPED
     if not state.is_completed():
         if state.is_crashed() or RAISED in str(state.message):
-            store.mkdir(parents=True, exist_ok=True)  # the traceback is kept there
+            private_folder(store)  # the traceback is kept there
             _raise(state)
         warn(by_options(str(state.message), type(parameters)))
         return STOPPED
@@ -80,7 +81,7 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     summary = summarize(store, result["run_id"])
     if as_json:
         rows = [row.model_dump() for row in (*summary.scores, *summary.rates, *summary.controls)]
-        print(json.dumps(rows, indent=1, ensure_ascii=False))
+        print(printable_json(rows))
     else:
         _print_summary(summary)
     if left := len(waiting(store)):

@@ -1,13 +1,15 @@
 """`jury status`: what is up, what runs next, what ran last, and whether history and ledgers are in step."""
 
 import os
+import shlex
+import stat
 from datetime import UTC, datetime
 from pathlib import Path
 
 import click
 
 from flows.commands.connection import answered, use_running
-from flows.commands.messages import number_of, printable
+from flows.commands.messages import number_of, say
 from flows.commands.options import store_option
 from flows.commands.sections import Command
 from flows.runtime.server import Server
@@ -32,10 +34,10 @@ def command(store: str) -> int:
     print(f"Prefect    {_server_words(server, api)}")
     if api or server:
         for line in _coming():
-            print(f"  {line}")
-    print(f"store      {folder.absolute()}")
+            say(f"  {line}")
+    print(f"store      {folder.absolute()}{_open_words(folder)}")
     for run in run_folders(folder)[: -LAST - 1 : -1]:
-        print(f"  {printable(_told(run))}")
+        say(f"  {_told(run)}")
     return _show_history(folder)
 
 
@@ -43,6 +45,12 @@ def _server_words(server: Server | None, api: str | None) -> str:
     if server:
         return server.ui
     return f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
+
+
+def _open_words(store: Path) -> str:
+    """What to do about a store from before stores were private."""
+    is_open = store.is_dir() and store.stat().st_mode & stat.S_IRWXO
+    return f" (other users of this machine may enter it: chmod 700 {shlex.quote(str(store))})" if is_open else ""
 
 
 def _told(run: Path) -> str:
@@ -58,7 +66,7 @@ def _show_history(store: Path) -> int:
     try:
         behind = pending(store, wait_seconds=5)
     except HistoryLocked as error:
-        print(f"history    {error}")
+        say(f"history    {error}")
         return 3
     if behind:
         print(f"history    behind the ledgers by {number_of(len(behind), 'finished run')}: `jury sync` loads them")

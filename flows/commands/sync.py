@@ -3,7 +3,7 @@
 import click
 
 from flows.commands.labels import share_labels
-from flows.commands.messages import number_of, warn
+from flows.commands.messages import number_of, say, warn
 from flows.commands.options import store_option
 from flows.commands.sections import Command
 from tasks.errors import InputError
@@ -32,7 +32,7 @@ def command(rebuild: bool, store: str) -> int:
     for sentence in done.left_out:
         warn(sentence)
     if done.labels:
-        print(f"labels loaded: {', '.join(done.labels)}")
+        say(f"labels loaded: {', '.join(done.labels)}")
     loaded = f"{number_of(len(done.loaded), 'run')} loaded into {folder / HISTORY}"
     print(loaded if done.loaded else "the history is in step with the ledgers")
     thumbnails, lost = make_waiting(folder)

@@ -5,7 +5,8 @@ import os
 import signal
 import sys
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from pathlib import Path
 
 THRESHOLDS = 50_000, 20, 50
 """Objects made, less those freed, after which the youngest are searched; then how many searches of one generation
@@ -46,6 +47,30 @@ def ended_by_sigterm() -> Generator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+@contextmanager
+def bounded_memory(more: int) -> Generator[None]:
+    """Let this process take so many bytes more than it has and no further, where the system can see to that (Linux).
+
+    What does not fit raises MemoryError, of whatever library wants it.
+    """
+    held = 0
+    with suppress(OSError):
+        told = Path("/proc/self/status").read_text().splitlines()
+        held = next((int(line.split()[1]) << 10 for line in told if line.startswith("VmData:")), 0)
+    if not held:
+        yield
+        return
+    import resource
+
+    before = resource.getrlimit(resource.RLIMIT_DATA)
+    bounds = [bound for bound in (held + more, *before) if bound != resource.RLIM_INFINITY]
+    resource.setrlimit(resource.RLIMIT_DATA, (min(bounds), before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_DATA, before)
 
 
 def hush() -> None:

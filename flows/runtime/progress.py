@@ -15,7 +15,7 @@ from typing import IO, TYPE_CHECKING, Self
 from uuid import UUID
 
 from tasks.records import Judgment
-from tasks.text import counted
+from tasks.text import counted, printable
 
 if TYPE_CHECKING:
     from rich.progress import Progress as Bar
@@ -111,7 +111,7 @@ class Progress:
         return f"{self._done}/{self._samples} samples{self._not_ok()}{self._note()}"
 
     def _note(self) -> str:
-        words = self._held_up()
+        words = printable(self._held_up())
         return f", {words}" if words else ""
 
     async def _keep_publishing(self) -> None:

@@ -24,6 +24,7 @@ from flows.runtime import sign_in
 from flows.runtime.guard import own_settings
 from flows.runtime.prepared_database import give
 from tasks.errors import InputError
+from tasks.files import private_folder
 
 HOST = "127.0.0.1"
 NOTE = "server.json"
@@ -84,7 +85,7 @@ def running(store: Path) -> Server | None:
 def made_home(store: Path) -> Path:
     """Prefect's home under a store, there and readable by its user alone."""
     place = home(store)
-    place.mkdir(mode=0o700, parents=True, exist_ok=True)
+    private_folder(place)
     with contextlib.suppress(PermissionError):  # it is another user's, who has let this one in
         place.chmod(0o700)
     return place

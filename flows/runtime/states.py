@@ -26,6 +26,7 @@ from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.parameters import Parameters, at_store
 from tasks.report import report
+from tasks.text import printable
 
 CLOCKS = timedelta(hours=1)
 """Clocks of machines that work on one evaluation differ by less."""
@@ -61,7 +62,7 @@ async def final_state(flow: str, parameters: Parameters | Raw, chain: Chain) -> 
     except* (InputError, OSError) as stopped:
         get_run_logger().debug("The run was stopped", exc_info=stopped)
         sentence = str(first_of(stopped))
-    return Failed(message=sentence)
+    return Failed(message=printable(sentence))  # Prefect logs it, and may do so to a terminal
 
 
 async def _put_together(evaluation: str, store: str, began: datetime, said: list[str], shown_as: str) -> State:

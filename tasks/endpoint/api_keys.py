@@ -7,16 +7,20 @@ starts, and kept by the client alone. What there is beside the environment to lo
 
 import ipaddress
 import os
+import re
 from collections.abc import Awaitable, Callable
 from urllib.parse import urlsplit
 
 from tasks.endpoint.known import usual_keys
 from tasks.errors import JudgeStopped
 from tasks.parameters import EMBEDDED, Judge
+from tasks.text import one_line
 
 LISTED = usual_keys()
 """Hosts that may receive a key without being listed in JURY_ENDPOINTS."""
 
+_NAME = re.compile(r"[A-Za-z0-9_-]+")
+_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
 
 Secret = Callable[[str], Awaitable[str]]
 """Gives the text kept under a name; raises LookupError where there is none, in words that go on from "… and"."""
@@ -55,8 +59,13 @@ async def find_headers(judge: Judge, secret: Secret = no_secret) -> dict[str, st
 
 def is_loopback(host: str) -> bool:
     """Whether a host, as it stands in an address, is this machine."""
+    return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
+
+
+def is_address(host: str) -> bool:
+    """Whether a host is a number and no name."""
     try:
-        return host == "localhost" or ipaddress.ip_address(host).is_loopback
+        return bool(ipaddress.ip_address(host))
     except ValueError:
         return False
 
@@ -69,11 +78,31 @@ def listed_keys(endpoints: str) -> dict[str, set[str]]:
     """
     hosts = {host: set(names) for host, names in LISTED.items()}
     for entry in filter(None, (part.strip() for part in endpoints.split(","))):
-        host, _, name = entry.partition("=")
-        if not host or not name:
-            raise JudgeStopped(f"JURY_ENDPOINTS holds {entry!r}; each entry must read host=KEY_NAME")
-        hosts.setdefault(host.strip().lower(), set()).add(name.strip())
+        host, _, name = (part.strip() for part in entry.partition("="))
+        bare = _bare(host)
+        if not bare or not _NAME.fullmatch(name):  # It stays unsaid: it may be a key, put where its name belongs.
+            raise JudgeStopped(
+                f"JURY_ENDPOINTS: what stands for {bare or 'a host'} does not read host=KEY_NAME, with the name of an "
+                "environment variable or Secret block, which has letters, digits, _ and -"
+            )
+        hosts.setdefault(bare, set()).add(name)
     return hosts
+
+
+def _bare(host: str) -> str:
+    """The host of an entry, in lower case and without brackets.
+
+    Raises:
+        JudgeStopped: it is no host alone: nothing would ever match it.
+    """
+    bare = host.lower().removeprefix("[").removesuffix("]")
+    if not bare or _HOST.fullmatch(bare) or is_address(bare):
+        return bare
+    meant = urlsplit(host if "://" in host else f"//{host}").hostname or "host"
+    raise JudgeStopped(
+        f"JURY_ENDPOINTS lists a key for {one_line(host)!r}, which is no host alone: write {one_line(meant)}=KEY_NAME, "
+        "without scheme, port and path"
+    )
 
 
 def block_name(name: str) -> str:

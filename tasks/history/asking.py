@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from tasks.errors import InputError
-from tasks.history.database import HISTORY, Connection, reading
+from tasks.history.database import HISTORY, Connection, ended_after, reading
 
 _CATALOG = """
     SELECT table_name AS name, 'table' AS kind, comment FROM duckdb_tables() WHERE NOT internal
@@ -39,9 +39,12 @@ class Entry(NamedTuple):
     comment: str
 
 
-def query(store: Path, name_or_sql: str, wait_seconds: float = 30.0, values: Sequence[object] = ()) -> Table:
+def query(
+    store: Path, name_or_sql: str, wait_seconds: float = 30.0, values: Sequence[object] = (), seconds: float = 0
+) -> Table:
     """Everything in the table or view of this name, or what this SQL comes to. Of several statements the last answers.
 
+    What takes longer than `seconds` is interrupted; 0: nothing is.
     `values` stand for the `$1`, `$2` … of the SQL: texts of strangers never become a part of it.
 
     Raises:
@@ -50,7 +53,7 @@ def query(store: Path, name_or_sql: str, wait_seconds: float = 30.0, values: Seq
             opened here cannot be written to, and SQL reaches no other files.
     """
     text = name_or_sql.strip().rstrip(";").strip()
-    with reading(_existing(store), wait_seconds) as db:
+    with reading(_existing(store), wait_seconds) as db, ended_after(db, seconds):
         if len(text.split()) <= 1:
             text = f'FROM "{_known(db, text)}"'
         db.execute(text, list(values))

@@ -11,9 +11,11 @@ import os
 import random
 import re
 import tempfile
+import threading
 import time
 from collections.abc import Callable, Generator
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from typing import TypeVar
 
@@ -21,6 +23,7 @@ import duckdb
 from duckdb import DuckDBPyConnection as Connection
 
 from tasks.errors import HistoryLocked, InputError
+from tasks.files import keep_private
 
 HISTORY = "history.duckdb"
 REBUILD = "`jury sync --rebuild` makes it anew from the ledgers"
@@ -42,7 +45,10 @@ _READER: Config = {
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
     "lock_configuration": True,
+    "memory_limit": "1GB",
+    "max_temp_directory_size": "4GB",
 }
+"""What is not in memory is on the disk, in a folder of its own; whatever asks for more is refused."""
 
 
 @contextmanager
@@ -53,11 +59,32 @@ def reading(history: Path, wait_seconds: float) -> Generator[Connection]:
         HistoryLocked: a writer held the history for `wait_seconds`.
         InputError: the file is no history, or DuckDB refused what was asked of it: why, and DuckDB's words.
     """
-    with _when_free(history, lambda: duckdb.connect(history, read_only=True, config=_READER), wait_seconds) as db:
-        try:
+    with tempfile.TemporaryDirectory() as spill:
+        config = {**_READER, "temp_directory": spill}
+        connect = partial(duckdb.connect, history, read_only=True, config=config)
+        with _when_free(history, connect, wait_seconds) as db, _told():
             yield db
-        except duckdb.Error as error:
-            raise InputError(f"{_refusal(error)}: {error}") from error
+
+
+@contextmanager
+def ended_after(db: Connection, seconds: float) -> Generator[None]:
+    """Interrupt what is asked here when it takes longer; 0: it may take as long as it does."""
+    timer = threading.Timer(seconds or threading.TIMEOUT_MAX, db.interrupt)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+@contextmanager
+def _told() -> Generator[None]:
+    """What DuckDB refuses, in the words of a user."""
+    try:
+        yield
+    except duckdb.Error as error:
+        raise InputError(f"{_refusal(error)}: {error}") from error
 
 
 @contextmanager
@@ -83,7 +110,10 @@ def attach(db: Connection, history: Path, wait_seconds: float) -> None:
         InputError: the file is no history.
     """
     place = str(history).replace("'", "''")
+    new = not history.exists()
     _when_free(history, lambda: db.execute(f"ATTACH '{place}' AS history"), wait_seconds)
+    if new:
+        keep_private(history)
 
 
 @contextmanager
@@ -107,6 +137,10 @@ def kept_out(history: Path, wait_seconds: float) -> Generator[None]:
 def _refusal(error: duckdb.Error) -> str:
     if isinstance(error, (duckdb.ParserException, duckdb.BinderException, duckdb.CatalogException)):
         return "this SQL is not understood"
+    if isinstance(error, duckdb.InterruptException):
+        return "this SQL took longer than it may, which --seconds says"
+    if isinstance(error, duckdb.OutOfMemoryException):
+        return "this SQL needs more memory, or more room for what does not fit into it, than it may have"
     if "read-only" in str(error):
         return "the history is only read"
     if isinstance(error, duckdb.PermissionException) or "locked" in str(error):

@@ -9,6 +9,7 @@ from pathlib import Path
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.filters import of_shard
 from tasks.errors import InputError
+from tasks.files import private_folder
 from tasks.kinds import kind_of
 from tasks.parameters import Parameters
 from tasks.synthetic.samples import DRAWN, drawn_samples
@@ -46,7 +47,9 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
             of its sample.
     """
     if parameters.dataset == DRAWN:
-        folder = drawn_samples(Path(parameters.store) / DRAWN, flow)
+        drawn = Path(parameters.store) / DRAWN
+        private_folder(drawn)
+        folder = drawn_samples(drawn, flow)
         parameters = parameters.model_copy(update={"dataset": str(folder)})
     source = Path(parameters.dataset).expanduser().absolute()
     if not source.exists():

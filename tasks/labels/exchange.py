@@ -11,7 +11,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from tasks.errors import InputError
-from tasks.files import write_whole
+from tasks.files import private_folder, write_whole
 from tasks.ledger.bucket import Bucket
 from tasks.ledger.label_sets import ABOUT, LABELS, folder, is_name, label_folders, read_label_set
 
@@ -57,7 +57,7 @@ def _object(name: str, file: str) -> str:
 
 def _keep(store: Path, name: str, found: Mapping[str, bytes]) -> None:
     place = folder(store, name)
-    place.mkdir(parents=True, exist_ok=True)
+    private_folder(place)
     for file in (LABELS, ABOUT):
         write_whole(place / file, found[_object(name, file)])
 

@@ -13,7 +13,7 @@ from typing import Any
 from pydantic import Field
 
 from tasks.errors import InputError
-from tasks.files import write_whole
+from tasks.files import private_folder, write_whole
 from tasks.ledger import reading as ledger
 from tasks.ledger.writing import write_record
 from tasks.records import SCHEMA, HistoryRecord
@@ -69,7 +69,7 @@ class LabelSet(HistoryRecord):
 
 def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
     """Write the labels of a set, then `label.json`, each whole or not at all."""
-    place.mkdir(parents=True, exist_ok=True)
+    private_folder(place)
     write_whole(place / LABELS, b"".join(row.model_dump_json().encode() + b"\n" for row in rows))
     write_record(place / ABOUT, about)
 

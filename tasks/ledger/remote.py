@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.errors import InputError
-from tasks.files import alone, write_whole
+from tasks.files import alone, private_folder, write_whole
 from tasks.ledger import reading as ledger
 from tasks.ledger.bucket import BATCH_OBJECTS, Bucket, RemoteUnavailable, checked_url
 from tasks.ledger.bucket_parts import (
@@ -167,7 +167,7 @@ class Remote:
     def _keep(self, wanted: _Travelling, data: bytes) -> None:
         run, part = wanted
         if part.file == RUN:
-            run.mkdir(parents=True, exist_ok=True)
+            private_folder(run)
             (run / FETCHED).write_text(f"{self.bucket.url}\n", encoding="utf-8")
         if part.file in PARTED:
             write_part(run, part, data)

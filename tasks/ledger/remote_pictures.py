@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
-from tasks.files import write_whole
+from tasks.files import private_folder, write_whole
 from tasks.ledger.bucket import BATCH_OBJECTS, Bucket
 from tasks.pictures.thumbnails import made
 
@@ -40,7 +40,7 @@ class RemotePictures:
     def fetch(self, rows: Iterable[bytes]) -> None:
         """Bring the thumbnails that outcomes tell of and the local cache lacks."""
         lacking = sorted(name for name in _pictures(rows) if not (self._folder / name).exists())
-        (self._folder / "pictures").mkdir(parents=True, exist_ok=True)
+        private_folder(self._folder / "pictures")
         for names in _slices(lacking):
             found = self._bucket.get(names)
             for name, data in found.items():

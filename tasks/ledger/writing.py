@@ -6,7 +6,7 @@ Owns how rows reach the disk. Where they lie, and how they are read, is `reading
 from pathlib import Path
 from typing import BinaryIO
 
-from tasks.files import write_whole
+from tasks.files import keep_private, private_folder, write_whole
 from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder
 from tasks.records import Judgment, Outcome, Record, RunEnd, RunStart
 
@@ -43,7 +43,9 @@ class Ledger:
 
     def _open(self) -> None:
         if not self._files:
-            self.folder.mkdir(parents=True)
+            private_folder(self.folder.parent)
+            self.folder.mkdir()
+            keep_private(self.folder)
             write_record(self.folder / RUN, self._start)
             self._files = {name: (self.folder / name).open("ab") for name in (JUDGMENTS, OUTCOMES)}
 

@@ -21,7 +21,7 @@ from uuid import uuid4
 from PIL import Image
 
 from tasks.errors import InputError
-from tasks.files import write_whole
+from tasks.files import private_folder, write_whole
 from tasks.pictures.decoding import decode
 
 SIDES = (256, 640)
@@ -110,7 +110,7 @@ class Thumbnails:
         if place_of(self._store, sha256).exists():
             return
         folder = _waiting_folder(self._store)
-        folder.mkdir(parents=True, exist_ok=True)
+        private_folder(folder)
         write_whole(folder / sha256, data)
         with self._lock:
             self._put_by += 1
@@ -161,7 +161,7 @@ def _write(store: Path, sha256: str, image: Image.Image) -> None:
     image.info.clear()  # No profile of megabytes belongs into a thumbnail.
     place = place_of(store, sha256)
     draft = place.with_suffix(f".{uuid4().hex}.part")
-    place.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(place.parent)
     small = scaled(image, SIDES[1] / max(image.size), Image.Resampling.BOX)
     small.save(draft, "JPEG", quality=QUALITY)  # into a file, Pillow encodes without holding Python's lock
     draft.replace(place)

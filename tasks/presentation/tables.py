@@ -7,7 +7,7 @@ import sys
 from collections.abc import Sequence
 from typing import IO, TYPE_CHECKING, NamedTuple
 
-from tasks.text import one_line
+from tasks.text import one_line, printable
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -40,12 +40,12 @@ def grid_table(grid: Grid, notes: Sequence[str]) -> "Table":
     names, *others = _widths(grid)
     gap = 1 if sum([names, *others]) + 2 * len(others) <= NARROWEST else 0
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0))
-    table.caption, table.caption_justify, table.caption_style = "\n".join(notes), "left", ""
+    table.caption, table.caption_justify, table.caption_style = printable("\n".join(notes)), "left", ""
     table.add_column("", overflow="fold", min_width=names, max_width=LONGEST_NAME)
     for header in grid.header[1:]:
-        table.add_column(header, justify="right", vertical="bottom", no_wrap=True)
+        table.add_column(printable(header), justify="right", vertical="bottom", no_wrap=True)
     for name, *cells in grid.lines:
-        table.add_row(Text(f" {name}" if cells else one_line(name)), *cells)
+        table.add_row(Text(f" {printable(name)}" if cells else one_line(name)), *map(printable, cells))
     return table
 
 
