@@ -43,7 +43,7 @@ screenshots: $(READY)
 # What is pinned stays so; for newer versions say `make lock UPGRADE=--upgrade`. Needs uv.
 lock:
 	$(LOCK) --group dev --output-file requirements.lock
-	$(LOCK) --extra s3 --extra cluster --constraint requirements.lock --output-file deployments/requirements.lock
+	$(LOCK) --extra s3 --extra cluster --extra vector --constraint requirements.lock --output-file deployments/requirements.lock
 
 clean:
 	rm -rf .venv jury-store

@@ -8,7 +8,7 @@ import pytest
 
 HOUSE = Path(__file__).parents[1]
 DEVELOPERS, WORKERS = HOUSE / "requirements.lock", HOUSE / "deployments" / "requirements.lock"
-PINNED = re.compile(r"[a-z0-9][a-z0-9-]*==[^ ;]+( ; [a-z_'<>=!.\d ()]+)?( --hash=sha256:[0-9a-f]{64})+")
+PINNED = re.compile(r"[a-z0-9][a-z0-9-]*==[^ ;]+( ; [\w'<>=!. ()]+)?( --hash=sha256:[0-9a-f]{64})+")
 
 
 def pins(lock: Path) -> dict[str, list[str]]:
