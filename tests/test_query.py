@@ -142,7 +142,9 @@ def test_sql_has_bounds_on_time_and_memory(store: Path, jury: Any, sql: str, wor
 def test_what_sql_sorts_on_the_disk_is_bounded_too(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(_READER, "memory_limit", "50MB")
     monkeypatch.setitem(_READER, "max_temp_directory_size", "50MB")
-    code, _, err = jury("query", "SELECT md5(range::TEXT) AS x FROM range(20000000) ORDER BY x", "--store", store)
+    code, _, err = jury(
+        "query", "SELECT repeat('x', 1000) || range AS x FROM range(200000) ORDER BY x", "--store", store
+    )
     assert code == 2 and "needs more memory, or more room for what does not fit into it" in err
 
 
