@@ -20,6 +20,7 @@ REQUIRED = {"POSTGRES_PASSWORD": "db-secret", "JURY_AUTH": "ada:ui-secret", "JUR
 PASSED_ON = {
     "OPENAI_API_KEY": "key-secret",
     "JURY_ENDPOINTS": "judge.example.org=JUDGE_KEY",
+    "JURY_ROOTS": "/data,/srv/jury",
     "AWS_ACCESS_KEY_ID": "access-secret",
     "AWS_SECRET_ACCESS_KEY": "bucket-secret",
     "AWS_DEFAULT_REGION": "eu-central-1",

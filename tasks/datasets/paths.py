@@ -4,11 +4,13 @@ Owns which parameters are paths, what dates and patterns in them stand for, and 
 files is read by `dataset`.
 """
 
+from collections.abc import Iterator
 from datetime import datetime
 from glob import glob, has_magic
 from pathlib import Path
 from string import Formatter
 
+from tasks.datasets.roots import FENCED, check_place
 from tasks.errors import InputError, Problems
 from tasks.parameters import DEFAULT_STORE, Parameters
 from tasks.synthetic.samples import DRAWN
@@ -31,19 +33,31 @@ def resolved(parameters: Parameters, now: datetime) -> Parameters:
     (`run_9` comes after `run_10`), while a generator that writes a file does date it.
 
     Raises:
-        InputError: lists each path that holds anything else in braces, matches nothing, or may not be a pattern.
+        InputError: lists each path that holds anything else in braces, matches nothing, or may not be a pattern; and
+            each place outside of `JURY_ROOTS`, where that is set.
     """
     problems = Problems()
     found: dict[str, str] = {}
-    for field in (*READ, *WRITTEN):
-        path = getattr(parameters, field, "")
+    for field, path in _places(parameters):
         try:
-            dated = _dated(path, now)
-            found[field] = _newest(dated) if field in READ else _without_pattern(dated)
+            dated = _dated(path, now) if field in (*READ, *WRITTEN) else path
+            check_place(field, dated)  # before anything is looked for
+            if field in READ:
+                found[field] = _newest(dated)
+                check_place(field, found[field])
+            elif field in WRITTEN:
+                found[field] = _without_pattern(dated)
         except InputError as error:
             problems.add(field, str(error))
     problems.stop("the choice of files")
     return parameters.model_copy(update={field: path for field, path in found.items() if path})
+
+
+def _places(parameters: Parameters) -> Iterator[tuple[str, str]]:
+    """Each place that is named, with the name of its parameter."""
+    for field in FENCED:
+        given: str | list[str] = getattr(parameters, field, "")
+        yield from ((field, path) for path in ([given] if isinstance(given, str) else given))
 
 
 def absolute(parameters: Parameters) -> Parameters:
