@@ -1,8 +1,8 @@
 """The fence around what a run may read and write: the folders and buckets that `JURY_ROOTS` lists, where it is set.
 
-Whoever can start a run fills in paths, and the worker opens them. Owns which parameters name places, and when a place is
-inside; what paths stand for, and when they are asked, is for `paths`. The worker's own places, its default store and its
-copies of buckets, need no permission.
+Whoever can start a run fills in paths, and the worker opens them. Owns which parameters name places, and when a place
+is inside; what paths stand for, and when they are asked, is for `paths`. The worker's own places, its default store and
+its copies of buckets, need no permission.
 """
 
 import os
