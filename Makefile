@@ -5,7 +5,8 @@ READY := .venv/.ready
 LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --quiet $(UPGRADE)
 
-.PHONY: demo test check bench bench-limits bench-outages bench-history bench-large screenshots lock clean
+.PHONY: demo test check bench bench-speed bench-cold bench-limits bench-outages bench-history bench-large screenshots lock \
+	clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -22,8 +23,15 @@ check: $(READY)
 	$(BIN)/pyright
 	$(BIN)/vulture
 
+# All that people wait for, in about forty minutes; each table also by itself.
 bench: $(READY)
+	failed=0; for each in bench bench_cold bench_limits; do $(BIN)/python tests/$$each.py || failed=1; done; exit $$failed
+
+bench-speed: $(READY)
 	$(BIN)/python tests/bench.py
+
+bench-cold: $(READY)
+	$(BIN)/python tests/bench_cold.py
 
 bench-limits: $(READY)
 	$(BIN)/python tests/bench_limits.py

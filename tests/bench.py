@@ -1,4 +1,4 @@
-"""Benchmark: the whole flow beside a bare client loop, in one run on one machine (`make bench`).
+"""Benchmark: the whole flow beside a bare client loop, in one run on one machine (`make bench-speed`).
 
 A loopback judge at 200 ms (log-normal, sigma 0.3), 64 calls in flight, a running Prefect server. Each measurement is a
 process of its own, so that CPU and peak memory are its own too. Loop and flow are measured in turns, and of each the

@@ -1,4 +1,4 @@
-"""Benchmark: how long `jury run` takes to its first call when nothing is running yet (a part of `make bench`).
+"""Benchmark: how long `jury run` takes to its first call when nothing is running yet (`make bench-cold`).
 
 32 pairs of about 250 KB on four dimensions; a loopback judge that answers at once. Each run is a process of its own,
 looked at from outside: the first request that any server of it answers, the first question about a sample, its end.
