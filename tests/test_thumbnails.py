@@ -62,19 +62,32 @@ SIZES = [((1400, 500), (350, 125)), ((500, 1200), (125, 300)), ((60, 40), (60, 4
 
 
 @pytest.mark.parametrize(("size", "expected"), SIZES)
-def test_a_jpeg_has_a_bounded_thumbnail_at_once(size: tuple[int, int], expected: tuple[int, int], tmp_path: Path):
+def test_a_jpeg_has_a_bounded_thumbnail(size: tuple[int, int], expected: tuple[int, int], tmp_path: Path):
     data = file(noise(*size), "JPEG")
     judged(tmp_path, data)
-    assert waiting(tmp_path) == []
     assert (kept(tmp_path, data).size, kept(tmp_path, data).mode) == (expected, "RGB")
 
 
+def test_a_jpeg_that_is_decoded_to_be_checked_has_its_thumbnail_at_once(tmp_path: Path):
+    data = file(noise(1400, 500), "JPEG", progressive=True)
+    judged(tmp_path, data)
+    assert waiting(tmp_path) == []
+    assert kept(tmp_path, data).size == (350, 125)
+
+
 @pytest.mark.parametrize(
-    ("image", "expected"),
-    [(noise(1400, 500), (640, 229)), (noise(60, 40).convert("P"), (60, 40)), (noise(60, 40).convert("RGBA"), (60, 40))],
+    ("image", "name", "expected"),
+    [
+        (noise(1400, 500), "JPEG", (350, 125)),
+        (noise(1400, 500), "PNG", (640, 229)),
+        (noise(60, 40).convert("P"), "PNG", (60, 40)),
+        (noise(60, 40).convert("RGBA"), "PNG", (60, 40)),
+    ],
 )
-def test_a_png_sent_as_it_is_waits_for_its_thumbnail(image: Image.Image, expected: tuple[int, int], tmp_path: Path):
-    data = file(image, "PNG")
+def test_a_picture_sent_as_it_is_waits_for_its_thumbnail(
+    image: Image.Image, name: str, expected: tuple[int, int], tmp_path: Path
+):
+    data = file(image, name)
     judged(tmp_path, data)
     assert waiting(tmp_path) == [sha256(data)]
     assert not place_of(tmp_path, sha256(data)).exists()

@@ -19,8 +19,8 @@ from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
+from tasks.pictures import jpeg, png
 from tasks.pictures.bad_picture import MAX_MEGAPIXELS, BadPicture, NoReader, check_megapixels
-from tasks.pictures.png import count_chunks, is_plain
 from tasks.pictures.rare_formats import decoded_apart, require_reader
 
 MAX_SCANNED_MEGAPIXELS = 1280
@@ -105,36 +105,37 @@ def format_of(data: bytes) -> str:
     raise BadPicture(f"not a picture that can be judged: found {found}; {ALLOWED}")
 
 
-def decode(data: bytes) -> Decoded:
+def decode(data: bytes, least: int | None = None) -> Decoded:
     """The first frame, from every byte of it: a header alone is no proof that a file is whole.
+
+    Args:
+        least: a JPEG may be decoded at a fraction of its size, with so many pixels on its longest side, or more.
 
     Raises:
         BadPicture: not a whole picture within the bounds on pixels, scans, frames and time; a NoReader where the user
             can cure that.
     """
-    return _read(data, _load)
+    return _read(data, partial(_load, least))
 
 
 def check(data: bytes, least: int) -> Decoded:
-    """As sure a check as decoding, at less cost where that is possible.
-
-    The pixels of a PNG that `png.is_plain` proves are not read. An upright JPEG in color or grey is decoded at a
-    fraction of its size.
+    """As sure a check as decoding, at less cost where that is possible: no pixels are read of a PNG or JPEG that is
+    proven by its bytes.
 
     Args:
-        least: pixels on the longest side of a JPEG that is decoded at a fraction, or more.
+        least: as for `decode`.
 
     Raises:
         BadPicture: as for `decode`.
     """
-    return _read(data, partial(_load_what_must_be, data, least))
+    return _read(data, lambda name, image: _is_plain(name, data, image) or _load(least, name, image))
 
 
 def _read(data: bytes, load: Callable[[str, ImageFile], bool]) -> Decoded:
     name = format_of(data)
     if name in RARE_FORMATS:
-        png, notes = decoded_apart(name, data)
-        return decode(png)._replace(format=name, notes=notes)
+        drawn, notes = decoded_apart(name, data)
+        return decode(drawn)._replace(format=name, notes=notes)
     try:
         _check_parts(name, data)
         image = FORMATS[name][1](BytesIO(data))
@@ -153,19 +154,18 @@ def _read(data: bytes, load: Callable[[str, ImageFile], bool]) -> Decoded:
     return Decoded(image, size, name, bits, frames, plain)
 
 
-def _load(_name: str, image: ImageFile) -> bool:
-    image.load()
-    return False
+def _is_plain(name: str, data: bytes, image: ImageFile) -> bool:
+    return (name == "PNG" and png.is_plain(data, image)) or (name == "JPEG" and jpeg.is_plain(data, image))
 
 
-def _load_what_must_be(data: bytes, least: int, name: str, image: ImageFile) -> bool:
-    if name == "PNG" and is_plain(data, image):
-        return True
-    if name == "JPEG" and image.mode in ("RGB", "L"):
+def _load(least: int | None, name: str, image: ImageFile) -> bool:
+    """Read the pixels: the picture is not plain, or they are wanted."""
+    if least and name == "JPEG" and image.mode in ("RGB", "L"):
         width, height = image.size
         share = least / max(image.size)
         image.draft(image.mode, (max(1, int(width * share)), max(1, int(height * share))))
-    return _load(name, image)
+    image.load()
+    return False
 
 
 def _check_parts(name: str, data: bytes) -> None:
@@ -173,7 +173,7 @@ def _check_parts(name: str, data: bytes) -> None:
     frames = data.count(b"\0,") if name == "GIF" else 0
     if frames > MAX_FRAMES:
         raise BadPicture(f"GIF of about {frames:,} frames, allowed are {MAX_FRAMES:,}")
-    chunks = count_chunks(data, MAX_CHUNKS) if name == "PNG" else 0
+    chunks = png.count_chunks(data, MAX_CHUNKS) if name == "PNG" else 0
     if chunks > MAX_CHUNKS:
         raise BadPicture(f"PNG of more than {MAX_CHUNKS:,} chunks, which is the most allowed")
 

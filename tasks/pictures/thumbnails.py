@@ -106,7 +106,7 @@ class Thumbnails:
             _write(self._store, sha256, image)
 
     def put_by(self, sha256: str, data: bytes) -> None:
-        """Keep a plain PNG, as `png.is_plain` has it, until its thumbnail is made."""
+        """Keep a plain picture, whose pixels nobody has read, until its thumbnail is made."""
         if place_of(self._store, sha256).exists():
             return
         folder = _waiting_folder(self._store)
@@ -148,7 +148,7 @@ def _make(store: Path, sha256: str) -> None:
     except FileNotFoundError:
         return
     with contextlib.suppress(InputError):  # damaged since it was put by: there is nothing to be kept of it
-        _write(store, sha256, decode(data).image.convert("RGB"))
+        _write(store, sha256, decode(data, SIDES[0]).image.convert("RGB"))
     kept.unlink(missing_ok=True)
 
 
