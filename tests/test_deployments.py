@@ -80,7 +80,7 @@ def test_a_file_that_is_no_list_is_refused(written: str, tmp_path: Path) -> None
 def test_a_schedule_can_be_switched_off_in_the_list(tmp_path: Path) -> None:
     listed = read_list(changed(tmp_path / "list.yaml", schedules=due(interval=3600, active=False)))
     [schedule] = listed[1].schedules
-    assert not schedule.active and schedule.words == "every 3600 s UTC (off)"
+    assert not schedule.active and schedule.when == "every 3600 s UTC"
 
 
 @pytest.fixture(scope="module")

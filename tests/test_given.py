@@ -85,9 +85,17 @@ def test_values_as_the_uis_and_earlier_versions_stored_them_are_lifted() -> None
         "limit": 1,
         "shard": 0,
         "evaluation_id": "",
-        "judge": {"extra": {"__prefect_kind": "json", "value": "{}"}},
+        "judge": {"extra": {"__prefect_kind": "json", "value": '{"top_k": 3}'}, "headers": {"__prefect_kind": "json"}},
     }
-    assert lifted(stored) == {"limit": 1, "judge": {"extra": {}}}
+    found, _, _ = completed(lifted(stored), DEPLOYMENT, PairwiseParameters)
+    assert found.keys() == DEPLOYMENT.keys() and "headers" not in found["judge"]
+    assert PairwiseParameters.model_validate(found).judge.extra == {"top_k": 3}
+
+
+def test_a_schedule_that_a_person_added_and_gave_nothing_overrides_nothing() -> None:
+    untouched = {"judge": {"extra": {"__prefect_kind": "json"}, "headers": {"__prefect_kind": "json"}}}
+    found, _, _ = completed(lifted(untouched), DEPLOYMENT, PairwiseParameters)  # as the newer of the UIs sends it
+    assert found == DEPLOYMENT
 
 
 @pytest.fixture

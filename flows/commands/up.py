@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.commands.connection import answered
+from flows.commands.messages import printable
 from flows.commands.options import files, notify_option, store_option
 from flows.commands.prepare import HEARTBEAT_SECONDS, make_automations
 from flows.commands.sections import Command
@@ -54,10 +55,13 @@ POLL_SECONDS = 3.0
     is_flag=True,
     help="Keep other users of this machine out: UI and API ask for a text that a file in the store holds.",
 )
+@click.option("--reset", is_flag=True, help="Put the list back where people have changed what came of it.")
 @notify_option
 @store_option
-def command(port: int, deployments: str, auth: bool, notify: str, store: str) -> int:
+def command(port: int, deployments: str, auth: bool, reset: bool, notify: str, store: str) -> int:
     """Serve every deployment of a list until Ctrl-C, on a server of our own or on that of `PREFECT_API_URL`.
+
+    What people changed in the UI stays.
 
     Returns:
         0 when it was stopped, or when it is up already.
@@ -74,7 +78,7 @@ def command(port: int, deployments: str, auth: bool, notify: str, store: str) ->
         if auth:
             raise InputError("--auth is for a server of our own; that of PREFECT_API_URL takes PREFECT_API_AUTH_STRING")
         with answered():
-            return _serve(_listed(folder, api, deployments), api.removesuffix("/api"), notify)
+            return _serve(_listed(folder, api, deployments), api.removesuffix("/api"), notify, reset)
     if server := running(folder):
         print(f"Image Jury is up already: {server.ui} (process {server.pid} serves {home(folder)})")
         return 0
@@ -83,7 +87,7 @@ def command(port: int, deployments: str, auth: bool, notify: str, store: str) ->
     print("starting a Prefect server (about 10 s) …", file=sys.stderr)
     with own_server(folder, port, text) as server:
         where = f" (it asks for the text in {home(folder) / sign_in.FILE})" if text else ""
-        return _serve(listed, f"{server.ui}{where}", notify)
+        return _serve(listed, f"{server.ui}{where}", notify, reset)
 
 
 def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Deployed]:
@@ -98,18 +102,18 @@ def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Dep
     return read_list(Path(deployments)) if deployments else read_list()
 
 
-def _serve(listed: Sequence[Deployed], ui: str, notify: str) -> int:
+def _serve(listed: Sequence[Deployed], ui: str, notify: str, reset: bool) -> int:
     try:
-        asyncio.run(_serve_list(listed, ui, notify))
+        asyncio.run(_serve_list(listed, ui, notify, reset))
     except KeyboardInterrupt:
         print("stopped; schedules stay as they are and go on with the next `jury up`", file=sys.stderr)
     return 0
 
 
-async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str) -> None:
+async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str, reset: bool) -> None:
     from prefect.runner import Runner
 
-    from flows.runtime.deployments import served
+    from flows.runtime.registering import register
 
     class Interruptible(Runner):
         def handle_sigterm(self, *_: object, **__: object) -> None:
@@ -118,10 +122,11 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str) -> None:
 
     await make_automations(notify)
     runner = Interruptible("image-jury", query_seconds=POLL_SECONDS, limit=RUNS_AT_ONCE, pause_on_shutdown=False)
-    for deployed in listed:
-        await runner.aadd_deployment(await served(deployed))
+    registered = [await register(runner, deployed, reset) for deployed in listed]
     print(f"Image Jury is up.\n\n  Prefect UI   {ui}\n  store        {os.environ['JURY_STORE']}\n  deployments")
-    for deployed in listed:
-        print(f"    {deployed.title:<19} {', '.join(each.words for each in deployed.schedules)}")
+    for served in registered:
+        print(f"    {served.title:<19} {printable(', '.join(served.schedules))}")
+        for sentence in served.said:
+            print(f"      {printable(sentence)}")
     print("\nPress Run on a deployment in the UI, or wait for its schedule. Ctrl-C stops all of it.", flush=True)
     await runner.start()

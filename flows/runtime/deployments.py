@@ -1,4 +1,4 @@
-"""The list of deployments (`deployments/prefect.yaml`) as `jury up` serves it: the same list, without a work pool."""
+"""The list of deployments, `deployments/prefect.yaml`: what may stand in it. `registering` puts it on a server."""
 
 from collections.abc import Iterator
 from datetime import timedelta
@@ -8,17 +8,13 @@ from typing import Any, Self, cast
 from zoneinfo import available_timezones
 
 import yaml
-from prefect import Flow, get_client
-from prefect.client.schemas.responses import DeploymentResponse
-from prefect.deployments.runner import RunnerDeployment
-from prefect.exceptions import ObjectNotFound
+from prefect import Flow
 from prefect.schedules import Schedule
-from prefect.types.entrypoint import EntrypointType
 from pydantic import BaseModel, ValidationError, field_validator, model_validator
 
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError, Problems
-from tasks.parameters import PAIRWISE, T2I, parameters_of
+from tasks.parameters import PAIRWISE, T2I, Parameters, parameters_of
 
 LIST = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
 ENTRYPOINTS = {f"flows.{flow}.{flow}": flow for flow in (*PAIRWISE, *T2I)}
@@ -51,10 +47,9 @@ class Scheduled(BaseModel, extra="forbid"):
         return self
 
     @property
-    def words(self) -> str:
+    def when(self) -> str:
         """When it runs, on one line."""
-        when = self.cron or self.rrule or f"every {self.interval:g} s"
-        return f"{when} {self.timezone}" if self.active else f"{when} {self.timezone} (off)"
+        return f"{self.cron or self.rrule or f'every {self.interval:g} s'} {self.timezone}"
 
     def schedule(self, active: bool) -> Schedule:
         """The schedule for Prefect, switched on or off."""
@@ -87,7 +82,7 @@ class Deployed(BaseModel, extra="forbid"):
         if self.entrypoint not in ENTRYPOINTS:
             raise InputError(f"there is no entrypoint {self.entrypoint}; allowed are {', '.join(ENTRYPOINTS)}")
         try:
-            addressed(parameters_of(ENTRYPOINTS[self.entrypoint]).model_validate(self.parameters.parameters))
+            addressed(self.form.model_validate(self.parameters.parameters))
         except ValidationError as error:
             raise InputError("; ".join(f"parameters.parameters.{words}" for words in _words(error))) from None
         return self
@@ -96,6 +91,11 @@ class Deployed(BaseModel, extra="forbid"):
     def title(self) -> str:
         """Flow and name, as Prefect shows them."""
         return f"{ENTRYPOINTS[self.entrypoint]}/{self.name}"
+
+    @property
+    def form(self) -> type[Parameters]:
+        """The model of its parameters."""
+        return parameters_of(ENTRYPOINTS[self.entrypoint])
 
     @property
     def flow(self) -> Flow[..., Any]:
@@ -126,21 +126,6 @@ def read_list(path: Path = LIST) -> list[Deployed]:
     return list(found.values())
 
 
-async def served(deployed: Deployed) -> RunnerDeployment:
-    """A deployment as it is served from here. What somebody has paused, as a whole or a schedule, stays paused."""
-    known = await _known(deployed.title)
-    paused = {schedule.slug for schedule in known.schedules if not schedule.active} if known else set[str | None]()
-    return await deployed.flow.ato_deployment(
-        deployed.name,
-        description=deployed.description,
-        tags=deployed.tags,
-        schedules=[each.schedule(each.active and each.slug not in paused) for each in deployed.schedules],
-        parameters=deployed.parameters.model_dump(),
-        paused=known.paused if known else False,
-        entrypoint_type=EntrypointType.MODULE_PATH,
-    )
-
-
 def _entries(path: Path) -> list[Any]:
     try:
         read = yaml.safe_load(path.read_text(encoding="utf-8"))
@@ -156,12 +141,3 @@ def _words(error: ValidationError) -> Iterator[str]:
     for each in error.errors():
         place = ".".join(map(str, each["loc"]))
         yield f"{place}: {each['msg']}".removeprefix(": ").replace("Value error, ", "")
-
-
-async def _known(title: str) -> DeploymentResponse | None:
-    """What the server has of a deployment."""
-    async with get_client() as client:
-        try:
-            return await client.read_deployment_by_name(title)
-        except ObjectNotFound:
-            return None

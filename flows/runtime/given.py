@@ -5,7 +5,6 @@ one parameter, the form: `limit: 4` would lose dataset and judge. It does not va
 anything could be completed. Which shard a run is, its tags say; see `shards`.
 """
 
-import json
 from collections.abc import Mapping
 from typing import Any, NamedTuple, cast
 from uuid import UUID
@@ -22,6 +21,8 @@ from flows.runtime.shards import shard_of
 from tasks.errors import InputError
 from tasks.parameters import OF_SHARDS, Parameters, parameters_of
 
+_KIND = "__prefect_kind"
+"""Key by which the UIs mark a value that is written in another way."""
 Raw = Mapping[str, Any]
 """Values of a form as Prefect stores them: what was not given is not there."""
 
@@ -63,8 +64,12 @@ async def given(flow: str, asked: Parameters | Raw) -> Given:
 
 
 def lifted(raw: Raw) -> dict[str, Any]:
-    """The same as today's form has it, from values that were stored by an earlier version or by the UI."""
-    return {name: _plain(value) for name, value in raw.items() if name not in OF_SHARDS}
+    """The same as today's form has it, from values that were stored by an earlier version or by a UI.
+
+    The UIs write a free map as text in JSON, and one that nobody touched as no text at all. Prefect reads that text in
+    parameters of runs and deployments, and leaves it in those of schedules.
+    """
+    return _plain({name: value for name, value in raw.items() if name not in OF_SHARDS})
 
 
 def completed(own: Raw, others: Raw, model: type[BaseModel]) -> tuple[dict[str, Any], list[str], list[str]]:
@@ -77,7 +82,7 @@ def completed(own: Raw, others: Raw, model: type[BaseModel]) -> tuple[dict[str, 
     values, taken, emptied = dict(own), list[str](), list[str]()
     filled_in = 2 * len(own) > len(model.model_fields)
     for name, info in model.model_fields.items():
-        if inner := _model(info, own.get(name, {}), others.get(name, {})):
+        if inner := nested(info, own.get(name, {}), others.get(name, {})):
             found = completed(own.get(name, {}), others.get(name, {}), inner)
             values |= {name: found[0]} if found[0] else {}
             taken += [f"{name}.{each}" for each in found[1]]
@@ -91,8 +96,8 @@ def completed(own: Raw, others: Raw, model: type[BaseModel]) -> tuple[dict[str, 
     return values, taken, emptied
 
 
-def _model(info: FieldInfo, *values: Any) -> type[BaseModel] | None:
-    """The model of a field whose values are all written as one."""
+def nested(info: FieldInfo, *values: Any) -> type[BaseModel] | None:
+    """The model of a field of which all these values are written as one; None: there is none, or they are not."""
     kind = info.annotation
     if isinstance(kind, type) and issubclass(kind, BaseModel) and all(isinstance(value, dict) for value in values):
         return kind
@@ -100,13 +105,12 @@ def _model(info: FieldInfo, *values: Any) -> type[BaseModel] | None:
 
 
 def _plain(value: Any) -> Any:
-    """A value as it is meant: the UIs write a free map as a text of JSON, which Prefect leaves so in a schedule."""
     if not isinstance(value, dict):
         return value
     fields = cast(dict[str, Any], value)
-    if fields.get("__prefect_kind") == "json":
-        return json.loads(fields.get("value") or "{}")
-    return {name: _plain(each) for name, each in fields.items()}
+    if fields.get(_KIND) == "json":
+        return fields.get("value")  # read as the text that a command line gives
+    return {name: _plain(each) for name, each in fields.items() if each != {_KIND: "json"}}
 
 
 async def _stored(deployment: UUID) -> dict[str, Any]:
