@@ -77,8 +77,11 @@ def array_spans(file: BinaryIO) -> Iterator[Span]:
             raise InputError(f"after record {number}: the file ends before its array does")
         closing = span.raw in (b"]", b"}")
         if between != (b"," if number and not closing else b"") or span.raw == b"}":
-            found = (between or span.raw)[:40].decode(errors="replace")
-            raise InputError(f"after record {number}: found {found!r} where a comma and an object must stand")
+            # What is there is not quoted: the file may be no dataset at all, but somebody's keys.
+            at = span.start - len(between)
+            raise InputError(
+                f"after record {number}: found something else about byte {at:,}, where a comma and an object must stand"
+            )
         if closing:
             return _check_nothing_follows(file, span.start + 1)
         yield span
@@ -116,5 +119,5 @@ def _closed(buffer: bytes) -> Iterator[tuple[int, int]]:
 def _check_nothing_follows(file: BinaryIO, end: int) -> None:
     file.seek(end)
     while block := file.read(BLOCK):
-        if text := block.strip()[:40]:
-            raise InputError(f"found {text.decode(errors='replace')!r} behind the end of the array")
+        if block.strip():
+            raise InputError(f"found something behind the end of the array, about byte {end:,}")

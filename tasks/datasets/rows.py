@@ -58,7 +58,11 @@ class Columns:
 
     def meet(self, row: Row, problems: Problems) -> None:
         """Take in the columns of a row."""
-        for column in sorted(row.values.keys() - self._met - {*self._allowed}):
+        strange = sorted(row.values.keys() - self._met - {*self._allowed})
+        if strange and not row.values.keys() & {*self._allowed}:  # a file of something else, whose words stay its own
+            problems.add(row.where, f"has none of the columns {', '.join(self._allowed)}")
+            strange = []
+        for column in strange:
             problems.add(row.where, f"column {column!r} does not exist, allowed are {', '.join(self._allowed)}")
         self._met |= row.values.keys()
 
@@ -82,6 +86,9 @@ def find_rows(path: Path, problems: Problems) -> Iterator[Row]:
     reader = _FINDERS.get(path.suffix.lower())
     if reader is None:
         problems.add(path.name, f"ends in {path.suffix!r}, allowed are {', '.join(_FINDERS)}")
+        return
+    if path.exists() and not path.is_file():
+        problems.add(path.name, "is no file of rows: a pipe, a device or a folder")
         return
     try:
         for row in reader(path, problems):
@@ -131,7 +138,10 @@ def _find_csv(path: Path, problems: Problems) -> Iterator[Row]:
         records = _csv_records(file)
         header = next(records, _NO_CELLS).cells
         if len(set(header)) < len(header):
-            raise InputError(f"names a column twice: {listed(header)}")
+            # By number: the words of a file that is no dataset are not quoted.
+            first = dict(zip(reversed(header), range(len(header), 0, -1), strict=True))
+            twice = [f"{number} as {first[name]}" for number, name in enumerate(header, 1) if first[name] < number]
+            raise InputError(f"names a column twice: number {listed(twice)}")
         for row, (cells, start, length) in enumerate(records):
             where, place = f"{path.name}, row {row + 1}", Place(path=str(path), start=start, length=length, row=row)
             if len(cells) == len(header):

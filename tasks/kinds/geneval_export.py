@@ -14,6 +14,8 @@ from tasks.parameters import Parameters, RubricParameters
 from tasks.records import Outcome, Requirement, Sample
 from tasks.rubrics.rubric import Rubric
 
+ENDINGS = (".jsonl", ".ndjson", ".json")
+"""Of a file to write: whoever fills in a form must not be able to make a program's settings of it."""
 _BEGIN = b'{"filename"'
 """How every export begins, GenEval's own too."""
 
@@ -49,6 +51,8 @@ def open_export(parameters: Parameters, candidates: Sequence[str], rubric: Rubri
         named = ", ".join(candidates)
         raise InputError(f"export takes the images of one candidate, found {named}: set `candidate` to one of them")
     path = Path(parameters.export).expanduser().absolute()
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"export {path}: found another ending; allowed: {', '.join(ENDINGS)}")
     if path.is_file() and not _may_be_replaced(path):
         raise InputError(f"export {path}: found a file that is no export; allowed: a new name, or an earlier export's")
     checked = {prompt.dimension for prompt in rubric.prompts if "objects" in prompt.inputs}

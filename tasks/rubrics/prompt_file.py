@@ -18,6 +18,8 @@ from tasks.rubrics.rubric_prompt import Aspect
 from tasks.text import listed
 
 _FILE = re.compile(r"\+\+\+[ \t]*\n(?P<front>.*?)^\+\+\+[ \t]*$(?P<body>.*)", re.DOTALL | re.MULTILINE)
+LONGEST = 1_000_000
+"""Bytes of a prompt file."""
 
 
 class PromptFile(NamedTuple):
@@ -32,6 +34,10 @@ class PromptFile(NamedTuple):
 
 def read_prompt_file(file: Path) -> PromptFile:
     """Take a prompt file apart. What is wrong with it becomes its `problem`, so that all files are looked at."""
+    if not file.is_file():
+        return PromptFile(file, {}, problem="found no file; allowed: a file of text, and no pipe, device or folder")
+    if (size := file.stat().st_size) > LONGEST:
+        return PromptFile(file, {}, problem=f"found {size:,} bytes; allowed: {LONGEST:,}")
     try:
         parts = _FILE.fullmatch(file.read_text(encoding="utf-8-sig"))
     except UnicodeDecodeError as error:
@@ -41,7 +47,7 @@ def read_prompt_file(file: Path) -> PromptFile:
     try:
         # An empty line stands in for the opening `+++`, so that a TOML error counts lines as the file does.
         front = tomllib.loads("\n" + parts["front"])
-    except tomllib.TOMLDecodeError as error:
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
         return PromptFile(file, {}, problem=f"front matter is not TOML: {error}")
     return PromptFile(file, front, parts["body"].strip())
 

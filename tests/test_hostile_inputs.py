@@ -1,0 +1,508 @@
+"""Hostile inputs of every kind, each used as it would be: nothing outside is touched, nothing hangs or falls over."""
+
+import base64
+import json
+import os
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from shutil import copytree
+from typing import Any
+
+import polars as pl
+import pytest
+from odd_replies import ODD
+from png_files import chunk
+from png_files import png as raw_png
+from watched import OUTSIDE, SECRET, commands_nothing, ended, harmless, used, watched
+from written_datasets import png, record, result, write_benchmark, write_json
+from written_images import LIST, prompt_row, write_geneval
+
+from tasks.kinds import kind_of
+from tasks.rubrics.rubric import PROMPTS, load_rubric
+
+BELL = "\x1b]0;owned\x07\x1b[2J\x9b31m\u202e"
+DEEP = 100_000
+LONG = "x" * 1_000_000
+SECRET_PICTURE = f"../{OUTSIDE}/secret.png"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """Where an input is put."""
+    made = tmp_path / "input"
+    made.mkdir()
+    return made
+
+
+# Rows of a manifest of figures
+
+ROW: dict[str, Any] = {
+    **{"id": "a", "task": "diagram", "context": "a method", "caption": "a caption"},
+    **{"human_image": "human.png", "model_image": "model.png"},
+}
+ROWS: dict[str, dict[str, Any]] = {
+    "a picture above the folder": {"model_image": SECRET_PICTURE},
+    "an absolute picture": {"human_image": "/etc/passwd"},
+    "a picture in the home": {"human_image": "~/.ssh/id_rsa"},
+    "a file URL": {"model_image": "file:///etc/passwd"},
+    "a web address": {"model_image": "http://127.0.0.1:9/metadata"},
+    "a share of another machine": {"model_image": "\\\\host\\share\\x.png"},
+    "a way round": {"model_image": "x/../../outside/secret.png"},
+    "NUL in a path": {"model_image": "model.png\0.txt"},
+    "a path of a megabyte": {"model_image": LONG},
+    "a thousand folders": {"model_image": "a/" * 1000 + "x.png"},
+    "a folder for a picture": {"model_image": "."},
+    "a link to a secret": {"model_image": "link.png"},
+    "a link to a device": {"model_image": "zero.png"},
+    "a pipe": {"model_image": "pipe.png"},
+    "links in a circle": {"model_image": "circle.png"},
+    "a picture that is a number": {"model_image": 7},
+    "a picture that is a list": {"model_image": ["model.png", SECRET_PICTURE]},
+    "base64 that is none": {"model_image": "data:image/png;base64,%%%%"},
+    "another data URL": {"model_image": "data:text/html,<script>1</script>"},
+    "a megabyte of base64": {"model_image": base64.b64encode(os.urandom(750_000)).decode()},
+    "an id that climbs": {"id": "../../etc/cron.d/x"},
+    "an id that commands": {"id": BELL},
+    "an id of a megabyte": {"id": LONG},
+    "an id with NUL": {"id": "a\0b"},
+    "half a surrogate pair": {"id": "a\ud800"},
+    "an id that is an object": {"id": {"$ref": "/etc/passwd"}},
+    "a candidate that commands": {"candidate": BELL},
+    "a candidate that climbs": {"candidate": "../../x"},
+    "a candidate of a megabyte": {"candidate": LONG},
+    "a task that commands": {"task": BELL},
+    "five megabytes of text": {"context": LONG * 5},
+    "a text that is deep": {"context": json.loads("[" * 500 + "]" * 500)},
+    "a column that commands": {BELL: 1},
+    "a thousand columns": {f"column {number}": number for number in range(1000)},
+}
+
+
+def manifest(folder: Path, row: dict[str, Any]) -> Path:
+    (folder / "human.png").write_bytes(png(1))
+    (folder / "model.png").write_bytes(png(2))
+    (folder / "link.png").symlink_to(SECRET_PICTURE)
+    (folder / "zero.png").symlink_to("/dev/zero")
+    (folder / "circle.png").symlink_to("circle.png")
+    os.mkfifo(folder / "pipe.png")
+    path = folder / "manifest.jsonl"
+    path.write_text(f"{json.dumps(ROW)}\n{json.dumps(ROW | {'id': 'b'} | row)}\n")
+    return path
+
+
+@pytest.mark.parametrize("name", ROWS)
+def test_rows(folder: Path, name: str) -> None:
+    path = manifest(folder, ROWS[name])
+    with watched(folder):
+        said = used("diagram", folder, dataset=str(path))
+    harmless(said)
+
+
+# Files and places that a dataset, results, images or a list of prompts is said to be
+
+BOMB = zlib.compress(b"[" * 50_000_000)
+FILES: dict[str, tuple[str, bytes]] = {
+    "nothing": ("x.jsonl", b""),
+    "noise": ("x.jsonl", bytes(range(256)) * 1000),
+    "NUL": ("x.jsonl", b"\0" * 1_000_000),
+    "UTF-16": ("x.jsonl", json.dumps(ROW).encode("utf-16")),
+    "brackets": ("x.jsonl", b"[" * DEEP),
+    "objects in objects": ("x.jsonl", b'{"a":' * DEEP),
+    "brackets in a row": ("x.jsonl", b'{"id": ' + b"[" * DEEP + b"]" * DEEP + b"}"),
+    "an array that never ends": ("x.json", b"[" + json.dumps(ROW).encode() * 1000),
+    "a string that never ends": ("x.json", b'[{"id": "' + b"a" * 5_000_000),
+    "backslashes": ("x.json", b'[{"id": "' + b"\\" * 5_000_000),
+    "digits": ("x.jsonl", b'{"id": ' + b"9" * DEEP + b"}"),
+    "what is no number": ("x.jsonl", b'{"id": NaN, "task": Infinity}'),
+    "the same key again": ("x.jsonl", b"{" + b'"id": "a",' * DEEP + b'"task": "diagram"}'),
+    "what is compressed": ("x.jsonl", BOMB),
+    "a quote that never ends": ("x.csv", b'id,task\n"' + b"a,\n" * 1_000_000),
+    "many columns": ("x.csv", b"a," * 200_000 + b"\n1,2\n"),
+    "columns twice, with a secret": ("x.csv", f"{SECRET},{SECRET}\n1,2\n".encode()),
+    "cells that are too many": ("x.csv", b"id,task\n" + b",,,\n" * 100_000),
+    "no Parquet": ("x.parquet", b"PAR1" + os.urandom(1000) + b"PAR1"),
+    "half of a Parquet": ("x.parquet", b"PAR1\x15\x04"),
+    "an ending that is none": ("x.exe", b"MZ"),
+}
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_files(folder: Path, name: str) -> None:
+    ending, data = FILES[name]
+    path = folder / ending
+    path.write_bytes(data)
+    write_benchmark(folder / "bench", [record(0)])
+    with watched(folder):
+        said = [
+            used("diagram", folder, dataset=str(path)),
+            used("counting", folder, dataset=str(path)),
+            used("diagram", folder, dataset=str(folder / "bench"), results=str(path)),
+        ]
+        code, printed = ended("labels", "import", path, "--flow", "diagram", "--store", folder / "store")
+    assert code == 2
+    harmless("\n".join([*said, printed]))
+
+
+def test_a_parquet_that_swells(folder: Path) -> None:
+    pl.DataFrame({"id": pl.repeat(LONG[:1000], 3_000_000, eager=True)}).write_parquet(folder / "x.parquet")
+    with watched(folder):
+        said = used("diagram", folder, dataset=str(folder / "x.parquet"))
+    harmless(said)
+
+
+PLACES: dict[str, Callable[[Path], dict[str, str]]] = {
+    "a pipe": lambda folder: {"dataset": str(pipe(folder / "x.jsonl"))},
+    "a pipe of pictures": lambda folder: {**bench(folder), "images": str(pipe(folder / "x"))},
+    "a pipe of results": lambda folder: {**bench(folder), "results": str(pipe(folder / "x.json"))},
+    "a device": lambda folder: {"dataset": str(linked(folder / "x.jsonl", "/dev/zero"))},
+    "a terminal": lambda folder: {"dataset": str(linked(folder / "x.csv", "/dev/tty"))},
+    "the memory": lambda folder: {"dataset": str(linked(folder / "x.jsonl", "/proc/self/mem"))},
+    "accounts": lambda folder: {"dataset": "/etc/passwd"},
+    "accounts as results": lambda folder: {**bench(folder), "results": "/etc/passwd"},
+    "accounts by a link": lambda folder: {"dataset": str(linked(folder / "x.csv", "/etc/passwd"))},
+    "accounts as JSON": lambda folder: {**bench(folder), "results": str(linked(folder / "x.json", "/etc/passwd"))},
+    "a folder of the system": lambda folder: {"dataset": "/etc"},
+    "processes": lambda folder: {"dataset": "/proc/self"},
+    "links in a circle": lambda folder: {"dataset": str(linked(folder / "circle", folder / "circle"))},
+    "a megabyte": lambda folder: {"dataset": LONG},
+    "NUL": lambda folder: {"dataset": "a\0b"},
+}
+
+
+def bench(folder: Path) -> dict[str, str]:
+    return {"dataset": str(write_benchmark(folder / "bench", [record(0)]))}
+
+
+def pipe(path: Path) -> Path:
+    os.mkfifo(path)
+    return path
+
+
+def linked(path: Path, target: str | Path) -> Path:
+    path.symlink_to(target)
+    return path
+
+
+@pytest.mark.parametrize("name", PLACES)
+@pytest.mark.usefixtures("prefect_server")
+def test_places(folder: Path, name: str) -> None:
+    options = {f"--{field}": value for field, value in PLACES[name](folder).items()}
+    given = [word for pair in options.items() for word in pair]
+    with watched(folder):
+        code, printed = ended("run", "diagram", *given, "--store", folder / "store")
+    assert code == 2
+    harmless(printed[:20_000])
+    commands_nothing(printed)
+
+
+def test_a_file_of_others_is_not_quoted(folder: Path) -> None:
+    (folder / "secret.json").write_text(f'["{SECRET}", {SECRET}')
+    (folder / "secret.jsonl").write_text(json.dumps({"password": SECRET, SECRET: 1}))
+    (folder / "secret.csv").write_text(f"{SECRET},b\n1,2\n")
+    (folder / "behind.json").write_text(f"[] {SECRET}")
+    for path in folder.iterdir():
+        for flow in ("diagram", "counting"):
+            harmless(used(flow, folder, dataset=str(path)))
+
+
+# Results of a generator
+
+RESULTS: dict[str, dict[str, Any]] = {
+    "a key that climbs": {"eval_image_field": SECRET_PICTURE},
+    "a key that is an object": {"eval_image_field": {}},
+    "a key that commands": {"eval_image_field": BELL},
+    "a picture that is an object": {"target_diagram_critic_desc0_base64_jpg": {"path": SECRET_PICTURE}},
+    "a picture of noise": {"target_diagram_critic_desc0_base64_jpg": base64.b64encode(os.urandom(9999)).decode()},
+    "white space": {"target_diagram_critic_desc0_base64_jpg": " \n" * 2_000_000},
+    "an id of another": {"id": BELL},
+}
+
+
+@pytest.mark.parametrize("name", RESULTS)
+def test_results(folder: Path, name: str) -> None:
+    write_benchmark(folder / "bench", [record(0)])
+    path = write_json(folder / "results.json", [result(0, **RESULTS[name])])
+    with watched(folder):
+        said = used("diagram", folder, dataset=str(folder / "bench"), results=str(path))
+    harmless(said)
+
+
+# Folders of generated images
+
+
+def _replaced(path: Path, make: Callable[[Path], object]) -> None:
+    path.unlink()
+    make(path)
+
+
+IMAGES: dict[str, Callable[[Path], object]] = {
+    "an image that is a link": lambda root: _replaced(
+        root / "00000/samples/0000.png", lambda path: linked(path, root.parents[1] / OUTSIDE / "secret.png")
+    ),
+    "images behind a link": lambda root: (
+        (root / "00000" / "samples").rename(root / "moved")
+        and linked(root / "00000" / "samples", root.parents[1] / OUTSIDE)
+    ),
+    "an image that is a pipe": lambda root: _replaced(root / "00000/samples/0000.png", pipe),
+    "a row that is a pipe": lambda root: _replaced(root / "00000/metadata.jsonl", pipe),
+    "a list that is a pipe": lambda root: pipe(root / LIST),
+    "a list that is a device": lambda root: linked(root / LIST, "/dev/zero"),
+    "a number of a thousand digits": lambda root: (root / "00000").rename(root / ("0" * 200)),
+    "digits of another script": lambda root: (root / "00000").rename(root / "٠٠٠٠١"),
+    "a row of brackets": lambda root: (root / "00000/metadata.jsonl").write_text("[" * DEEP),
+    "a row of much": lambda root: (root / "00000/metadata.jsonl").write_text(json.dumps(prompt_row(prompt=LONG * 9))),
+    "a count beyond counting": lambda root: (root / "00000/metadata.jsonl").write_text(
+        json.dumps(prompt_row()).replace('"count": 1', f'"count": {"9" * 400}')
+    ),
+    "a tag that commands": lambda root: (root / "00000/metadata.jsonl").write_text(json.dumps(prompt_row(tag=BELL))),
+    "a tag that climbs": lambda root: (root / "00000/metadata.jsonl").write_text(json.dumps(prompt_row(tag="../x"))),
+    "an object that is a list": lambda root: (root / "00000/metadata.jsonl").write_text(
+        json.dumps(prompt_row(include=[[1], {"class": {}}]))
+    ),
+    "labels that are a pipe": lambda root: pipe(root / "labels.json"),
+}
+
+
+@pytest.mark.parametrize("name", IMAGES)
+def test_folders_of_images(folder: Path, name: str) -> None:
+    root = write_geneval(folder / "images", [prompt_row(), prompt_row("dog")], candidates=[], with_list=False)
+    IMAGES[name](root)
+    with watched(folder):
+        said = used("object", folder, dataset=str(root))
+    harmless(said)
+
+
+# Pictures
+
+HUGE = raw_png(60_000, 60_000, 8, 2, b"\0" * 1000)
+PICTURES: dict[str, bytes] = {
+    "3,600 megapixels": HUGE,
+    "a bomb of text": raw_png(1, 1, 8, 0, b"\0\0", before=chunk(b"zTXt", b"a\0\0" + zlib.compress(b"x" * 50_000_000))),
+    "a bomb of a profile": raw_png(
+        1, 1, 8, 0, b"\0\0", before=chunk(b"iCCP", b"a\0\0" + zlib.compress(b"x" * 50_000_000))
+    ),
+    "rows that swell": raw_png(8, 8, 8, 0, b"\0" * 50_000_000),
+    "a hundred thousand chunks": raw_png(1, 1, 8, 0, b"\0\0", before=chunk(b"teXt", b"") * 100_000),
+    "half of a picture": png(1)[:60],
+    "frames without end": b"GIF89a\x01\0\x01\0\0\0\0" + b"\0,\0\0\0\0\x01\0\x01\0\0\x02\x02D\x01" * 50_000 + b"\0;",
+    "a JPEG of 65,535": b"\xff\xd8\xff\xc0\0\x11\x08\xff\xff\xff\xff\x03\x01\x11\0\x02\x11\1\x03\x11\1" + b"\0" * 99,
+    "a page": b"<html><img src=x onerror=alert(1)></html>",
+    "a drawing with entities": b'<!DOCTYPE svg [<!ENTITY a SYSTEM "file:///etc/passwd">]><svg><text>&a;</text></svg>',
+    "a PostScript": b"%!PS\n(/etc/passwd) (r) file",
+    "a pointer to a file": b"version https://git-lfs.github.com/spec/v1\noid sha256:0\nsize 9\n",
+}
+
+
+@pytest.mark.parametrize("name", PICTURES)
+def test_pictures(folder: Path, name: str) -> None:
+    path = manifest(folder, {})
+    (folder / "model.png").write_bytes(PICTURES[name])
+    with watched(folder):
+        said = used("diagram", folder, dataset=str(path))
+    harmless(said)
+
+
+# Prompt sets, and documents to make them of
+
+SETS: dict[str, Callable[[Path], object]] = {
+    "a prompt that is a pipe": lambda file: _replaced(file, pipe),
+    "a prompt that is a device": lambda file: _replaced(file, lambda path: linked(path, "/dev/zero")),
+    "a prompt that is a folder": lambda file: _replaced(file, Path.mkdir),
+    "a prompt that is a secret": lambda file: _replaced(file, lambda path: linked(path, "/etc/passwd")),
+    "a prompt of 50 MB": lambda file: file.write_text("+++\n" + LONG * 50),
+    "brackets in front matter": lambda file: file.write_text(f"+++\nx = {'[' * DEEP}\n+++\nx"),
+    "front matter that commands": lambda file: file.write_text(f'+++\n"{json.dumps(BELL)[1:-1]}" = 1\n+++\nx'),
+    "noise": lambda file: file.write_bytes(bytes(range(256))),
+    "a dimension that climbs": lambda file: (file.parent / "..\x1b[2J.md").write_text("x"),
+}
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_prompt_sets(folder: Path, name: str) -> None:
+    copytree(PROMPTS / "diagram", folder / "set" / "diagram")
+    SETS[name](folder / "set" / "diagram" / "aesthetics.md")
+    with watched(folder):
+        code, printed = ended("prompts", "check", folder / "set")
+    assert code == 2
+    harmless(printed)
+    commands_nothing(printed)
+
+
+DOCUMENTS: dict[str, tuple[str, bytes]] = {
+    "names that climb": ("x.json", json.dumps({"../../outside/x": "a prompt", "diagram/../x": "b"}).encode()),
+    "brackets": ("x.json", b"[" * DEEP),
+    "objects in objects": ("x.json", b'{"a":' * DEEP),
+    "fences": ("x.md", b"```\n" * DEEP),
+    "headings that command": ("x.md", f"# {BELL}\n```\n{BELL}\n```\n".encode()),
+    "noise": ("x.md", bytes(range(256)) * 100),
+    "nothing": ("x.md", b""),
+}
+
+
+@pytest.mark.parametrize("name", DOCUMENTS)
+def test_prompt_documents(folder: Path, name: str) -> None:
+    ending, data = DOCUMENTS[name]
+    (folder / ending).write_bytes(data)
+    with watched(folder):
+        code, printed = ended("prompts", "import", folder / ending, "--set", folder / "set")
+    assert code == 2 and not (folder / "set").exists()
+    harmless(printed)
+    commands_nothing(printed)
+
+
+# Labels
+
+LABELS: dict[str, dict[str, Any]] = {
+    "a sample that commands": {"sample_id": BELL},
+    "an annotator that commands": {"annotator": BELL},
+    "a verdict that commands": {"verdict": BELL},
+    "a verdict of a megabyte": {"verdict": LONG},
+    "a dimension that climbs": {"dimension": "../../x"},
+    "an object": {"verdict": {"a": 1}},
+    "no number": {"score": 1e999},
+}
+
+
+@pytest.mark.parametrize("name", LABELS)
+def test_labels(folder: Path, name: str) -> None:
+    row = {"sample_id": "a", "dimension": "overall", "verdict": "Model", "annotator": "p"} | LABELS[name]
+    (folder / "labels.jsonl").write_text(json.dumps(row))
+    with watched(folder):
+        _, printed = ended("labels", "import", folder / "labels.jsonl", "--flow", "diagram", "--store", folder / "s")
+    harmless(printed)
+    commands_nothing(printed)
+
+
+@pytest.mark.parametrize("name", ["../../outside/x", "..", "a/b", BELL, "a\0b"])
+def test_names_of_labels(folder: Path, name: str) -> None:
+    (folder / "labels.jsonl").write_text(json.dumps({"sample_id": "a", "dimension": "overall", "verdict": "Model"}))
+    given = (folder / "labels.jsonl", "--flow", "diagram", "--store", folder / "s", "--name", name)
+    with watched(folder):
+        code, printed = ended("labels", "import", *given)
+    assert code == 2 and not (folder / "s").exists()
+    commands_nothing(printed)
+
+
+# Replies
+
+WRITTEN = {
+    "brackets": "[" * 200_000,
+    "openings": '{"winner": ' * 100_000,
+    "quotes": '{"winner": "' + '\\"' * 200_000,
+    "winners": '{"winner": "Model"}' * 50_000,
+    "fences": "```json\n" * 100_000,
+    "thoughts": "<think>" * 100_000,
+    "words": "winner " * 200_000,
+    "spaces": '{"winner"' + " " * 500_000 + ":",
+    "what commands": f'{{"comparison_reasoning": "{BELL}", "winner": "{BELL}"}}',
+    "digits": '{"overall_score": {"explanation": "", "score": ' + "9" * 100_000 + "}}",
+}
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_replies(folder: Path, name: str) -> None:
+    with watched(folder):
+        for flow in ("diagram", "counting"):
+            prompt: Any = load_rubric(flow).prompts[0]
+            assert kind_of(flow).read_reply(WRITTEN[name], prompt).error != SECRET
+
+
+# SQL
+
+SQL = [
+    "SELECT * FROM read_text('/etc/passwd')",
+    "SELECT * FROM read_csv('/etc/passwd')",
+    "SELECT * FROM read_blob('{outside}/secret.json')",
+    "SELECT * FROM glob('{outside}/*')",
+    "FROM '{outside}/secret.json'",
+    "COPY (SELECT 1) TO '{outside}/x.csv'",
+    "EXPORT DATABASE '{outside}/x'",
+    "ATTACH '{outside}/x.duckdb' AS x",
+    "INSTALL httpfs FROM '{outside}'",
+    "LOAD '{outside}/x.duckdb_extension'",
+    "SET enable_external_access = true; SELECT * FROM read_text('/etc/passwd')",
+    "SET temp_directory = '{outside}'",
+    "SET home_directory = '{outside}'",
+    "PRAGMA enable_profiling; SET profiling_output = '{outside}/x'; SELECT 1",
+    "SELECT getenv('HOME')",
+    "CREATE SECRET x (TYPE s3, KEY_ID 'a')",
+    "SELECT count(*) FROM range(1000000000000)",
+    "SELECT list(range) FROM range(1000000000000)",
+    "SELECT repeat('x', 100000000000)",
+    "SELECT regexp_matches(repeat('a', 1000000), '(a*)*b')",
+    "SELECT " + "(" * 10_000 + "1" + ")" * 10_000,
+    "SELECT '" + "x" * 1_000_000 + "' FROM nowhere",
+    "\0; SELECT 1",
+]
+
+
+@pytest.mark.parametrize("number", range(len(SQL)))
+def test_sql(folder: Path, stored: Path, number: int) -> None:
+    copytree(stored, folder / "store")
+    sql = SQL[number].replace("{outside}", str(folder.with_name(OUTSIDE)))
+    with watched(folder):
+        _, printed = ended("query", sql, "--seconds", 2, "--store", folder / "store")
+    harmless(printed[:20_000])
+    commands_nothing(printed)
+    assert os.environ["HOME"] not in printed.split()
+
+
+# Parameters
+
+PARAMETERS: dict[str, list[str]] = {
+    "an export over a dataset": ["--export", "{folder}/x.jsonl"],
+    "an export that is no export": ["--export", "{folder}/authorized_keys"],
+    "an export without an ending": ["--export", "{folder}/.profile"],
+    "an export that is a folder": ["--export", "{folder}"],
+    "an export through a link": ["--export", "{folder}/link/x.jsonl"],
+    "a date that looks around": ["--dataset", "{date.__class__.__init__.__globals__}"],
+    "a date without end": ["--dataset", "{date:%" + "Y" * 100_000 + "}"],
+    "braces": ["--dataset", "{" * 10_000],
+    "a prompt set that climbs": ["--prompt-set", "../../outside"],
+    "a prompt set of the system": ["--prompt-set", "/etc"],
+    "votes": ["--votes", "9" * 5000],
+    "no limit": ["--limit", "-1"],
+    "what is no number": ["--reuse-hours", "nan"],
+    "a store with a password": ["--store", "s3://key:password@bucket"],
+    "an address that is none": ["--judge.model", "m", "--judge.base-url", "http://[::1"],
+    "an address of a file": ["--judge.model", "m", "--judge.base-url", "file:///etc/passwd"],
+    "an address with a password": ["--judge.model", "m", "--judge.base-url", "http://a:b@host/v1"],
+    "an address that commands": ["--judge.model", "m", "--judge.base-url", f"http://{BELL}/v1"],
+    "a key that is a line": ["--judge.model", "m", "--judge.base-url", "openai", "--judge.api-key-env", "A\r\nB"],
+    "a key of the environment": [
+        *("--judge.model", "m", "--judge.base-url", "http://127.0.0.1:9/v1", "--judge.api-key-env", "HOME"),
+    ],
+    "a key in clear": [
+        *("--judge.model", "m", "--judge.base-url", "http://api.openai.com/v1"),
+        *("--judge.api-key-env", "OPENAI_API_KEY"),
+    ],
+    "a header of two lines": ["--judge.headers", json.dumps({"X": "A\r\nY: 1"})],
+    "a header that is a key": ["--judge.headers", json.dumps({"Authorization": "HOME"})],
+    "brackets": ["--judge.extra", '{"a":' + "[" * DEEP],
+}
+
+
+@pytest.mark.parametrize("name", PARAMETERS)
+@pytest.mark.usefixtures("prefect_server")
+def test_parameters(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", SECRET)
+    monkeypatch.chdir(folder)
+    (folder / "x.jsonl").write_text(json.dumps(ROW))
+    linked(folder / "link", folder.with_name(OUTSIDE))
+    before = {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()}
+    given = [word.replace("{folder}", str(folder)) for word in PARAMETERS[name]]
+    fenced = name == "an export through a link"
+    if fenced:
+        monkeypatch.setenv("JURY_ROOTS", str(folder))
+    with watched(folder):
+        code, printed = ended("run", "counting", "--limit", 1, "--store", folder / "store", *given)
+    assert code == 2
+    harmless(printed)
+    commands_nothing(printed)
+    assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+def test_the_table_is_long_enough() -> None:
+    tables = (ROWS, FILES, PLACES, RESULTS, IMAGES, PICTURES, SETS, DOCUMENTS, LABELS, WRITTEN, SQL, PARAMETERS, ODD)
+    assert sum(map(len, tables)) > 200
