@@ -4,6 +4,8 @@ A mistake of the user is an `InputError`, with the sentence that the user needs.
 of its own for each reason. Any other exception is a fault of the program, and no command tells it as the user's.
 """
 
+from tasks.text import cut
+
 
 class InputError(ValueError):
     """A mistake in what the user gave, or a state that only the user can change: what was found, what is allowed."""
@@ -54,7 +56,7 @@ class Problems:
         """Note one problem. `where` names file and row, `what` says what was found and what is allowed."""
         self._count += 1
         if self._count <= SHOWN:
-            self._first.append(f"{where}: {what}")
+            self._first.append(f"{cut(where)}: {cut(what)}")
 
     @property
     def too_many(self) -> bool:

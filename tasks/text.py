@@ -26,6 +26,11 @@ def one_line(text: str, longest: int = 160) -> str:
     return line if len(line) <= longest and start == text else line[: longest - 1].rstrip() + "…"
 
 
+def cut(text: str, longest: int = 1000) -> str:
+    """The text, or its beginning where it is longer: a stranger's word must not drown the sentence around it."""
+    return text if len(text) <= longest else f"{text[: longest - 1]}…"
+
+
 def printable(text: str) -> str:
     """The text without control characters and invisible ones; lines stay lines, and tabs stay."""
     return "".join(char if char.isprintable() or char in "\n\t" else " " for char in text)

@@ -45,12 +45,12 @@ def test_an_empty_array_holds_no_record():
         ('[{"a": "never closed}]', "after record 0: the file ends before its array does"),
         ("[{}, {}", "after record 2: the file ends"),
         ("[{} {}]", "after record 1: found '{}'"),
-        ("[{}, 17, {}]", "after record 1: found ', 17,'"),
+        ("[{}, 17, {}]", "after record 1: found other text where"),
         ("[{},, {}]", "after record 1: found ',,'"),
-        ('["text", {}]', "after record 0: found '\"text\",'"),
+        ('["text", {}]', "after record 0: found other text where"),
         ("[{},]", "after record 1: found ','"),
         ("[{}}", "after record 1: found '}'"),
-        ("[{}] []", "found something behind the end of the array, about byte 4"),
+        ("[{}] []", r"found '\[\]' behind the end of the array"),
     ],
 )
 def test_a_broken_array_is_refused_with_the_record_before_the_break(text: str, words: str):

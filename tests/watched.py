@@ -29,7 +29,7 @@ _watching: list[tuple[str, list[str]]] = []
 
 
 def _note_opened(event: str, arguments: tuple[object, ...]) -> None:
-    if _watching and event in ("open", "os.mkdir", "os.rename", "os.remove", "os.link", "os.symlink", "os.listdir"):
+    if _watching and event in ("open", "os.mkdir", "os.rename", "os.remove", "os.link", "os.symlink"):
         place, opened = _watching[-1]
         for name in arguments[:2]:
             if isinstance(name, str | bytes | os.PathLike) and _leads_to(os.fsdecode(name), place):

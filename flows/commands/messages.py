@@ -9,7 +9,10 @@ import shutil
 import sys
 from pathlib import Path
 
-from tasks.text import printable
+from tasks.text import cut, printable
+
+LONGEST_LINE = 4000
+"""Characters of one line of a message."""
 
 _COMMANDING = re.compile(
     "[\x7f-\x9f\xad\u0600-\u0605\u061c\u06dd\u070f\u08e2\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ud800-\udfff\ufeff"
@@ -20,7 +23,8 @@ _COMMANDING = re.compile(
 
 def warn(sentence: str) -> None:
     """Say a sentence on standard error. It may quote strangers, so what could command a terminal becomes a space."""
-    print(f"jury: {printable(sentence)}", file=sys.stderr)
+    lines = (cut(line, LONGEST_LINE) for line in printable(sentence).split("\n"))
+    print("jury: " + "\n".join(lines), file=sys.stderr)
 
 
 def say(text: str) -> None:

@@ -26,7 +26,7 @@ from tasks.parameters import PairwiseParameters, RubricParameters
 from tasks.records import Record, Sample
 from tasks.rubrics.rubric import holdings
 from tasks.synthetic.images import read_image_labels
-from tasks.text import listed, well_formed
+from tasks.text import cut, listed, well_formed
 
 
 class Dataset(Record):
@@ -103,7 +103,7 @@ def _dataset(name: str, key: str, entries: Sequence[Entry], warnings: Sequence[s
         key=key,
         samples=samples,
         candidates=tuple(dict.fromkeys(sample.candidate for sample in samples)),
-        warnings=tuple(well_formed(words) for words in (*warnings, *_warnings(samples))),
+        warnings=tuple(cut(well_formed(words)) for words in (*warnings, *_warnings(samples))),
         carried=any(sample.carried_from for sample in samples),
     )
 

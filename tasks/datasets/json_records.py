@@ -77,11 +77,8 @@ def array_spans(file: BinaryIO) -> Iterator[Span]:
             raise InputError(f"after record {number}: the file ends before its array does")
         closing = span.raw in (b"]", b"}")
         if between != (b"," if number and not closing else b"") or span.raw == b"}":
-            # What is there is not quoted: the file may be no dataset at all, but somebody's keys.
-            at = span.start - len(between)
-            raise InputError(
-                f"after record {number}: found something else about byte {at:,}, where a comma and an object must stand"
-            )
+            found = _marks(between or span.raw)
+            raise InputError(f"after record {number}: found {found} where a comma and an object must stand")
         if closing:
             return _check_nothing_follows(file, span.start + 1)
         yield span
@@ -119,5 +116,10 @@ def _closed(buffer: bytes) -> Iterator[tuple[int, int]]:
 def _check_nothing_follows(file: BinaryIO, end: int) -> None:
     file.seek(end)
     while block := file.read(BLOCK):
-        if block.strip():
-            raise InputError(f"found something behind the end of the array, about byte {end:,}")
+        if text := block.strip()[:40]:
+            raise InputError(f"found {_marks(text)} behind the end of the array")
+
+
+def _marks(found: bytes) -> str:
+    """What stands in the wrong place, where it is JSON's marks alone: the file may be no dataset but somebody's keys."""
+    return "other text" if re.search(rb"[^][{},:\s]", found) else repr(found[:40].decode())

@@ -51,11 +51,11 @@ def open_export(parameters: Parameters, candidates: Sequence[str], rubric: Rubri
         named = ", ".join(candidates)
         raise InputError(f"export takes the images of one candidate, found {named}: set `candidate` to one of them")
     path = Path(parameters.export).expanduser().absolute()
-    if path.suffix.lower() not in ENDINGS:
-        raise InputError(f"export {path}: found another ending; allowed: {', '.join(ENDINGS)}")
     if path.is_file() and not _may_be_replaced(path):
         raise InputError(f"export {path}: found a file that is no export; allowed: a new name, or an earlier export's")
     checked = {prompt.dimension for prompt in rubric.prompts if "objects" in prompt.inputs}
+    if path.suffix.lower() not in ENDINGS:
+        raise InputError(f"export {path}: found another ending; allowed: {', '.join(ENDINGS)}")
     return Export(path, parameters.threshold, checked)
 
 

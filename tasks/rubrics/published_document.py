@@ -6,7 +6,9 @@ traces of PDF extraction. Which question a text asks is for `published_prompt`, 
 
 import json
 import re
+from bisect import bisect_left
 from collections import Counter
+from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -14,6 +16,8 @@ from tasks.errors import InputError
 
 FORMS = "Markdown with each prompt in a fenced block under its heading, or a JSON object with each prompt under its tag"
 
+LONGEST = 5_000_000
+"""Bytes of a document."""
 _PART = re.compile(
     r"^ {0,3}(?P<fence>`{3,}+|~{3,}+)[^`\n]*\n(?P<text>(?:.*\n)*?) {0,3}(?P=fence)[`~]*[ \t]*$"
     r"|^ {0,3}(?P<signs>#{1,6})[ \t]+(?P<words>.*?)[ \t#]*$"
@@ -57,6 +61,10 @@ def read_published(source: Path) -> Published:
     Raises:
         InputError: the file cannot be read, is damaged by PDF extraction, or is broken, and where.
     """
+    if source.exists() and not source.is_file():
+        raise InputError(f"{source}: found a pipe, a device or a folder; allowed: {FORMS}")
+    if source.exists() and (size := source.stat().st_size) > LONGEST:
+        raise InputError(f"{source}: found {size:,} bytes; allowed: {LONGEST:,}")
     try:
         text = source.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
@@ -72,6 +80,8 @@ def _json(source: Path, text: str) -> Published:
     except json.JSONDecodeError as error:
         where = f"{source}, line {error.lineno}, column {error.colno}"
         raise InputError(f"{where}: found broken JSON ({error.msg}); allowed: {FORMS}") from None
+    except RecursionError:
+        raise InputError(f"{source}: found JSON too deep to be read; allowed: {FORMS}") from None
     if twice := [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]:
         raise InputError(f"{source}, key {twice[0]!r}: found it more than once; allowed: each key once")
     texts = [Quoted(tuple(key.split("/")), value, f"key {key!r}") for key, value in pairs if isinstance(value, str)]
@@ -122,7 +132,12 @@ def _refuse_open_fence(source: Path, part: re.Match[str]) -> None:
 
 def _line(part: re.Match[str]) -> int:
     """Number of the line in which a part begins, from 1."""
-    return part.string.count("\n", 0, part.start()) + 1
+    return bisect_left(_line_ends(part.string), part.start()) + 1
+
+
+@lru_cache(maxsize=1)
+def _line_ends(text: str) -> list[int]:
+    return [end.start() for end in re.finditer("\n", text)]
 
 
 def _prose_words(names: tuple[str, ...], lines: int) -> str:
