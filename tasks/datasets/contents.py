@@ -13,6 +13,7 @@ from tasks.datasets.entries import clean_text
 from tasks.datasets.rows import read_row
 from tasks.errors import InputError
 from tasks.records import PictureSource, Sample
+from tasks.text import cut
 
 
 def read_texts(sample: Sample) -> dict[str, str]:
@@ -34,7 +35,7 @@ def read_picture(source: PictureSource) -> bytes:
     Raises InputError when there is no picture, its file is gone, or its base64 is broken.
     """
     if source.place is None:
-        raise InputError(source.problem)
+        raise InputError(cut(source.problem))
     if not source.field:
         try:
             return Path(source.place.path).read_bytes()

@@ -121,5 +121,5 @@ def _check_nothing_follows(file: BinaryIO, end: int) -> None:
 
 
 def _marks(found: bytes) -> str:
-    """What stands in the wrong place, where it is JSON's marks alone: the file may be no dataset but somebody's keys."""
+    """What stands in the wrong place, if it is marks of JSON alone: the file may be no dataset but somebody's keys."""
     return "other text" if re.search(rb"[^][{},:\s]", found) else repr(found[:40].decode())
