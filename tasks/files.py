@@ -1,4 +1,5 @@
-"""Files that others see whole or not at all, however many processes write the same one, and who is alone with them.
+"""Files that others see whole or not at all, however many processes write the same one, and who is alone with them;
+and files of strangers, which may be no files at all.
 
 What a store holds is for its user alone, unless that user shares a folder of it with a group.
 """
@@ -8,15 +9,32 @@ import stat
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import BinaryIO
 from uuid import uuid4
+
+from tasks.errors import InputError
 
 
 def write_whole(path: Path, data: bytes) -> None:
-    """Write a file under a hidden name beside its place, and rename it into it; what fails leaves nothing behind."""
+    """Write a file whole, or leave nothing of it behind."""
+    with drafted(path) as draft:
+        draft.write_bytes(data)
+
+
+@contextmanager
+def drafted(path: Path) -> Generator[Path]:
+    """A hidden name beside a file's place, to write the file under: it is renamed into its place, if all went well.
+
+    Raises:
+        OSError: what the writing raised, with the file's own name where it had none: a full disk names no file.
+    """
     draft = path.with_name(f".{path.name}.{uuid4().hex}.draft")
     try:
-        draft.write_bytes(data)
+        yield draft
         draft.replace(path)
+    except OSError as error:
+        error.filename = str(path)
+        raise
     finally:
         draft.unlink(missing_ok=True)
 
@@ -62,3 +80,38 @@ def alone(place: Path) -> Generator[None]:
         yield
     finally:
         os.close(opened)
+
+
+def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
+    """Open a file to be read that a stranger may have put there.
+
+    Raises:
+        FileNotFoundError: there is none.
+        InputError: it is a link, which may lead anywhere, or no file: one would wait for ever for what is in a pipe.
+    """
+    if path.is_symlink():
+        raise InputError(f"{path}: refused: it is a link; allowed is a file in its place")
+    return open(path, "rb", buffering, opener=_regular)
+
+
+def _regular(path: str, flags: int) -> int:
+    # What is no file is opened without waiting for it: who writes into a pipe may never come.
+    opened = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        raise InputError(f"{path}: refused: it is no regular file")
+    return opened
+
+
+def read_regular(path: Path, most: int) -> bytes:
+    """What is in a file that a stranger may have put there.
+
+    Raises:
+        FileNotFoundError: there is none.
+        InputError: what `open_regular` raises; or it has more than so many bytes.
+    """
+    with open_regular(path) as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise InputError(f"{path}: refused: it has more than {most:,} bytes")
+    return data

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-SCHEMA = 3
+SCHEMA = 4
 """Version of the ledger's rows. Readers lift older rows to this one."""
 
 MOST_COUNTED = 2**31 - 1
@@ -507,6 +507,8 @@ class RunEnd(HistoryRecord):
     """Status -> judgments that count."""
     outcomes: dict[str, int]
     """Status -> outcomes."""
+    ledger_rows: dict[str, int] = Field(default_factory=dict[str, int])
+    """File of the ledger -> its rows; empty where the ledger is of schema 1 to 3."""
     limits: LimitsFound | None = None
     """What was found out of the judge's limits; None where it never was busy nor away."""
     warnings: tuple[str, ...] = ()

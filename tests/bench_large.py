@@ -30,7 +30,9 @@ from factories import end, judgment, start
 from loopback_judge import judge_process
 from PIL import Image
 
+from tasks.kinds import kind_of
 from tasks.ledger import reading as ledger
+from tasks.ledger.checksums import sealed
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import write_record
 from tasks.rubrics.rubric import Rubric
@@ -51,26 +53,30 @@ TARGETS = {"resume": 20.0, "resume memory": 300.0, "stood still": 100.0, "growth
 
 def write_replies(store: Path, replies: int) -> None:
     """Finished runs of today with rows as the ledger writes them; each run holds its part of the replies."""
-    row = judgment(key="KEY", sample_id="SAMPLE", judged_at="MOMENT").model_dump_json()
+    named = {"key": "KEY", "run_id": "RUN", "sample_id": "SAMPLE", "judged_at": "MOMENT"}
+    row = judgment(**named).model_dump_json()
     words = ("the encoder attends to the state of each token, " * 60)[: (REPLY_BYTES - len(row)) // 2]
-    row = judgment(
-        key="KEY", sample_id="SAMPLE", judged_at="MOMENT", reasoning=words, raw=f'{{"reasoning": "{words}"}}'
-    ).model_dump_json()
+    row = judgment(**named, reasoning=words, raw=f'{{"reasoning": "{words}"}}').model_dump_json()
     now = datetime.now(UTC)
     for number in range(RUNS):
         begun = start(f"20261122T00000{number}-diagram-000000", started_at=now.isoformat())
         folder = ledger.folder(store, begun.run_id)
         folder.mkdir(parents=True)
         write_record(folder / ledger.RUN, begun)
-        with (folder / ledger.JUDGMENTS).open("w") as file:
+        with (folder / ledger.JUDGMENTS).open("wb") as file:
             for reply in range(number, replies, RUNS):
-                file.write(_filled(row, reply, now - timedelta(milliseconds=reply)) + "\n")
-        write_record(folder / ledger.END, end(begun.run_id))
+                file.write(sealed(_filled(row, begun.run_id, reply, now - timedelta(milliseconds=reply))))
+        write_record(folder / ledger.END, end(begun.run_id, calls=replies // RUNS))
 
 
-def _filled(row: str, number: int, moment: datetime) -> str:
+def _filled(row: str, run_id: str, number: int, moment: datetime) -> str:
     key = sha256(f"reply {number}".encode()).hexdigest()
-    return row.replace("KEY", key).replace("SAMPLE", f"s{number}").replace("MOMENT", moment.isoformat())
+    return (
+        row.replace("KEY", key)
+        .replace("RUN", run_id)
+        .replace("SAMPLE", f"s{number}")
+        .replace("MOMENT", moment.isoformat())
+    )
 
 
 def draw_pairs(root: Path, pairs: int) -> None:
@@ -136,7 +142,7 @@ def measure_resume(store: str) -> None:
     found: list[int] = []
 
     async def find() -> None:
-        found.append(len(await asyncio.to_thread(earlier_replies, Path(store), now, 20.0)))
+        found.append(len(await asyncio.to_thread(earlier_replies, Path(store), now, 20.0, kind_of(now.flow).confirms)))
 
     _measure(find(), lambda: {"found": found[0]})
 

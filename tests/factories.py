@@ -1,11 +1,13 @@
 """Rows of ledgers with ordinary values, for tests to say only what matters to them."""
 
-from collections.abc import Iterable
+import json
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from tasks.ledger.checksums import sealed
 from tasks.ledger.writing import Ledger
-from tasks.records import AspectScore, DimensionOutcome, Judgment, Outcome, PictureNote, RunEnd, RunStart
+from tasks.records import AspectScore, DimensionOutcome, Judgment, Outcome, PictureNote, Record, RunEnd, RunStart
 from tasks.statistics.image_scores import GradeRow, GradeTally
 from tasks.statistics.rates import RateRow, RateTally
 from tasks.statistics.scores import ScoreRow, ScoreTally
@@ -106,6 +108,12 @@ def write_run(store: Path, run: RunStart, rows: list[Judgment | Outcome], ended:
         ledger.end(ended.model_copy(update={"run_id": run.run_id}))
     ledger.close()
     return ledger.folder
+
+
+def line(row: Record | Mapping[str, Any]) -> str:
+    """A row as its line in a ledger, whatever it holds, with a checksum that holds."""
+    text = row.model_dump_json() if isinstance(row, Record) else json.dumps(row, separators=(",", ":"))
+    return sealed(text).decode()
 
 
 def image(sample_id: str = "00000/0000", score: float | None = 8.0, **changes: Any) -> Outcome:

@@ -1,4 +1,4 @@
-"""Files are written whole, or not at all, and one process at a time is alone with them."""
+"""Files are written whole, or not at all, one process at a time is alone with them; those of strangers are files."""
 
 import os
 import stat
@@ -8,8 +8,13 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from factories import judgment, line, start
+from full_disk import files_of
 
-from tasks.files import alone, keep_private, private_folder, write_whole
+from tasks.errors import InputError
+from tasks.files import alone, keep_private, open_regular, private_folder, read_regular, write_whole
+from tasks.ledger.reading import JUDGMENTS, read_judgments
+from tasks.ledger.writing import Ledger
 
 TAKE = """
 import sys
@@ -82,3 +87,51 @@ def test_a_private_folder_does_not_take_the_place_of_a_file(tmp_path: Path) -> N
     (tmp_path / "file").touch()
     with pytest.raises(FileExistsError):
         private_folder(tmp_path / "file")
+
+
+# Files of strangers
+
+
+def test_a_file_is_read_as_it_is(tmp_path: Path) -> None:
+    (tmp_path / "file").write_bytes(b"text")
+    assert read_regular(tmp_path / "file", 4) == b"text"
+    with pytest.raises(InputError, match="file: refused: it has more than 3 bytes"):
+        read_regular(tmp_path / "file", 3)
+    with pytest.raises(FileNotFoundError):
+        read_regular(tmp_path / "nothing", 4)
+
+
+def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
+    (tmp_path / "link").symlink_to("/etc/passwd")
+    os.mkfifo(tmp_path / "pipe")
+    for name, said in (("link", "it is a link"), ("pipe", "no regular file"), (".", "no regular file")):
+        with pytest.raises(InputError, match=said):
+            open_regular(tmp_path / name)
+
+
+# A full disk
+
+
+def test_where_there_is_no_room_the_file_is_named_and_nothing_is_left(tmp_path: Path) -> None:
+    with files_of(1_000), pytest.raises(OSError, match="File too large") as raised:
+        write_whole(tmp_path / "file", b"x" * 2_000)
+    assert raised.value.filename == str(tmp_path / "file")
+    assert not any(tmp_path.iterdir())
+
+
+def test_the_ledger_holds_whole_rows_alone(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, start())
+    row, fit = judgment(), 3
+    room = fit * len(line(row)) + 500
+    with files_of(room), pytest.raises(OSError, match=r"No space left on device after 500 bytes of a row") as raised:
+        for _ in range(fit + 1):
+            ledger.append(row)
+    assert raised.value.filename == str(ledger.folder / JUDGMENTS)
+    assert list(read_judgments(ledger.folder)) == [row] * fit
+    assert (ledger.folder / JUDGMENTS).read_text() == line(row) * fit
+    with files_of(fit * len(line(row))), pytest.raises(OSError, match="File too large") as raised:
+        ledger.append(row)
+    assert raised.value.filename == str(ledger.folder / JUDGMENTS)
+    ledger.append(row)  # there is room again
+    ledger.close()
+    assert list(read_judgments(ledger.folder)) == [row] * (fit + 1)

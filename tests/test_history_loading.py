@@ -6,7 +6,7 @@ from typing import Any
 
 import duckdb
 import pytest
-from factories import RUN, end, image, judgment, outcome, picture, start, write_run
+from factories import RUN, end, image, judgment, line, outcome, picture, start, write_run
 from written_history import ask, whole_run
 
 from tasks.errors import InputError
@@ -16,6 +16,7 @@ from tasks.history.database import HISTORY
 from tasks.history.loading import Synced, pending, store_run, sync
 from tasks.judging.results import Results
 from tasks.ledger.reading import read_judgments, read_outcomes
+from tasks.ledger.writing import write_record
 from tasks.records import (
     Judgment,
     Outcome,
@@ -220,11 +221,11 @@ def test_sync_loads_what_is_new_grown_or_finished_and_nothing_else(tmp_path: Pat
     assert sync(tmp_path).loaded == ()
 
     with (growing / "judgments.jsonl").open("a") as file:
-        file.write(judgment("s2").model_dump_json() + "\n")
+        file.write(line(judgment("s2")))
     assert sync(tmp_path).loaded == (RUN,)
     assert ask(tmp_path, f"SELECT count(*) FROM judgments WHERE run_id = '{RUN}'") == [(2,)]
 
-    (growing / "end.json").write_text(end().model_dump_json())
+    write_record(growing / "end.json", end(ledger_rows={"judgments.jsonl": 2}))
     assert pending(tmp_path) == [RUN]
     assert sync(tmp_path).loaded == (RUN,)
     assert ask(tmp_path, f"SELECT status FROM runs WHERE run_id = '{RUN}'") == [("finished",)]

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import end, judgment, outcome, start, write_run
+from factories import end, judgment, line, outcome, start, write_run
 
 from tasks.errors import InputError
 from tasks.ledger.reading import (
@@ -31,15 +31,15 @@ def written(store: Path, *rows: Judgment) -> Path:
 
 
 def edit(path: Path, **changes: Any) -> None:
-    """Change the only row of a file."""
-    path.write_text(json.dumps(json.loads(path.read_bytes()) | changes) + "\n")
+    """Change the only row of a file, and seal it anew."""
+    path.write_text(line(json.loads(path.read_bytes()) | changes))
 
 
 def sha256(rows: Iterable[bytes]) -> str:
     return hashlib.sha256(b"\n".join(rows)).hexdigest()
 
 
-ADDED = {"waits", "waited_seconds", "limits", "carried_from"}
+ADDED = {"waits", "waited_seconds", "limits", "carried_from", "ledger_rows"}
 """Fields that came later, which ledgers of before do not have."""
 
 
@@ -54,9 +54,9 @@ ADDED = {"waits", "waited_seconds", "limits", "carried_from"}
         ),
         (
             "2",
-            "feb20641c7843545bd0756f865540f5c138f16acfaaa183f18263557aaa8308d",
+            "e9cb0fb9f5e38d997280720bfb7f8ca79dea94a48638dccde5354381920b8db3",
             "b7afd59e8e16f8cee5dc0fc7bacd67efa7bf0868e84af34030e99364bf15cf02",
-            "c18d7cbeec2b67399003013f3ee81ca234cb6807f587234426063363ee3a8882",
+            "c49bdfe2e3251e0eb761b9f39d374af8cfd13941b0dab85b3a4324b054b3c3f0",
         ),
         (
             "3",
@@ -64,21 +64,29 @@ ADDED = {"waits", "waited_seconds", "limits", "carried_from"}
             "824e89d4fd627fbdb67e933b3618a754cd105cc29996adb790428742a96c1572",
             "76d363a4ba090d002dd4c5bf3fa38e1bc9cc44de2791b91401c09dd526d37c58",
         ),
+        (
+            "4",
+            "4440c7df963844ff88b2e911d5dd94e37b9ed88b2bbc523a86ab848155967956",
+            "d7eaa6c5a56e26bb6a757b9cc272e62f8d496741800f291f2ac43f7c1d9a9a12",
+            "db93ec172b2a1da1378f4d3144d0c46b69f43b5b556adf7134b17c61b50a6326",
+        ),
     ],
 )
 def test_ledgers_of_all_schemas_read_the_same_as_ever(schema: str, judgments: str, outcomes: str, records: str) -> None:
-    """SHA-256 of lifted rows (canonical JSON), and of all records of the run."""
+    """SHA-256 of lifted rows (canonical JSON), and of all records of the run. Schema 4 added nothing to a record."""
     [run] = (LEDGERS / schema).iterdir()
 
     def canonical(name: str) -> list[bytes]:
-        return [json.dumps(row, sort_keys=True, ensure_ascii=False).encode() for row in read_rows(run / name)]
+        rows = [row | {"schema": 3} for row in read_rows(run / name)]
+        return [json.dumps(row, sort_keys=True, ensure_ascii=False).encode() for row in rows]
 
     assert (sha256(canonical(JUDGMENTS)), sha256(canonical(OUTCOMES))) == (judgments, outcomes)
     outcomes_read = sorted(read_outcomes(run), key=lambda each: bool(each.control))
     read = [read_start(run), *read_judgments(run), *outcomes_read, read_end(run)]
-    assert sha256(record.model_dump_json(exclude=ADDED).encode() for record in read if record) == records
+    as_3 = [record.model_copy(update={"schema_version": 3}) for record in read if record]
+    assert sha256(record.model_dump_json(exclude=ADDED).encode() for record in as_3) == records
     later = [value for record in read if record for name, value in record if name in ADDED]
-    assert later and not any(later)
+    assert later and any(later) == (schema == "4")
 
 
 def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
@@ -111,12 +119,13 @@ def test_a_row_of_a_newer_schema_asks_for_an_upgrade(tmp_path: Path) -> None:
 def test_a_row_with_a_wrong_field_is_damaged_and_told_with_file_line_and_field(tmp_path: Path) -> None:
     run = written(tmp_path, judgment(sample_id="s1"))
     with (run / JUDGMENTS).open("ab") as file:
-        file.write(judgment(sample_id="s2").model_dump_json().replace('"vote":1', '"vote":"all"').encode() + b"\n")
+        row = json.loads(judgment(sample_id="s2", run_id="r1").model_dump_json())
+        file.write(line({**row, "vote": "all"}).encode())
     with pytest.raises(InputError, match=r"judgments\.jsonl, line 2: damaged: vote: Input should be a valid integer"):
         list(read_judgments(run))
-    row = json.loads(outcome().model_dump_json())
+    row = json.loads(outcome(run_id="r1").model_dump_json())
     for lines in ({**row, "path": None}, {**row, "path": 1, "control": "x"}):
-        (run / OUTCOMES).write_text(json.dumps(lines) + "\n")
+        (run / OUTCOMES).write_text(line(lines))
         with pytest.raises(InputError, match=r"outcomes\.jsonl, line 1: damaged: path: "):
             list(read_outcomes(run))
 

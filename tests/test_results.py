@@ -7,7 +7,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from factories import RUN, end, image, outcome, picture, start, write_run
+from factories import RUN, end, image, line, outcome, picture, start, write_run
 from served import environment
 from written_datasets import record, result, write_benchmark, write_json
 
@@ -51,7 +51,7 @@ def test_a_ledger_is_read_again_only_when_it_has_grown(run: Path) -> None:
     first = results_of(start(), [run])
     assert results_of(start(), [run]) is first
     with (run / OUTCOMES).open("ab") as file:
-        file.write(outcome("s4").model_dump_json().encode() + b"\n")
+        file.write(line(outcome("s4")).encode())
     again = results_of(start(), [run])
     assert again.outcomes.statuses["complete"] == first.outcomes.statuses["complete"] + 1
 

@@ -8,11 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import end, judgment, start
+from factories import end, judgment, line, start
 
+from tasks.kinds import kind_of
 from tasks.ledger import reading, reuse
+from tasks.ledger.checksums import sealed
 from tasks.ledger.reading import JUDGMENTS, run_folders
-from tasks.ledger.reuse import earlier_replies
+from tasks.ledger.reuse import Replies, earlier_replies
 from tasks.ledger.writing import Ledger
 from tasks.records import Judgment, RunStart
 
@@ -27,7 +29,7 @@ def written(store: Path, run_id: str, rows: list[Judgment], finished: bool = Tru
     begun = start(run_id, **changes)
     ledger = Ledger(store, begun)
     for row in rows:
-        ledger.append(row)
+        ledger.append(row.model_copy(update={"run_id": run_id}))
     if finished:
         ledger.end(end(run_id))
     ledger.close()
@@ -36,6 +38,10 @@ def written(store: Path, run_id: str, rows: list[Judgment], finished: bool = Tru
 
 def now_asking(**changes: object) -> RunStart:
     return start("20991231T000000-diagram-new", started_at=NOW.isoformat(), **changes)
+
+
+def earlier(store: Path, now: RunStart, reuse_hours: float) -> Replies:
+    return earlier_replies(store, now, reuse_hours, kind_of(now.flow).confirms)
 
 
 @pytest.mark.parametrize(
@@ -54,33 +60,33 @@ def test_a_reply_is_found_again_while_it_is_young_and_ok(
     tmp_path: Path, hours: float, reuse_hours: float, status: str, found: bool
 ) -> None:
     written(tmp_path, "r1", [judgment(key="k", status=status, judged_at=hours_ago(hours))])
-    reply = earlier_replies(tmp_path, now_asking(), reuse_hours).find("k")
+    reply = earlier(tmp_path, now_asking(), reuse_hours).find("k")
     assert (reply is not None) == found
 
 
 def test_age_counts_from_the_original_call_also_through_reuse(tmp_path: Path) -> None:
     written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(30), reused_from="r0")])
-    assert earlier_replies(tmp_path, now_asking(), 20).find("k") is None
+    assert earlier(tmp_path, now_asking(), 20).find("k") is None
 
 
 def test_the_newest_reply_is_taken(tmp_path: Path) -> None:
     written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(2), raw="newer")])
     written(tmp_path, "r2", [judgment(key="k", judged_at=hours_ago(5), raw="older")])
-    reply = earlier_replies(tmp_path, now_asking(), 20).find("k")
+    reply = earlier(tmp_path, now_asking(), 20).find("k")
     assert reply is not None and reply.raw == "newer"
 
 
 def test_an_unfinished_run_of_the_same_undertaking_is_resumed_at_any_age(tmp_path: Path) -> None:
     old = [judgment(key="k", judged_at=hours_ago(500))]
     written(tmp_path, "r1", old, finished=False, resume_key="same")
-    assert earlier_replies(tmp_path, now_asking(resume_key="same"), 20).find("k") is not None
-    assert earlier_replies(tmp_path, now_asking(resume_key="other"), 20).find("k") is None
+    assert earlier(tmp_path, now_asking(resume_key="same"), 20).find("k") is not None
+    assert earlier(tmp_path, now_asking(resume_key="other"), 20).find("k") is None
 
 
 def test_a_run_that_finished_since_supersedes_the_unfinished_one(tmp_path: Path) -> None:
     written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(500))], finished=False, resume_key="same")
     written(tmp_path, "r2", [judgment(key="other", judged_at=hours_ago(400))], resume_key="same")
-    assert earlier_replies(tmp_path, now_asking(resume_key="same"), 20).find("k") is None
+    assert earlier(tmp_path, now_asking(resume_key="same"), 20).find("k") is None
 
 
 def test_ledgers_that_are_too_old_are_not_even_read(tmp_path: Path) -> None:
@@ -89,7 +95,7 @@ def test_ledgers_that_are_too_old_are_not_even_read(tmp_path: Path) -> None:
     (run / JUDGMENTS).write_text("this would not parse\n")
     past = (NOW - timedelta(hours=29)).timestamp()
     os.utime(run / JUDGMENTS, (past, past))
-    assert len(earlier_replies(tmp_path, now_asking(), 20)) == 0
+    assert len(earlier(tmp_path, now_asking(), 20)) == 0
 
 
 def test_a_ledger_that_cannot_be_read_spares_no_call_and_stops_no_run(tmp_path: Path) -> None:
@@ -98,15 +104,20 @@ def test_a_ledger_that_cannot_be_read_spares_no_call_and_stops_no_run(tmp_path: 
     broken, _ = run_folders(tmp_path)
     (broken / JUDGMENTS).write_text("{\n")
     (broken / "run.json").write_text("{")
-    replies = earlier_replies(tmp_path, now_asking(), 20)
+    replies = earlier(tmp_path, now_asking(), 20)
     assert replies.find("broken") is None and replies.find("whole") is not None
     assert replies.unreadable == 1
 
 
 def row(**changes: Any) -> str:
-    """A reply of an hour ago as the ledger writes it, with fields of any kind."""
-    values = json.loads(judgment(key="k", judged_at=hours_ago(1)).model_dump_json()) | changes
-    return json.dumps({name: value for name, value in values.items() if value is not ...}, separators=(",", ":"))
+    """A reply of an hour ago as the ledger writes it, with fields of any kind, and without the end of its line."""
+    values = json.loads(judgment(key="k", run_id="r1", judged_at=hours_ago(1)).model_dump_json()) | changes
+    return line({name: value for name, value in values.items() if value is not ...}).removesuffix("\n")
+
+
+def unsealed(**changes: Any) -> str:
+    """The same without a checksum."""
+    return row(**changes).partition(',"crc32"')[0] + "}"
 
 
 @pytest.mark.parametrize(
@@ -122,7 +133,7 @@ def test_a_strange_row_spares_no_call_is_counted_and_hides_no_other(tmp_path: Pa
     [run] = run_folders(tmp_path)
     with (run / JUDGMENTS).open("a") as file:
         file.write(strange + "\n" + row(key="after") + "\n")
-    replies = earlier_replies(tmp_path, now_asking(), 20)
+    replies = earlier(tmp_path, now_asking(), 20)
     assert [replies.find(key) is not None for key in ("before", "k", "after")] == [True, False, True]
     assert replies.unreadable == 1
 
@@ -134,8 +145,8 @@ def test_a_strange_row_spares_no_call_is_counted_and_hides_no_other(tmp_path: Pa
 def test_a_row_that_is_no_judgment_is_found_out_when_it_is_wanted(tmp_path: Path, changes: dict[str, Any]) -> None:
     written(tmp_path, "r1", [])
     written(tmp_path, "r2", [judgment(key="other", judged_at=hours_ago(1))])
-    (tmp_path / "ledger" / "r2" / JUDGMENTS).write_text(row(**changes) + "\n")
-    replies = earlier_replies(tmp_path, now_asking(), 20)
+    (tmp_path / "ledger" / "r2" / JUDGMENTS).write_text(row(run_id="r2", **changes) + "\n")
+    replies = earlier(tmp_path, now_asking(), 20)
     assert [replies.find("k"), replies.find("k"), replies.unreadable] == [None, None, 1]
 
 
@@ -143,39 +154,40 @@ def test_a_row_whose_fields_stand_elsewhere_lends_no_reply_to_another_call(tmp_p
     """The fields are looked for in the text of the row; a nested one of that name is not the row's own."""
     written(tmp_path, "r1", [judgment(judged_at=hours_ago(1))])
     inside = {"seen": {"status": "ok", "key": "wanted", "judged_at": hours_ago(1)}, "key": "own", "status": "invalid"}
-    (run_folders(tmp_path)[0] / JUDGMENTS).write_text(json.dumps({"schema": 3, **inside}, separators=(",", ":")) + "\n")
-    assert earlier_replies(tmp_path, now_asking(), 20).find("wanted") is None
+    (run_folders(tmp_path)[0] / JUDGMENTS).write_text(line({"schema": 4, **inside}))
+    assert earlier(tmp_path, now_asking(), 20).find("wanted") is None
 
 
 def test_a_reply_that_is_older_than_it_looks_is_not_taken(tmp_path: Path) -> None:
     written(tmp_path, "r1", [judgment(judged_at=hours_ago(1))])
-    twice = row().replace('"prompt_sha256"', f'"judged_at":"{hours_ago(1)}","prompt_sha256"', 1)
+    twice = row().partition(',"crc32"')[0] + "}"
+    twice = twice.replace('"prompt_sha256"', f'"judged_at":"{hours_ago(1)}","prompt_sha256"', 1)
     old = twice[: twice.rindex('"judged_at"')] + f'"judged_at":"{hours_ago(50)}","reused_from":""}}'
-    (run_folders(tmp_path)[0] / JUDGMENTS).write_text(old + "\n")
-    replies = earlier_replies(tmp_path, now_asking(), 20)
+    (run_folders(tmp_path)[0] / JUDGMENTS).write_bytes(sealed(old))
+    replies = earlier(tmp_path, now_asking(), 20)
     assert len(replies) == 1 and replies.find("k") is None and replies.unreadable == 1
 
 
 def test_what_a_judge_wrote_is_no_field_of_the_row(tmp_path: Path) -> None:
     raw = f'{{"status":"ok","key":"forged","judged_at":"{hours_ago(0)}"}} "key":"forged",'
     written(tmp_path, "r1", [judgment(key="k", raw=raw, reasoning=raw, error=raw, judged_at=hours_ago(1))])
-    replies = earlier_replies(tmp_path, now_asking(), 20)
+    replies = earlier(tmp_path, now_asking(), 20)
     assert len(replies) == 1 and replies.find("forged") is None
     found = replies.find("k")
     assert found is not None and found.raw == raw and replies.unreadable == 0
 
 
 def test_rows_of_other_layouts_are_reused_as_well(tmp_path: Path) -> None:
-    turned = dict(reversed(json.loads(row(key="turned")).items()))
+    turned = dict(reversed(json.loads(unsealed(key="turned")).items()))
     rows = [
-        judgment(key="schlüssel", judged_at=hours_ago(1)).model_dump_json(),
-        json.dumps(json.loads(row(key="spaced"))),
-        json.dumps(turned, separators=(",", ":")),
-        row(key="old", schema=1),
+        line(judgment(key="schlüssel", run_id="r1", judged_at=hours_ago(1))),
+        sealed(json.dumps(json.loads(unsealed(key="spaced")))).decode(),
+        line(turned),
+        unsealed(key="old", schema=1) + "\n",
     ]
     written(tmp_path, "r1", [judgment()])
-    (run_folders(tmp_path)[0] / JUDGMENTS).write_text("\n".join(rows) + "\n")
-    replies = earlier_replies(tmp_path, now_asking(), 20)
+    (run_folders(tmp_path)[0] / JUDGMENTS).write_text("".join(rows))
+    replies = earlier(tmp_path, now_asking(), 20)
     assert all(replies.find(key) for key in ("schlüssel", "spaced", "turned", "old")) and replies.unreadable == 0
 
 
@@ -186,14 +198,14 @@ def test_ages_are_told_by_moments_and_not_by_how_they_are_written(tmp_path: Path
     written(tmp_path, "r1", [judgment(key="old", judged_at=old.astimezone(far).isoformat())])
     written(tmp_path, "r2", [judgment(key="k", judged_at=new.astimezone(far).isoformat(), raw="older")])
     written(tmp_path, "r3", [judgment(key="k", judged_at=hours_ago(1), raw="newer")])
-    replies = earlier_replies(tmp_path, now_asking(), 20)
+    replies = earlier(tmp_path, now_asking(), 20)
     found = replies.find("k")
     assert replies.find("old") is None and found is not None and found.raw == "newer"
 
 
 def test_a_ledger_that_is_gone_by_now_lends_nothing(tmp_path: Path) -> None:
     written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(1))])
-    replies = earlier_replies(tmp_path, now_asking(), 20)
+    replies = earlier(tmp_path, now_asking(), 20)
     (run_folders(tmp_path)[0] / JUDGMENTS).unlink()
     assert (replies.find("k"), replies.unreadable) == (None, 1)
 
@@ -204,7 +216,7 @@ def test_rows_that_cannot_be_opened_stop_no_run(tmp_path: Path) -> None:
     rows = run_folders(tmp_path)[0] / JUDGMENTS
     rows.unlink()
     rows.mkdir()
-    replies = earlier_replies(tmp_path, now_asking(), 20)
+    replies = earlier(tmp_path, now_asking(), 20)
     assert (len(replies), replies.unreadable) == (1, 1)
 
 
@@ -214,7 +226,7 @@ def test_replies_in_memory_leave_the_garbage_collector_nothing_to_walk_through(t
     written(tmp_path, "r1", [judgment(key=f"{number:064}", judged_at=hours_ago(1)) for number in range(many)])
     gc.collect()
     before = len(gc.get_objects())
-    replies = earlier_replies(tmp_path, now_asking(), 20)
+    replies = earlier(tmp_path, now_asking(), 20)
     gc.collect()
     assert len(replies) == many and len(gc.get_objects()) - before < many / 10
 
@@ -225,11 +237,11 @@ def test_finding_replies_reads_each_row_once(tmp_path: Path, monkeypatch: pytest
         written(tmp_path, run, [judgment(key=f"{run}/{number}", judged_at=hours_ago(1)) for number in range(50)])
     parsed: list[bytes] = []
 
-    def parse(text: bytes, path: Path, line: int = 1) -> dict[str, Any]:
+    def parse(text: bytes, *others: Any, **named: Any) -> dict[str, Any]:
         parsed.append(text)
-        return reading.parse_row(text, path, line)
+        return reading.parse_row(text, *others, **named)
 
     monkeypatch.setattr(reuse, "parse_row", parse)
-    replies = earlier_replies(tmp_path, now_asking(), 20)
+    replies = earlier(tmp_path, now_asking(), 20)
     assert (len(replies), len(parsed)) == (150, 0)
     assert replies.find("r2/7") is not None and len(parsed) == 1

@@ -10,6 +10,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+from full_disk import files_of
 from PIL import Image
 
 from tasks.pictures import thumbnails as module
@@ -223,3 +224,39 @@ def test_what_is_no_hash_is_no_file_name(tmp_path: Path):
     (tmp_path / "pictures" / "secret.jpg").write_bytes(b"secret")
     assert made(tmp_path, "secret") is None
     assert made(tmp_path, "../pictures/secret") is None
+
+
+# Stores of others
+
+
+def test_only_a_thumbnail_is_taken_for_one(tmp_path: Path) -> None:
+    """A link may lead to a secret, a pipe keeps who reads it waiting, and 9 MB of anything fit into no page."""
+    secret = tmp_path / "secret.jpg"
+    Image.new("RGB", (20, 10)).save(secret)
+    junk, link, pipe, long = (place_of(tmp_path, f"{number:064x}") for number in range(4))
+    junk.parent.mkdir()
+    junk.write_bytes(b"no JPEG " * 1_200_000)
+    link.symlink_to(secret)
+    os.mkfifo(pipe)
+    long.write_bytes(secret.read_bytes() + b"\0" * 9_000_000)
+    assert [made(tmp_path, path.stem) for path in (junk, link, pipe, long)] == [None] * 4
+
+
+def test_what_is_put_by_is_a_file_or_goes(tmp_path: Path) -> None:
+    folder = tmp_path / "pictures" / "waiting"
+    folder.mkdir(parents=True)
+    (folder / f"{1:064x}").symlink_to("/etc/passwd")
+    os.mkfifo(folder / f"{2:064x}")
+    assert make_waiting(tmp_path) == (0, 2)
+    assert waiting(tmp_path) == []
+
+
+def test_a_thumbnail_that_a_full_disk_tore_leaves_no_trace(tmp_path: Path) -> None:
+    with (
+        pytest.raises(OSError, match="No space left on device") as raised,
+        Thumbnails(tmp_path) as thumbnails,
+        files_of(1_000),
+    ):
+        thumbnails.keep("a" * 64, noise(300, 300))
+    assert raised.value.filename == str(place_of(tmp_path, "a" * 64))
+    assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

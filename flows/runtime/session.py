@@ -125,7 +125,7 @@ class Session:
 
     def _open(self, start: RunStart) -> Run:
         store, parameters = Path(self.store), self.parameters
-        replies = earlier_replies(store, start, parameters.reuse_hours)
+        replies = earlier_replies(store, start, parameters.reuse_hours, kind_of(self._flow).confirms)
         export = kind_of(self._flow).open_export(parameters, start.candidates, self._rubric)
         policy, ledger = picture_policy(parameters), Ledger(store, start)
         results = Results(start, [ledger.folder])
@@ -137,9 +137,9 @@ class Session:
         left_out = run.export.close().left_out if run.export else 0
         unclear = f"{left_out} images without a score, or of which it is not clear whether they are as asked"
         exported = [f"{unclear}, are not in the export"] if left_out else []
-        unreadable = run.replies.unreadable
-        words = f"{unreadable:,} rows of earlier ledgers cannot be read: their replies were not reused"
-        unused = [words] if unreadable else []
+        replies = run.replies
+        words = f"{replies.unreadable:,} rows of earlier ledgers cannot be read: their replies were not reused"
+        unused = [f"{words}. The first: {replies.first_unreadable}"] if replies.unreadable else []
         alone = run.start.shards == 1  # shards are compared with the last run once all of them are there
         unchanged = await unchanged_sentences(Path(self.store), run.start.run_id) if alone else []
         cut = run.input_tokens.warnings(self.parameters.judge.base_url)

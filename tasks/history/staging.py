@@ -20,6 +20,7 @@ from tasks.errors import InputError
 from tasks.history.database import VECTOR_ROWS
 from tasks.history.layout import make_tables
 from tasks.judging.results import results_of
+from tasks.kinds import kind_of
 from tasks.ledger import label_sets as labels
 from tasks.ledger import reading as ledger
 from tasks.ledger.evaluations import evaluation_folders
@@ -43,7 +44,7 @@ class DamagedLedger(InputError):
 def vector_bytes(run: Path) -> int:
     """Bytes of those judgments of a ledger that DuckDB handles together, at their largest; no other rows are larger."""
     largest = 0
-    with suppress(OSError):  # a file that cannot be read is told when it is staged
+    with suppress(InputError, OSError):  # a file that cannot be read is told when it is staged
         sizes = (len(line) for _, line in ledger.whole_lines(run / ledger.JUDGMENTS))
         while vector := list(islice(sizes, VECTOR_ROWS)):
             largest = max(largest, sum(vector))
@@ -87,8 +88,10 @@ def _insert_run(db: Connection, run: Path, ledger_bytes: int) -> None:
     start, end = ledger.read_start(run), ledger.read_end(run)
     judgments, outcomes = run / ledger.JUDGMENTS, run / ledger.OUTCOMES
     _insert(db, "runs", [_run_row(start, end, ledger_bytes)], run / ledger.RUN)
-    _insert(db, "judgments", ledger.read_rows(judgments), judgments, f"* REPLACE ({_LAST_ATTEMPT})")
-    _insert(db, "outcomes", (row for row in ledger.read_rows(outcomes) if not row.get("control")), outcomes)
+    judged = _all_told(ledger.read_rows(judgments, kind_of(start.flow).confirms), end, judgments)
+    decided = _all_told(ledger.read_rows(outcomes), end, outcomes)
+    _insert(db, "judgments", judged, judgments, f"* REPLACE ({_LAST_ATTEMPT})")
+    _insert(db, "outcomes", (row for row in decided if not row.get("control")), outcomes)
     _insert(db, "controls", _under(run.name, results_of(start, [run]).controls), outcomes)
     shards = evaluation_folders(run) if end else []
     if len(shards) == start.shards:
@@ -97,6 +100,16 @@ def _insert_run(db: Connection, run: Path, ledger_bytes: int) -> None:
         _insert(db, "rates", _under(start.evaluation_id, results.rates), outcomes)
     db.execute(_ASPECTS)
     db.execute(_PICTURES)
+
+
+def _all_told(rows: Iterable[dict[str, Any]], end: RunEnd | None, file: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a file; InputError after the last where the end of the run tells of more."""
+    missing = told = ledger.rows_told(end, file.name) if end else 0
+    for row in rows:
+        missing -= 1
+        yield row
+    if missing > 0:
+        raise InputError(f"{file}: damaged: {missing:,} of the {told:,} rows that {ledger.END} tells of are missing")
 
 
 def _under(run_id: str, rows: Iterable[Record]) -> Iterator[dict[str, Any]]:

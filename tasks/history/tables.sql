@@ -37,6 +37,7 @@ CREATE TABLE runs (
     reused BIGINT,
     judgments MAP(VARCHAR, BIGINT),
     outcomes MAP(VARCHAR, BIGINT),
+    ledger_rows MAP(VARCHAR, BIGINT),
     limits STRUCT(
         calls_in_flight INTEGER, calls_per_second DOUBLE, waits INTEGER, waited_seconds DOUBLE, away_seconds DOUBLE,
         changes STRUCT(seconds DOUBLE, calls_in_flight INTEGER, calls_per_second DOUBLE, reason VARCHAR)[]

@@ -81,6 +81,13 @@ class Kind(ABC):
     def read_reply(self, text: str, prompt: Prompt) -> Reading:
         """What a reply says, or the error that makes it invalid."""
 
+    @abstractmethod
+    def confirms(self, judgment: Judgment) -> bool:
+        """Whether the raw reply of an ok judgment, read again, says what the judgment says.
+
+        For rows of old ledgers, which have no checksum; with what prompt they were asked is not known.
+        """
+
     # What comes of them
 
     @abstractmethod

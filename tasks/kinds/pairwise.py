@@ -88,6 +88,10 @@ class PairwiseKind(Kind):
         """The verdict in a reply."""
         return verdict_reply.read(text, _pairwise(prompt))
 
+    def confirms(self, judgment: Judgment) -> bool:
+        """Whether the reply names the verdict."""
+        return verdict_reply.holds(judgment.raw, judgment.verdict)
+
     def decide(
         self, sample: Sample, judgments: Sequence[Judgment], rubric: Rubric, parameters: Parameters, lack: Lack | None
     ) -> Decided:

@@ -95,6 +95,10 @@ class RubricKind(Kind):
         """The scores in a reply, and what the judge sees."""
         return score_reply.read(text, _rubric(prompt))
 
+    def confirms(self, judgment: Judgment) -> bool:
+        """Whether the reply holds the scores."""
+        return score_reply.holds(judgment.raw, judgment.scores)
+
     def decide(
         self, sample: Sample, judgments: Sequence[Judgment], rubric: Rubric, parameters: Parameters, lack: Lack | None
     ) -> Decided:

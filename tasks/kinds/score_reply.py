@@ -5,7 +5,7 @@ invalid. What the judge sees (the check beside the scores) is never a reason to 
 """
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, cast
 
 from pydantic import BaseModel, Field, StrictBool, ValidationError
@@ -91,10 +91,11 @@ def read(text: str, prompt: RubricPrompt) -> Reading:
     """The scores in a reply, and what the judge sees where that was asked."""
     body, taken_off = unwrapped(text)
     found, how = _pairs(body)
-    told = [(_plain(name), value) for name, value in found]
-    named = {key: [value for name, value in told if name == key] for key in (*prompt.aspects, OVERALL_SCORE)}
+    named = _named(found, (*prompt.aspects, OVERALL_SCORE))
     notes, problems = list[str](), list[str]()
-    scores = tuple(filter(None, (_score(key, values, prompt, notes, problems) for key, values in named.items())))
+    may_be_none = {key for key, aspect in prompt.aspects.items() if aspect.not_applicable}
+    read = (_score(key, values, key in may_be_none, notes, problems) for key, values in named.items())
+    scores = tuple(filter(None, read))
     seen = _seen(found) if "objects" in prompt.inputs else None
     notes += _strangers(found, prompt)
     if "objects" in prompt.inputs and seen is None:
@@ -105,6 +106,19 @@ def read(text: str, prompt: RubricPrompt) -> Reading:
         whole = "" if any(named.values()) else f": {reply_words(text, taken_off)}"
         return reading._replace(error="; ".join(problems) + whole)
     return reading._replace(scores=scores, seen=seen, reasoning=scores[-1].explanation)
+
+
+def holds(text: str, scores: Sequence[AspectScore]) -> bool:
+    """Whether a reply gives these aspects these scores, whatever it was asked for."""
+    told = _named(_pairs(unwrapped(text)[0])[0], [score.aspect for score in scores])
+    read = (_score(key, values, True, [], []) for key, values in told.items())
+    return [(each.aspect, each.score) for each in read if each] == [(each.aspect, each.score) for each in scores]
+
+
+def _named(found: Iterable[tuple[str, Any]], keys: Iterable[str]) -> dict[str, list[Any]]:
+    """What is told under each of the keys."""
+    told = [(_plain(name), value) for name, value in found]
+    return {key: [value for name, value in told if name == key] for key in keys}
 
 
 def _pairs(body: str) -> tuple[list[tuple[str, Any]], str]:
@@ -122,16 +136,14 @@ def _plain(key: str) -> str:
     return _GAP.sub("_", key.strip(" *_`").lower())
 
 
-def _score(
-    key: str, values: list[Any], prompt: RubricPrompt, notes: list[str], problems: list[str]
-) -> AspectScore | None:
+def _score(key: str, values: list[Any], may_be_none: bool, notes: list[str], problems: list[str]) -> AspectScore | None:
     """One aspect, or None and a problem."""
     told = list(dict.fromkeys(_told(value, notes) for value in values))
     if len(told) != 1:
         problems.append(f"`{key}` is told with {len(told)} different scores" if told else f"`{key}` is missing")
         return None
     explanation, score = told[0]
-    if score is None and key in prompt.aspects and prompt.aspects[key].not_applicable:
+    if score is None and may_be_none:
         return AspectScore(aspect=key, score=None, explanation=explanation)
     number = _number(score, notes)
     if number is None:

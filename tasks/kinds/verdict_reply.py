@@ -9,6 +9,7 @@ from typing import Any
 
 from tasks.endpoint.reply_text import pairs, plain, recovery, reply_words, shown, unwrapped
 from tasks.kinds.values import Reading
+from tasks.records import VERDICTS, Verdict
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.text import listed
 
@@ -42,17 +43,26 @@ def format_words(prompt: PairwisePrompt) -> str:
 
 def read(text: str, prompt: PairwisePrompt) -> Reading:
     """The verdict in a reply. Case and closing punctuation are forgiven, nothing else is."""
+    return _read(text, prompt.verdicts)
+
+
+def holds(text: str, verdict: str | None) -> bool:
+    """Whether a reply has this verdict, whichever were allowed."""
+    return _read(text, VERDICTS).verdict == verdict
+
+
+def _read(text: str, allowed: tuple[Verdict, ...]) -> Reading:
     body, taken_off = unwrapped(text)
     winners, reasoning, how = _fields(body)
     read = Reading(reasoning=reasoning, recovery=recovery(*taken_off, how))
     if not winners:
         return read._replace(error=f"no winner found in {reply_words(text, taken_off)}")
-    verdicts = {_allowed(winner, prompt.verdicts) for winner in winners}
+    verdicts = {_allowed(winner, allowed) for winner in winners}
     if len(verdicts) > 1:
         return read._replace(error=f"several winners in one reply: {listed(map(shown, winners), 5)}")
     verdict = verdicts.pop()
     if verdict is None:
-        return read._replace(error=f"winner {shown(winners[0])} is not one of {', '.join(prompt.verdicts)}")
+        return read._replace(error=f"winner {shown(winners[0])} is not one of {', '.join(allowed)}")
     return read._replace(verdict=verdict)
 
 
@@ -73,7 +83,7 @@ def _reasoning(body: str) -> str:
     return body[begin.end() : end.start()] if begin and end else ""
 
 
-def _allowed(winner: Any, allowed: tuple[str, ...]) -> str | None:
+def _allowed(winner: Any, allowed: tuple[Verdict, ...]) -> str | None:
     if not isinstance(winner, str):
         return None
     plain = winner.strip(" \t\n.*_`'\"").casefold()

@@ -15,6 +15,7 @@ from pydantic import Field
 from tasks.errors import InputError
 from tasks.files import private_folder, write_whole
 from tasks.ledger import reading as ledger
+from tasks.ledger.checksums import sealed
 from tasks.ledger.writing import write_record
 from tasks.records import SCHEMA, HistoryRecord
 
@@ -70,7 +71,7 @@ class LabelSet(HistoryRecord):
 def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
     """Write the labels of a set, then `label.json`, each whole or not at all."""
     private_folder(place)
-    write_whole(place / LABELS, b"".join(row.model_dump_json().encode() + b"\n" for row in rows))
+    write_whole(place / LABELS, b"".join(sealed(row.model_dump_json()) for row in rows))
     write_record(place / ABOUT, about)
 
 

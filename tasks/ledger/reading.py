@@ -1,11 +1,14 @@
 """Ledgers read: where the files of a run lie, and their rows as records of the present schema.
 
 Owns the layout `<store>/ledger/<run_id>/` with `run.json`, `judgments.jsonl`, `outcomes.jsonl` and `end.json`, and what
-becomes of a ledger that is damaged or of a newer version: an `InputError` with file and line, whatever is wrong.
+becomes of a ledger that is not to be believed: an `InputError` with file and line, whatever is wrong. A ledger may be a
+stranger's, or have lain on a bad disk: a row needs its checksum, a run the folder of its own name. Rows of schemas 1 to
+3 have no checksum; whether such a judgment is what its reply says, the kinds of judging know (`Confirms`).
 """
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -13,6 +16,8 @@ from pydantic import ValidationError
 from pydantic_core import from_json
 
 from tasks.errors import InputError
+from tasks.files import open_regular, read_regular
+from tasks.ledger.checksums import CHECKSUM, holds
 from tasks.records import MOST_COUNTED, SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
 from tasks.text import one_line
 
@@ -20,9 +25,14 @@ RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl",
 
 _BLOCK = 1 << 20
 """Bytes read at once: a line that several reads put together takes three times as long."""
+_MOST_BYTES = 2**26
+"""Of a row, or of the record of a file; what is longer is damaged, and is not read whole to find that out."""
 _TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
 
 R = TypeVar("R", bound=Record)
+
+Confirms = Callable[[Judgment], bool]
+"""Whether the raw reply of an ok judgment, read again, says what the judgment says."""
 
 
 def folder(store: Path, run_id: str) -> Path:
@@ -36,7 +46,13 @@ def run_folders(store: Path) -> list[Path]:
 
 
 def read_start(run: Path) -> RunStart:
-    """What the run set out to do."""
+    """What the run set out to do.
+
+    Raises:
+        InputError: the record is damaged, or the run of another folder.
+    """
+    if run.is_symlink():
+        raise InputError(f"{run}: refused: it is a link; allowed is the folder of a run")
     start = read_record(run / RUN, RunStart)
     _check_time(start.started_at, run / RUN)
     return start
@@ -51,6 +67,12 @@ def read_end(run: Path) -> RunEnd | None:
     return end
 
 
+def rows_told(end: RunEnd, name: str) -> int:
+    """Rows that the end of a run tells of in `judgments.jsonl` or `outcomes.jsonl`; 0 where it tells none."""
+    before_4 = end.calls + end.reused if name == JUDGMENTS else sum(end.outcomes.values())
+    return end.ledger_rows.get(name, 0) if end.ledger_rows else before_4
+
+
 def read_judgments(run: Path) -> Iterator[Judgment]:
     """Judgments of a run in the order of their arrival, those of control samples (`control`) included."""
     path = run / JUDGMENTS
@@ -63,13 +85,16 @@ def read_outcomes(run: Path) -> Iterator[Outcome]:
     return (validate_row(Outcome, row, path, number) for number, row in _numbered_rows(path))
 
 
-def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+def read_rows(path: Path, confirms: Confirms | None = None) -> Iterator[dict[str, Any]]:
     """Rows of a ledger file, lifted to the present schema; none where the file is absent.
 
+    Args:
+        confirms: asked of judgments without a checksum, which are believed only then; None: no judgments are read.
+
     Raises:
-        InputError: a row that a newer version wrote, or one that is damaged, with file and line.
+        InputError: a row that a newer version wrote, or one that is not to be believed, with file and line.
     """
-    return (row for _, row in _numbered_rows(path))
+    return (row for _, row in _numbered_rows(path, confirms))
 
 
 def read_record(path: Path, kind: type[R]) -> R:
@@ -78,7 +103,7 @@ def read_record(path: Path, kind: type[R]) -> R:
     Raises:
         InputError: a newer version wrote it, or it is damaged.
     """
-    return validate_row(kind, parse_row(path.read_bytes(), path), path)
+    return validate_row(kind, parse_row(read_regular(path, _MOST_BYTES), path), path)
 
 
 def moment_of(text: str) -> datetime | None:
@@ -91,22 +116,27 @@ def moment_of(text: str) -> datetime | None:
 
 
 def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Offset and bytes of each whole line: a last line without its end was cut by a crash and is left out."""
-    if not path.exists():
+    """Offset and bytes of each whole line: a last line without its end was cut by a crash and is left out.
+
+    After a line that is longer than any row nothing is read. Raises InputError where something else than a file is.
+    """
+    if not path.exists() and not path.is_symlink():
         return
     offset = 0
-    with path.open("rb", buffering=_BLOCK) as file:
-        for line in file:
-            if line.endswith(b"\n"):
+    with open_regular(path, _BLOCK) as file:
+        for line in iter(partial(file.readline, _MOST_BYTES), b""):
+            if line.endswith(b"\n") or len(line) == _MOST_BYTES:
                 yield offset, line
+            if len(line) == _MOST_BYTES:
+                return
             offset += len(line)
 
 
-def parse_row(text: bytes, path: Path, line: int = 1) -> dict[str, Any]:
+def parse_row(text: bytes, path: Path, line: int = 1, confirms: Confirms | None = None) -> dict[str, Any]:
     """A row from its text, lifted to the present schema.
 
     Raises:
-        InputError: it is no JSON object, or of a newer schema; with file and line.
+        InputError: it is no JSON object, of a newer schema, or not to be believed; with file and line.
     """
     try:
         row = from_json(text)
@@ -114,24 +144,24 @@ def parse_row(text: bytes, path: Path, line: int = 1) -> dict[str, Any]:
         raise InputError(f"{path}, line {line}: damaged: {error}") from None
     if not isinstance(row, dict):
         raise InputError(f"{path}, line {line}: damaged: found a {type(row).__name__}, expected an object")
-    return lift(cast("dict[str, Any]", row), path, line)
+    return _lifted(cast("dict[str, Any]", row), text, f"{path}, line {line}", path.parent.name, confirms)
 
 
-def lift(row: dict[str, Any], path: Path, line: int = 1) -> dict[str, Any]:
-    """A row of any known schema as a row of the present one.
-
-    Raises:
-        InputError: the row's schema is newer than this version knows.
-    """
-    found = row.get("schema")
+def _lifted(row: dict[str, Any], text: bytes, where: str, run_id: str, confirms: Confirms | None) -> dict[str, Any]:
+    """A row of any known schema as one of the present, without its checksum, if it is to be believed."""
+    found, checksum = row.get("schema"), row.pop(CHECKSUM, None)
+    if found not in range(1, SCHEMA + 1):
+        raise InputError(f"{where}: ledger schema {found!r}, known here are 1 to {SCHEMA}: upgrade Image Jury")
+    if (checksum is not None or found == SCHEMA) and not holds(text):
+        raise InputError(f"{where}: damaged: it is not as it was written, for its checksum does not hold")
+    if row.get("run_id", run_id) != run_id:
+        raise InputError(f"{where}: of the run {one_line(str(row['run_id']))!r}; its folder is that of another")
     # 2 added what text-to-image rubrics say, 3 shards, controls and what votes and orders tell: all of it absent here.
-    if found in (1, 2):
-        row = {**row, "schema": SCHEMA}
-    elif found != SCHEMA:
-        raise InputError(
-            f"{path}, line {line}: ledger schema {found!r}, known here are 1 to {SCHEMA}: upgrade Image Jury"
-        )
-    return {**row, **_unknown(row)}
+    # 4 added the checksum.
+    lifted = {**row, "schema": SCHEMA, **_unknown(row)}
+    if found != SCHEMA and row.get("status") == "ok" and confirms and not confirms(_valid(Judgment, lifted, where)):
+        raise InputError(f"{where}: damaged: its reply, read again, does not say what the row says")
+    return lifted
 
 
 def _unknown(row: dict[str, Any]) -> dict[str, Any]:
@@ -159,16 +189,20 @@ def validate_row(kind: type[R], row: dict[str, Any], path: Path, line: int = 1) 
     Raises:
         InputError: the row is damaged; with file, line and the first field that is wrong.
     """
+    return _valid(kind, row, f"{path}, line {line}")
+
+
+def _valid(kind: type[R], row: dict[str, Any], where: str) -> R:
     try:
         return kind.model_validate(row)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
-        where = one_line(".".join(map(str, first["loc"])))
-        raise InputError(f"{path}, line {line}: damaged: {where}: {first['msg']}") from None
+        field = one_line(".".join(map(str, first["loc"])))
+        raise InputError(f"{where}: damaged: {field}: {first['msg']}") from None
 
 
-def _numbered_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
-    return ((number, parse_row(line, path, number)) for number, (_, line) in enumerate(whole_lines(path), 1))
+def _numbered_rows(path: Path, confirms: Confirms | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
+    return ((number, parse_row(line, path, number, confirms)) for number, (_, line) in enumerate(whole_lines(path), 1))
 
 
 def _check_time(moment: str, path: Path) -> None:

@@ -13,12 +13,17 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import InputError
+from tasks.files import open_regular
+from tasks.ledger.checksums import holds
 from tasks.ledger.reading import (
     END,
     JUDGMENTS,
+    Confirms,
     moment_of,
     parse_row,
+    read_end,
     read_start,
+    rows_told,
     run_folders,
     validate_row,
     whole_lines,
@@ -26,8 +31,13 @@ from tasks.ledger.reading import (
 from tasks.records import SCHEMA, Judgment, RunStart
 
 _KNOWN = tuple(b'{"schema":%d,' % number for number in range(1, SCHEMA + 1))
+_WITHOUT_CHECKSUM = _KNOWN[:-1]
 _FIELDS = [re.compile(rb'"%s":"([ -!#-\[\]-~]*)"' % name) for name in (b"status", b"key", b"judged_at")]
 """Fields of a row in their order. A quote inside of a text is escaped: what a judge wrote cannot look like a field."""
+
+
+def _nothing(_: Judgment) -> bool:
+    return False
 
 
 class _Place(NamedTuple):
@@ -37,27 +47,29 @@ class _Place(NamedTuple):
     offset: int
 
 
-class _Unreadable(Exception):
-    """A row from which no reply can be taken."""
-
-
 class Replies:
     """Ok judgments of earlier runs by call key. Holds their places, not their texts.
 
     Args:
         since: folder of each run that lends replies -> the moment before which they are too old; None: any age will do.
+        confirms: asked of replies without a checksum, which are left out otherwise.
     """
 
-    def __init__(self, since: Mapping[Path, datetime | None]) -> None:
+    def __init__(self, since: Mapping[Path, datetime | None], confirms: Confirms = _nothing) -> None:
         self.unreadable = 0
-        """Rows, and files of rows, that could not be read, here or so far in `find`: they spare no call."""
+        """Rows, and files of rows, that are missing or not to be believed, here or so far in `find`: they spare no
+        call."""
+        self.first_unreadable = ""
+        """What is wrong with the first of them, and where."""
+        self._confirms = confirms
         self._files = [run / JUDGMENTS for run in since]
         self._places = _Places()
         for file, moment in enumerate(since.values()):
             try:
-                self._add(file, moment.timestamp() if moment else float("-inf"))
-            except OSError:
-                self.unreadable += 1
+                rows = self._add(file, moment.timestamp() if moment else float("-inf"))
+                self._miss(file, rows)
+            except (InputError, OSError) as error:
+                self._leave_out(str(error))
 
     def __len__(self) -> int:
         return len(self._places)
@@ -68,22 +80,35 @@ class Replies:
         if place is None:
             return None
         try:
-            return _read(self._files[place.file], place, key)
-        except (InputError, OSError, _Unreadable):
-            self.unreadable += 1
+            return _read(self._files[place.file], place, key, self._confirms)
+        except (InputError, OSError) as error:
+            self._leave_out(str(error))
             self._places.drop(key)
             return None
 
-    def _add(self, file: int, not_before: float) -> None:
-        path = self._files[file]
-        for offset, line in whole_lines(path):
+    def _add(self, file: int, not_before: float) -> int:
+        """Take in a file; returns how many rows there are in it."""
+        path, number = self._files[file], 0
+        for number, (offset, line) in enumerate(whole_lines(path), 1):
             try:
-                found = _ok_reply(line, path)
-            except (InputError, _Unreadable):
-                self.unreadable += 1
+                found = _ok_reply(line, path, number)
+            except InputError as error:
+                self._leave_out(str(error))
                 continue
             if found and found[1] >= not_before:
                 self._places.keep(*found, file, offset)
+        return number
+
+    def _miss(self, file: int, rows: int) -> None:
+        """Count what the end of a run tells of and its file lacks."""
+        path = self._files[file]
+        end = read_end(path.parent)
+        if end and (missing := rows_told(end, JUDGMENTS) - rows) > 0:
+            self._leave_out(f"{path}: {missing:,} of the rows that {END} tells of are missing", missing)
+
+    def _leave_out(self, words: str, rows: int = 1) -> None:
+        self.unreadable += rows
+        self.first_unreadable = self.first_unreadable or words
 
 
 class _Places:
@@ -117,12 +142,15 @@ class _Places:
         del self._rows[key]
 
 
-def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies:
+def earlier_replies(store: Path, start: RunStart, reuse_hours: float, confirms: Confirms = _nothing) -> Replies:
     """Replies that the run may take over instead of paying again.
 
     From every run those younger than `reuse_hours`, counted from the original call (0: none at all). From an unfinished
     run that asked the same of the same candidates those of any age, unless a run finished since has superseded it.
     Takes seconds where ledgers are large: an event loop gives it to a thread.
+
+    Args:
+        confirms: asked of replies without a checksum, which are left out otherwise.
     """
     if reuse_hours == 0:
         return Replies({})
@@ -130,19 +158,19 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float) -> Replies
     runs = run_folders(store)
     resumed = _unfinished_like(start, runs)
     used = [run for run in runs if run in resumed or _written_since(run, cutoff)]
-    return Replies({run: None if run in resumed else cutoff for run in used})
+    return Replies({run: None if run in resumed else cutoff for run in used}, confirms)
 
 
-def _ok_reply(line: bytes, path: Path) -> tuple[str, float] | None:
+def _ok_reply(line: bytes, path: Path, number: int) -> tuple[str, float] | None:
     """Key and moment of a row's reply; None where it is not ok."""
     # Reading every row whole takes three times as long; what else is in it is checked when it is taken.
-    status, key, judged_at = _fields(line) or _fields_of_any_layout(line, path)
+    is_old = line.startswith(_WITHOUT_CHECKSUM)
+    status, key, judged_at = ((is_old or holds(line)) and _fields(line)) or _fields_of_any_layout(line, path, number)
     if status != "ok":
         return None
-    if not isinstance(key, str) or not isinstance(judged_at, str):
-        raise _Unreadable
-    if (moment := moment_of(judged_at)) is None:
-        raise _Unreadable
+    moment = moment_of(judged_at) if isinstance(judged_at, str) else None
+    if moment is None or not isinstance(key, str):
+        raise InputError(f"{path}, line {number}: damaged: key or judged_at is none")
     return key, moment.timestamp()
 
 
@@ -160,18 +188,18 @@ def _fields(line: bytes) -> list[str] | None:
     return found
 
 
-def _fields_of_any_layout(line: bytes, path: Path) -> list[Any]:
-    row = parse_row(line, path)
+def _fields_of_any_layout(line: bytes, path: Path, number: int) -> list[Any]:
+    row = parse_row(line, path, number)
     return [row.get(name) for name in ("status", "key", "judged_at")]
 
 
-def _read(path: Path, place: _Place, key: str) -> Judgment:
-    with path.open("rb") as file:
+def _read(path: Path, place: _Place, key: str, confirms: Confirms) -> Judgment:
+    with open_regular(path) as file:
         file.seek(place.offset)
-        found = validate_row(Judgment, parse_row(file.readline(), path), path)
+        found = validate_row(Judgment, parse_row(file.readline(), path, confirms=confirms), path)
     moment = moment_of(found.judged_at)
     if (found.key, found.status, moment and moment.timestamp()) != (key, "ok", place.moment):
-        raise _Unreadable
+        raise InputError(f"{path}, byte {place.offset:,}: damaged: its key, status or time is told twice")
     return found
 
 

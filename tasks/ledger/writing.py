@@ -3,10 +3,13 @@
 Owns how rows reach the disk. Where they lie, and how they are read, is `reading`'s.
 """
 
+import errno
+import os
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from tasks.files import keep_private, private_folder, write_whole
+from tasks.ledger.checksums import sealed
 from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder
 from tasks.records import Judgment, Outcome, Record, RunEnd, RunStart
 
@@ -21,20 +24,25 @@ class Ledger:
     def __init__(self, store: Path, start: RunStart) -> None:
         self.folder = folder(store, start.run_id)
         self._start = start
-        self._files: dict[str, BinaryIO] = {}
+        self._files: dict[str, FileIO] = {}
+        self._rows = dict.fromkeys((JUDGMENTS, OUTCOMES), 0)
 
     def append(self, row: Judgment | Outcome) -> None:
-        """Add one row to the file of its kind. The first row makes the folder: a run refused before it leaves none."""
+        """Add one row to the file of its kind. The first row makes the folder: a run refused before it leaves none.
+
+        Raises:
+            OSError: with the file's name; nothing of the row is left in it.
+        """
         self._open()
-        file = self._files[JUDGMENTS if isinstance(row, Judgment) else OUTCOMES]
-        file.write(row.model_dump_json().encode() + b"\n")
-        file.flush()
+        name = JUDGMENTS if isinstance(row, Judgment) else OUTCOMES
+        _add(self._files[name], sealed(row.model_dump_json()))
+        self._rows[name] += 1
 
     def end(self, end: RunEnd) -> None:
-        """Mark the run as finished. From here on nothing in the folder changes."""
+        """Mark the run as finished, with how many rows there are. From here on nothing in the folder changes."""
         self._open()
         self.close()
-        write_record(self.folder / END, end)
+        write_record(self.folder / END, end.model_copy(update={"ledger_rows": self._rows}))
 
     def close(self) -> None:
         """Release the files; without `end` the run stays unfinished."""
@@ -47,9 +55,21 @@ class Ledger:
             self.folder.mkdir()
             keep_private(self.folder)
             write_record(self.folder / RUN, self._start)
-            self._files = {name: (self.folder / name).open("ab") for name in (JUDGMENTS, OUTCOMES)}
+            self._files = {name: FileIO(self.folder / name, "ab") for name in self._rows}
+
+
+def _add(file: FileIO, line: bytes) -> None:
+    """Append a line whole or not at all: a disk that is nearly full takes the beginning of it."""
+    before = os.fstat(file.fileno()).st_size
+    try:
+        if (written := file.write(line)) != len(line):
+            file.truncate(before)
+            raise OSError(errno.ENOSPC, f"{os.strerror(errno.ENOSPC)} after {written:,} bytes of a row")
+    except OSError as error:
+        error.filename = str(file.name)
+        raise
 
 
 def write_record(path: Path, record: Record) -> None:
     """Write the one record that a file holds, whole or not at all; `reading.read_record` reads it."""
-    write_whole(path, (record.model_dump_json(indent=1) + "\n").encode())
+    write_whole(path, sealed(record.model_dump_json(indent=1)))

@@ -19,17 +19,21 @@ QUALITY = 70
 
 
 def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, str]:
-    """SHA-256 of a picture -> its thumbnail, a JPEG in base64; those that the store does not keep are left out."""
+    """SHA-256 of a picture -> its thumbnail, a JPEG in base64; those not kept, or not whole, are left out."""
     wanted = sorted(set(hashes))
     with ThreadPoolExecutor() as threads:
         found = zip(wanted, threads.map(partial(made, store), wanted), strict=True)
         kept = {sha256: path for sha256, path in found if path}
         limit = picture_limit([path.stat().st_size for path in kept.values()])
-        return dict(zip(kept, threads.map(partial(_embedded, limit=limit), kept.values()), strict=True))
+        embedded = zip(kept, threads.map(partial(_embedded, limit=limit), kept.values()), strict=True)
+        return {sha256: picture for sha256, picture in embedded if picture}
 
 
 def _embedded(path: Path, limit: int) -> str:
-    return base64.b64encode(bounded(path.read_bytes(), limit)).decode("ascii")
+    try:
+        return base64.b64encode(bounded(path.read_bytes(), limit)).decode("ascii")
+    except OSError:  # begins like a JPEG and is none
+        return ""
 
 
 def bounded(data: bytes, limit: int) -> bytes:

@@ -6,7 +6,7 @@ show it before that. Run as a module, this file is such a process. What a killed
 """
 
 import atexit
-import contextlib
+import errno
 import os
 import re
 import signal
@@ -16,12 +16,11 @@ import threading
 from pathlib import Path
 from types import TracebackType
 from typing import Self
-from uuid import uuid4
 
 from PIL import Image
 
 from tasks.errors import InputError
-from tasks.files import private_folder, write_whole
+from tasks.files import drafted, open_regular, private_folder, read_regular, write_whole
 from tasks.pictures.decoding import decode
 
 SIDES = (256, 640)
@@ -31,8 +30,13 @@ FEW = 16
 """So many are made without a process, which costs as much to start as they do."""
 MOST_PROCESSES = 4
 LOWEST_PRIORITY = 19
+LARGEST = 2**21
+"""Bytes of a thumbnail: the noisiest picture comes to half a megabyte."""
+MOST_BYTES = 2**28
+"""Of a picture that is put by."""
 LOOK_EVERY_SECONDS = 0.2
 
+_END_OF_JPEG = b"\xff\xd9"
 _SHA256 = re.compile("[0-9a-f]{64}")
 
 
@@ -44,14 +48,15 @@ def place_of(store: Path, sha256: str) -> Path:
 def made(store: Path, sha256: str) -> Path | None:
     """The thumbnail of a picture, made now where the picture is still put by; None where nothing is kept of it.
 
-    The hash may be a stranger's, from a ledger: what is none is no file name either.
+    Hash and store may be a stranger's: what is no hash is no file name either, and what is no file, or one larger than
+    any thumbnail, is none that was kept.
     """
     if not _SHA256.fullmatch(sha256):
         return None
     place = place_of(store, sha256)
-    if not place.is_file():
+    if not place.exists():
         _make(store, sha256)
-    return place if place.is_file() else None
+    return place if _is_thumbnail(place) else None
 
 
 def waiting(store: Path) -> list[str]:
@@ -136,6 +141,14 @@ def _started(store: Path) -> list[subprocess.Popen[bytes]]:
     return processes
 
 
+def _is_thumbnail(place: Path) -> bool:
+    try:
+        with open_regular(place) as file:
+            return os.fstat(file.fileno()).st_size <= LARGEST
+    except (InputError, OSError):
+        return False
+
+
 def _waiting_folder(store: Path) -> Path:
     return store / "pictures" / "waiting"
 
@@ -144,11 +157,12 @@ def _make(store: Path, sha256: str) -> None:
     """Make a thumbnail from the picture that is put by, if it still is."""
     kept = _waiting_folder(store) / sha256
     try:
-        data = kept.read_bytes()
+        data = read_regular(kept, MOST_BYTES)
+        _write(store, sha256, decode(data, SIDES[0]).image.convert("RGB"))
     except FileNotFoundError:
         return
-    with contextlib.suppress(InputError):  # damaged since it was put by: there is nothing to be kept of it
-        _write(store, sha256, decode(data, SIDES[0]).image.convert("RGB"))
+    except InputError:
+        pass  # damaged since it was put by, or never a picture: there is nothing to be kept of it
     kept.unlink(missing_ok=True)
 
 
@@ -160,11 +174,19 @@ def _write(store: Path, sha256: str, image: Image.Image) -> None:
     """
     image.info.clear()  # No profile of megabytes belongs into a thumbnail.
     place = place_of(store, sha256)
-    draft = place.with_suffix(f".{uuid4().hex}.part")
     private_folder(place.parent)
     small = scaled(image, SIDES[1] / max(image.size), Image.Resampling.BOX)
-    small.save(draft, "JPEG", quality=QUALITY)  # into a file, Pillow encodes without holding Python's lock
-    draft.replace(place)
+    with drafted(place) as draft:
+        small.save(draft, "JPEG", quality=QUALITY)  # into a file, Pillow encodes without holding Python's lock
+        _check_whole(draft)
+
+
+def _check_whole(jpeg: Path) -> None:
+    """Raise OSError where a JPEG has no end: on a full disk Pillow does not see that only a part was written."""
+    with jpeg.open("rb") as file:
+        file.seek(-len(_END_OF_JPEG), os.SEEK_END)
+        if file.read() != _END_OF_JPEG:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
 def _main(store: Path, processes: int, share: int) -> None:
