@@ -53,6 +53,12 @@ def lead_elsewhere(run: Path) -> None:
     run.symlink_to(run.parents[1] / "elsewhere")
 
 
+def reseal(path: Path, **changes: Any) -> None:
+    """Forge the first row, as one who knows how rows are sealed."""
+    first, rest = path.read_text().split("\n", 1)
+    path.write_text(line({**json.loads(first), **changes}) + rest)
+
+
 def drop_last(path: Path) -> None:
     path.write_bytes(b"".join(path.read_bytes().splitlines(keepends=True)[:-1]))
 
@@ -81,6 +87,8 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     "the end of another run": (take_from_other(END), f"of the run '{OTHER}'"),
     "judgments of another run": (take_from_other(JUDGMENTS), f"of the run '{OTHER}'"),
     "outcomes of another run": (take_from_other(OUTCOMES), f"of the run '{OTHER}'"),
+    "a check of another form": (lambda run: reseal(run / JUDGMENTS, seen="a dog"), "judgments.jsonl"),
+    "a check of other objects": (lambda run: reseal(run / JUDGMENTS, seen={"objects": ["dog"]}), "judgments.jsonl"),
     "a pipe for a start": (lambda run: replace(run / START, os.mkfifo), "no regular file"),
     "a pipe for judgments": (lambda run: replace(run / JUDGMENTS, os.mkfifo), "no regular file"),
     "a pipe for an end": (lambda run: replace(run / END, os.mkfifo), "no regular file"),

@@ -172,10 +172,15 @@ def _unknown(row: dict[str, Any]) -> dict[str, Any]:
     cannot_be: dict[str, Any] = {name: 0 for name in _TOKENS if not _can_be(row.get(name))}
     if cannot_be:
         cannot_be["price"] = None
-    seen: Any = row.get("seen")
-    if seen and not all(_can_be(each.get("count")) for each in seen.get("objects", ())):
+    if not all(_can_be(each.get("count")) for each in _objects_seen(row.get("seen"))):
         cannot_be["seen"] = None
     return cannot_be
+
+
+def _objects_seen(seen: Any) -> list[dict[str, Any]]:
+    """Those of a row's check; of what has another form, validation tells."""
+    objects = cast("dict[str, Any]", seen).get("objects") if isinstance(seen, dict) else None
+    return [each for each in cast("list[Any]", objects) if isinstance(each, dict)] if isinstance(objects, list) else []
 
 
 def _can_be(count: object) -> bool:
