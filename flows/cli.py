@@ -32,7 +32,7 @@ COMMANDS = {
     "Schedules": {
         "up": "Serve the deployments: a Prefect server with its UI, schedules, and runs on request.",
         "prepare": "Make on the server of PREFECT_API_URL what runs of a work pool need; once a server.",
-        "status": "Show what is up, what runs next, what ran last.",
+        "status": "Show what is up, what runs, failed, is paused or comes next, and what ran last.",
     },
     "Results": {
         "query": "Show a table or view of the history, or the answer to an SQL query.",

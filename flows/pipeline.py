@@ -52,5 +52,5 @@ async def _judge_and_aggregate(chunk: Chunk) -> None:
     """
     async with asyncio.TaskGroup() as dimensions:
         for dimension in chunk.dimensions:
-            dimensions.create_task(chunk.retrying(judge)(dimension, chunk.samples))
+            dimensions.create_task(chunk.ask(judge, dimension))
     await aggregate(chunk.samples)

@@ -13,6 +13,7 @@ from prefect import task
 from prefect.cache_policies import NO_CACHE
 from prefect.client.schemas.objects import State
 from prefect.context import TaskRunContext
+from prefect.states import Cancelled
 
 from tasks.endpoint.completion import Reply
 from tasks.errors import InvalidReply, JudgeUnavailable
@@ -36,18 +37,22 @@ def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
     retry_condition_fn=_worth_retrying,
     retry_jitter_factor=0.3,
 )
-async def judge(dimension: str, samples: str) -> dict[str, int]:
+async def judge(dimension: str, samples: str) -> dict[str, int] | State:
     """Judge one dimension of a chunk of samples; Prefect retries it while calls are unsettled.
 
     Args:
         samples: name of the chunk in hand of the current run.
 
     Returns:
-        Status -> number of judgments recorded now.
+        Status -> number of judgments recorded now; or Cancelled where the run ends before all is asked, which Prefect
+        would call a crash.
     """
     run, task_run = current_run(), TaskRunContext.get()
     last = task_run is None or task_run.task_run.run_count > run.parameters.retries
-    return await judge_dimension(run, dimension, run.in_hand.chunks[samples], last)
+    try:
+        return await judge_dimension(run, dimension, run.in_hand.chunks[samples], last)
+    except asyncio.CancelledError:
+        return Cancelled(message="The run ended before all calls were answered.")
 
 
 def take_over(run: Run, case: Case) -> int:

@@ -22,8 +22,12 @@ FLOWS = (*PAIRWISE, *T2I)
 
 def test_every_flow_has_a_nightly_deployment() -> None:
     listed = read_list()
-    assert [deployed.title for deployed in listed] == [f"{flow}/nightly" for flow in FLOWS]
+    assert [deployed.title for deployed in listed] == [f"{flow}/{flow}-nightly" for flow in FLOWS]
     assert [deployed.flow.name for deployed in listed] == [*FLOWS]
+
+
+def test_each_deployment_is_told_from_the_others_by_its_name_alone() -> None:
+    assert len({deployed.name for deployed in read_list()}) == len(FLOWS)
 
 
 def test_no_two_nightly_runs_are_due_at_once() -> None:
@@ -48,7 +52,10 @@ WRONG = [
     ({"name": None}, "name: Field required"),
     ({"concurrency_limit": 1}, "concurrency_limit: Extra inputs"),
     ({"entrypoint": "flows.plott.plot"}, "no entrypoint flows.plott.plot; allowed are flows.diagram.diagram,"),
-    ({"entrypoint": "flows.diagram.diagram"}, "diagram/nightly is in the list twice"),
+    (
+        {"entrypoint": "flows.diagram.diagram", "name": "diagram-nightly"},
+        "diagram/diagram-nightly is in the list twice",
+    ),
     ({"schedules": due(cron="0 25 * * *")}, 'schedules.0: Invalid cron string: "0 25 * * *"'),
     ({"schedules": due(cron="0 2 * * *", interval=60)}, "exactly one of cron, interval and rrule"),
     ({"schedules": due()}, "exactly one of cron, interval and rrule"),
@@ -99,7 +106,7 @@ def deploy() -> None:
 
 
 def on_the_server(client: SyncPrefectClient) -> dict[str, DeploymentResponse]:
-    return {flow: client.read_deployment_by_name(f"{flow}/nightly") for flow in FLOWS}
+    return {flow: client.read_deployment_by_name(f"{flow}/{flow}-nightly") for flow in FLOWS}
 
 
 def test_a_work_pool_gets_every_deployment_as_the_list_says(client: SyncPrefectClient) -> None:

@@ -14,7 +14,7 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.runner import Runner
 
 from flows.runtime.deployments import read_list
-from flows.runtime.registering import Registered, register, variable_name
+from flows.runtime.registering import Registered, left_over, register, variable_name
 from tasks.errors import InputError
 
 NIGHTLY = {"slug": "nightly", "cron": "0 2 * * *", "timezone": "UTC"}
@@ -218,3 +218,13 @@ def test_a_deployment_that_was_deleted_comes_back_from_the_list(house: House) ->
     house.change_form(limit=7)
     house.client.delete_deployment(house.there.id)
     assert house.up().said == [] and house.form == FORM
+
+
+def test_a_deployment_that_has_another_name_in_the_list_now_is_not_left_behind_unsaid(house: House) -> None:
+    former = house.up().title
+    assert not [words for words in asyncio.run(left_over([former])) if words.startswith(f"{former} ")]
+    house.name = f"{house.name}-renamed"
+    title = house.up(name=house.name).title
+    told = asyncio.run(left_over([title]))
+    assert [words for words in told if words.startswith(f"{former} is on this server and not in the list: ")]
+    assert not [words for words in told if words.startswith(f"{title} ")]

@@ -102,7 +102,9 @@ def test_paths_are_those_of_the_place_where_the_evaluation_was_started(
 
 def test_shards_need_a_deployment(prefect_server: str, figures: PairwiseParameters) -> None:
     asked = figures.model_copy(update={"shards": 2})
-    with pytest.raises(ValueError, match=r"sketch/nightly, which .* does not have: `jury up` serves it") as refused:
+    with pytest.raises(
+        ValueError, match=r"sketch/sketch-nightly, which .* does not have: `jury up` serves it"
+    ) as refused:
         asyncio.run(judge_in_shards("sketch", asked))
     assert prefect_server in str(refused.value)
 

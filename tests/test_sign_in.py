@@ -48,7 +48,7 @@ def test_commands_and_runs_sign_in_and_others_are_refused(tmp_path: Path) -> Non
 
 def started(up: Up) -> str:
     """Id of a run of a deployment, once it has ended well and its log has arrived."""
-    deployment = up.deployment("colors/nightly")["id"]
+    deployment = up.deployment("colors/colors-nightly")["id"]
     asked = {"parameters": {"parameters": {"dataset": "samples", "limit": 1}}}
     run = up.api(f"/deployments/{deployment}/create_flow_run", asked)["id"]
     wait_for(lambda: up.api(f"/flow_runs/{run}")["state_type"] == "COMPLETED", 60)

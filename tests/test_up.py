@@ -2,6 +2,7 @@
 
 import http.client
 import json
+import re
 import shutil
 import socket
 import subprocess
@@ -12,6 +13,7 @@ from typing import Any
 import pytest
 from foreign_page import Loot, attacked, foreign_page, forged_event
 from loopback_judge import LoopbackJudge
+from loopback_replies import allowed_reply, delayed
 from served import JURY, Up, environment, free_port, jury_up, wait_for
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
@@ -87,19 +89,19 @@ def by_hand(up: Up) -> list[dict[str, Any]]:
 
 def test_every_deployment_of_the_list_is_there_with_its_schedule_and_description(up: Up) -> None:
     for flow in FLOWS:
-        deployment = up.deployment(f"{flow}/nightly")
+        deployment = up.deployment(f"{flow}/{flow}-nightly")
         [schedule] = deployment["schedules"]
         assert schedule["active"] and schedule["slug"] == "nightly" and schedule["schedule"]["timezone"] == "UTC"
         assert deployment["description"] and "image-jury" in deployment["tags"] and not deployment["paused"]
         assert deployment["entrypoint"] == f"flows.{flow}.{flow}"
-    crons = {up.deployment(f"{flow}/nightly")["schedules"][0]["schedule"]["cron"] for flow in FLOWS}
+    crons = {up.deployment(f"{flow}/{flow}-nightly")["schedules"][0]["schedule"]["cron"] for flow in FLOWS}
     assert len(crons) == len(FLOWS)
 
 
 def test_a_person_fills_in_the_form_watches_the_run_and_opens_its_report(
     up: Up, page: Any, loopback: LoopbackJudge
 ) -> None:
-    open_form(page, up, "counting/nightly")
+    open_form(page, up, "counting/counting-nightly")
     shot(page, "form")
     fill(page, "Limit", "2")
     fill(page, "Model", "loopback-1")
@@ -131,7 +133,7 @@ def test_a_person_fills_in_the_form_watches_the_run_and_opens_its_report(
 
 def test_the_form_refuses_wrong_values_before_a_run_starts(up: Up, page: Any) -> None:
     before = len(by_hand(up))
-    open_form(page, up, "colors/nightly")
+    open_form(page, up, "colors/colors-nightly")
     for field, wrong, words in (("Limit", "-3", "less than the minimum"), ("Temperature", "7", "greater than the max")):
         fill(page, field, wrong)
         page.get_by_role("button", name="Submit").click()
@@ -145,7 +147,7 @@ def test_the_form_refuses_wrong_values_before_a_run_starts(up: Up, page: Any) ->
 def test_a_field_that_is_emptied_in_either_form_is_no_value_but_where_it_may_be_empty(
     up: Up, page: Any, ui: str
 ) -> None:
-    deployment = up.deployment("object/nightly")["id"]
+    deployment = up.deployment("object/object-nightly")["id"]
     up.api(f"/deployments/{deployment}", {"parameters": {"parameters": STORED}}, "PATCH")
     page.route("**/create_flow_run", lambda route: route.abort())  # what would be sent is all that matters
     page.goto(f"{up.ui}{ui}/deployments/deployment/{deployment}/run")
@@ -166,7 +168,7 @@ def test_a_field_that_is_emptied_in_either_form_is_no_value_but_where_it_may_be_
 
 @pytest.mark.parametrize("ui", ["", "/v2"])
 def test_either_form_begins_with_what_people_need_most(up: Up, page: Any, ui: str) -> None:
-    page.goto(f"{up.ui}{ui}/deployments/deployment/{up.deployment('plot/nightly')['id']}/run")
+    page.goto(f"{up.ui}{ui}/deployments/deployment/{up.deployment('plot/plot-nightly')['id']}/run")
     page.get_by_text("Base Url").first.wait_for()
     labels = [label.removesuffix(" (Optional)") for label in page.locator("label").all_inner_texts()]
     wanted = ["Dataset", "Results", "Images", "Candidate Name", "Limit", "Judge", "Orders", "Votes", "Controls"]
@@ -210,6 +212,58 @@ def test_jury_run_uses_the_server_that_is_up_and_status_tells_what_there_is(up: 
     assert up.ui in told.stdout and "-position-" in told.stdout and "in step with the ledgers" in told.stdout
 
 
+def ended(up: Up, run: str) -> dict[str, Any]:
+    """A run that has been waited for."""
+    last = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
+    wait_for(lambda: up.api(f"/flow_runs/{run}")["state_type"] in last, 60)
+    return up.api(f"/flow_runs/{run}")
+
+
+def started(up: Up, name: str, **fields: Any) -> str:
+    """Id of a run of a deployment that a person has started with these parameters."""
+    asked = {"name": "typed", "parameters": {"parameters": fields}, "state": {"type": "SCHEDULED"}}
+    return up.api(f"/deployments/{up.deployment(name)['id']}/create_flow_run", asked)["id"]
+
+
+def test_a_run_that_somebody_cancels_is_called_cancelled_and_nothing_has_crashed(
+    up: Up, loopback: LoopbackJudge
+) -> None:
+    loopback.answer = lambda _: delayed(allowed_reply()(_), 30)
+    run = started(up, "plot/plot-nightly", judge={"model": "slow", "base_url": loopback.base_url, "concurrency": 4})
+    wait_for(lambda: loopback.count >= 4, 60)
+    told = command("status", "--store", str(up.store)).stdout
+    assert "running  plot-nightly  typed, running since " in told
+    up.api(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
+    assert ended(up, run)["state_name"] == "Cancelled"
+    tasks = up.api("/task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
+    assert {task["state_type"] for task in tasks} == {"COMPLETED", "CANCELLED"}
+    said = [log["message"] for log in up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}})]
+    assert "Flow run was cancelled." in said
+    assert not [words for words in said if "Crash" in words or "Running()" in words]
+    shown = up.store.with_name(f"{up.store.name}-up.log").read_text()
+    assert "Crash" not in shown and "Traceback" not in shown
+
+
+def test_status_tells_what_failed_and_what_is_paused(up: Up, tmp_path: Path) -> None:
+    run = started(up, "object/object-nightly", dataset=str(tmp_path / "nowhere"))
+    assert ended(up, run)["state_type"] == "FAILED"
+    paused = up.deployment("position/position-nightly")
+    [schedule] = up.deployment("colors/colors-nightly")["schedules"]
+    switches = (
+        (f"/deployments/{paused['id']}", "paused"),
+        (f"/deployments/{schedule['deployment_id']}/schedules/{schedule['id']}", "active"),
+    )
+    for path, field in switches:
+        up.api(path, {field: field == "paused"}, "PATCH")
+    told = command("status", "--store", str(up.store)).stdout
+    for path, field in switches:
+        up.api(path, {field: field != "paused"}, "PATCH")
+    assert re.search(r"failed   object-nightly  typed, \d{4}-\d\d-\d\d \d\d:\d\d UTC: .*nowhere", told)
+    assert "paused   position-nightly, as a whole\n" in told
+    assert "paused   colors-nightly, its schedule nightly\n" in told
+    assert re.search(r"next     \d{4}-\d\d-\d\d \d\d:\d\d UTC  diagram-nightly\n", told)
+
+
 def test_a_run_whose_process_vanishes_is_to_be_marked(up: Up) -> None:
     [automation] = up.api("/automations/filter", {})
     assert automation["enabled"] and automation["actions"][0]["state"] == "CRASHED"
@@ -228,7 +282,7 @@ def loot(up: Up) -> Loot:
     [schema, *_] = up.api("/block_schemas/filter", {"block_schemas": {"block_type_id": {"any_": [kind]}}})
     document = {"name": "key", "data": {"value": SECRET}, "block_type_id": kind, "block_schema_id": schema["id"]}
     block = up.api("/block_documents/", document)["id"]
-    deployment = up.deployment("colors/nightly")
+    deployment = up.deployment("colors/colors-nightly")
     return Loot(f"{up.ui}/api", block, deployment["flow_id"], deployment["id"], str(up.store / "taken-over"))
 
 

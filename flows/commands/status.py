@@ -1,9 +1,10 @@
-"""`jury status`: what is up, what runs next, what ran last, and whether history and ledgers are in step."""
+"""`jury status`: what is up, what runs, failed, is paused and comes next, what ran last, and whether the history is in
+step with the ledgers.
+"""
 
 import os
 import shlex
 import stat
-from datetime import UTC, datetime
 from pathlib import Path
 
 import click
@@ -19,8 +20,8 @@ from tasks.ledger.reading import read_end, read_start, run_folders
 from tasks.ledger.remote import local_cache
 from tasks.text import counted, one_line
 
-LAST, NEXT = 5, 6
-"""Runs shown: finished or begun, and to come."""
+LAST = 5
+"""Runs of the store shown."""
 LONGEST = 300
 
 
@@ -33,7 +34,7 @@ def command(store: str) -> int:
     api = os.environ.get("PREFECT_API_URL")
     print(f"Prefect    {_server_words(server, api)}")
     if api or server:
-        for line in _coming():
+        for line in _at_work():
             say(f"  {line}")
     print(f"store      {folder.absolute()}{_open_words(folder)}")
     for run in run_folders(folder)[: -LAST - 1 : -1]:
@@ -75,24 +76,12 @@ def _show_history(store: Path) -> int:
     return 0
 
 
-def _coming() -> list[str]:
-    """The next scheduled runs, soonest first, or why they cannot be told."""
+def _at_work() -> list[str]:
+    """What the server is doing, or why that cannot be told."""
     try:
         with answered():
-            return _scheduled()
+            from flows.runtime.at_work import at_work
+
+            return at_work()
     except InputError as error:
         return [one_line(str(error), LONGEST)]
-
-
-def _scheduled() -> list[str]:
-    from prefect import get_client
-    from prefect.client.schemas.filters import FlowRunFilter
-    from prefect.client.schemas.sorting import FlowRunSort
-
-    scheduled = FlowRunFilter.model_validate(
-        {"state": {"type": {"any_": ["SCHEDULED"]}}, "expected_start_time": {"after_": datetime.now(UTC)}}
-    )
-    with get_client(sync_client=True) as client:
-        runs = client.read_flow_runs(flow_run_filter=scheduled, sort=FlowRunSort.EXPECTED_START_TIME_ASC, limit=NEXT)
-        names = {run.flow_id: client.read_flow(run.flow_id).name for run in runs}
-    return [f"next {run.expected_start_time:%Y-%m-%d %H:%M} UTC  {names[run.flow_id]}" for run in runs]

@@ -113,7 +113,7 @@ def _serve(listed: Sequence[Deployed], ui: str, notify: str, reset: bool) -> int
 async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str, reset: bool) -> None:
     from prefect.runner import Runner
 
-    from flows.runtime.registering import register
+    from flows.runtime.registering import left_over, register
 
     class Interruptible(Runner):
         def handle_sigterm(self, *_: object, **__: object) -> None:
@@ -125,8 +125,10 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str, reset: b
     registered = [await register(runner, deployed, reset) for deployed in listed]
     print(f"Image Jury is up.\n\n  Prefect UI   {ui}\n  store        {os.environ['JURY_STORE']}\n  deployments")
     for served in registered:
-        print(f"    {served.title:<19} {printable(', '.join(served.schedules))}")
+        print(f"    {served.title:<27} {printable(', '.join(served.schedules))}")
         for sentence in served.said:
             print(f"      {printable(sentence)}")
+    for sentence in await left_over([served.title for served in registered]):
+        print(f"    {printable(sentence)}")
     print("\nPress Run on a deployment in the UI, or wait for its schedule. Ctrl-C stops all of it.", flush=True)
     await runner.start()

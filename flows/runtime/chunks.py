@@ -6,11 +6,13 @@ Owns reading, taking over earlier replies, and letting go. What is done with a c
 import asyncio
 import math
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from importlib import import_module
 from itertools import chain
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from prefect import Task
+from prefect.exceptions import CancelledRun
 from prefect.tasks import exponential_backoff
 
 from flows.runtime.progress import Progress
@@ -31,8 +33,6 @@ READERS = 2
 """Threads that read a chunk together: one alone waits for Python's lock, which the calls hold, as long as it works;
 more would only take the processor from the calls."""
 
-T = TypeVar("T", bound=Task[Any, Any])
-
 
 class Chunk(NamedTuple):
     """Samples that are judged together."""
@@ -45,11 +45,11 @@ class Chunk(NamedTuple):
     delay_seconds: float
     """Before the first retry; it doubles."""
 
-    def retrying(self, step: T) -> T:
-        """The step with the retries of this run."""
-        return step.with_options(  # pyright: ignore[reportReturnType]
-            retries=self.retries, retry_delay_seconds=exponential_backoff(self.delay_seconds)
-        )
+    async def ask(self, step: Task[Any, Any], dimension: str) -> None:
+        """Do a step on one dimension, with the retries of this run; whoever cancels the run ends the step, too."""
+        retrying = step.with_options(retries=self.retries, retry_delay_seconds=exponential_backoff(self.delay_seconds))
+        with suppress(CancelledRun):
+            await retrying(dimension, self.samples)
 
 
 Work = Callable[[Chunk], Awaitable[None]]

@@ -1,5 +1,6 @@
 """The process that a run or a command works in: its garbage collector, what ends it, and its silence at the end."""
 
+import atexit
 import gc
 import os
 import signal
@@ -71,6 +72,26 @@ def bounded_memory(more: int) -> Generator[None]:
         yield
     finally:
         resource.setrlimit(resource.RLIMIT_DATA, before)
+
+
+def end_quietly() -> None:
+    """Keep the end of a run that somebody cancels from looking like a fault, in a process made for one run by Prefect.
+
+    Prefect raises wherever the event loop is when SIGTERM comes, which asyncio tells with a traceback, and writes for
+    the run `Finished in state Running()`, as an error: its state comes from the process that ended it.
+    """
+    import logging
+
+    def is_told(record: logging.LogRecord) -> bool:
+        return not record.getMessage().startswith(("Finished in state Running", "Finished in state Cancelled"))
+
+    def is_unexpected(record: logging.LogRecord) -> bool:
+        return not record.exc_info or type(record.exc_info[1]).__name__ != "TerminationSignal"
+
+    atexit.register(hush)
+    logging.getLogger("asyncio").addFilter(is_unexpected)
+    for name in ("flow_runs", "task_runs"):
+        logging.getLogger(f"prefect.{name}").addFilter(is_told)
 
 
 def hush() -> None:

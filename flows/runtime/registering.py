@@ -8,7 +8,7 @@ Prefect variable, since labels of a deployment are handed on to each of its runs
 
 import hashlib
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from typing import Any, NamedTuple, cast
 
 from prefect import get_client
@@ -22,7 +22,7 @@ from prefect.runner import Runner
 from prefect.types.entrypoint import EntrypointType
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from flows.runtime.deployments import Deployed, Scheduled
+from flows.runtime.deployments import ENTRYPOINTS, Deployed, Scheduled
 from flows.runtime.given import lifted, nested
 from flows.runtime.three_way import MISSING, Fields, Merged, digest, digests, merge
 from tasks.errors import InputError
@@ -75,6 +75,25 @@ async def register(runner: Runner, deployed: Deployed, reset: bool) -> Registere
         served = await client.read_deployment_by_name(deployed.title)
     words = [f"{when(each)}{'' if each.active else ' (off)'}" for each in served.schedules]
     return Registered(deployed.title, sorted(words), said)
+
+
+async def left_over(served: Collection[str]) -> list[str]:
+    """A sentence for each deployment of our flows that is there, but neither in the list nor on a work pool.
+
+    It may have another name in the list now, or be another list's: it is left as it is, and what comes due of it waits.
+
+    Args:
+        served: titles of those in the list.
+    """
+    async with get_client() as client:
+        flows = {flow.id: flow.name for flow in await client.read_flows()}
+        found = [each for each in await client.read_deployments() if each.entrypoint in ENTRYPOINTS]
+    titles = [f"{flows.get(each.flow_id, '')}/{each.name}" for each in found if not each.work_pool_name]
+    return [
+        f"{title} is on this server and not in the list: nothing here starts its runs; delete it in the UI if it is "
+        "the former name of another"
+        for title in sorted({*titles} - {*served})
+    ]
 
 
 def of_list(deployed: Deployed) -> Entry:

@@ -1,12 +1,13 @@
 """The process of the Prefect server of `jury up`: `server` starts it with the port that it is to listen on.
 
-It is what `prefect server start` would be, with a guard before it.
+It is what `prefect server start` would be, with a guard before it, and patience with a busy database.
 """
 
 import os
 import sys
 
 from flows.runtime.guard import LOOPBACK, guarded
+from flows.runtime.patience import patient
 from flows.runtime.server import HOST
 
 HOSTS = "JURY_HOSTS"
@@ -21,7 +22,7 @@ def main(port: int) -> None:
 
     settings = get_current_settings().server
     uvicorn.run(
-        guarded(create_app(final=True), {*LOOPBACK, *further_hosts()}, pages=True),
+        guarded(patient(create_app(final=True)), {*LOOPBACK, *further_hosts()}, pages=True),
         host=HOST,
         port=port,
         timeout_keep_alive=settings.api.keepalive_timeout,

@@ -24,7 +24,7 @@ from tasks.errors import InputError
 from tasks.judging.protocol import new_id
 from tasks.parameters import OF_SHARDS, Parameters
 
-NIGHTLY = "nightly"
+NIGHTLY = "{flow}/{flow}-nightly"
 """Deployment of a flow that is run where this run does not come from one itself (`jury run --shards`)."""
 AGAIN = 3
 """How often a shard is run again whose process vanished."""
@@ -125,6 +125,7 @@ async def _judged(deployment: UUID, asked: Parameters, name: str, tags: list[str
 
 async def _deployment(flow: str) -> DeploymentResponse:
     """The deployment that this run comes from, or the one that the list holds for the flow."""
+    nightly = NIGHTLY.format(flow=flow)
     own = run.deployment_id if (run := own_run()) else None
     async with get_client() as client:
         if is_alone(client):
@@ -133,9 +134,9 @@ async def _deployment(flow: str) -> DeploymentResponse:
                 "PREFECT_API_URL to the server of your workers"
             )
         try:
-            return await (client.read_deployment(own) if own else client.read_deployment_by_name(f"{flow}/{NIGHTLY}"))
+            return await (client.read_deployment(own) if own else client.read_deployment_by_name(nightly))
         except ObjectNotFound as error:
             raise InputError(
-                f"shards are runs of the deployment {flow}/{NIGHTLY}, which {client.api_url} does not have: `jury up` "
+                f"shards are runs of the deployment {nightly}, which {client.api_url} does not have: `jury up` "
                 "serves it, `prefect deploy --all --prefect-file deployments/prefect.yaml` puts it on a work pool"
             ) from error

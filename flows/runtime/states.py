@@ -4,7 +4,6 @@ Owns what is no step of the chain: standing back for an unfinished run, splittin
 """
 
 import asyncio
-import atexit
 import os
 from collections.abc import Awaitable, Callable
 from datetime import datetime, timedelta
@@ -16,7 +15,7 @@ from prefect.states import Completed, Failed
 from flows.runtime.given import Raw, given
 from flows.runtime.overlap import unfinished_before
 from flows.runtime.prefect_run import is_scheduled, results_key
-from flows.runtime.process import hush, settle_garbage_collector
+from flows.runtime.process import end_quietly, settle_garbage_collector
 from flows.runtime.session import unchanged_sentences
 from flows.runtime.shards import judge_in_shards
 from tasks.datasets.paths import resolved
@@ -45,7 +44,7 @@ async def final_state(flow: str, parameters: Parameters | Raw, chain: Chain) -> 
         of the program, and is raised.
     """
     if "PREFECT__FLOW_RUN_ID" in os.environ:  # a process that Prefect started for one run, as `jury` is its own
-        atexit.register(hush)
+        end_quietly()
     try:
         if sentence := await unfinished_before():
             return Completed(name="Skipped", message=sentence)
