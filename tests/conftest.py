@@ -55,7 +55,17 @@ LONGEST_SECONDS = 500.0
 LONGEST = [
     f"test_{name}"
     for name in (
-        *("up", "pipeline", "rubric_flows", "endpoint_twins", "secrets", "shared_limit", "control_runs", "results"),
+        *(
+            "up",
+            "registering",
+            "pipeline",
+            "rubric_flows",
+            "endpoint_twins",
+            "secrets",
+            "shared_limit",
+            "control_runs",
+            "results",
+        ),
         *("orders_and_votes", "compare", "deployments", "cli", "remote", "paired", "fault_mix", "report_page_browser"),
     )
 ]

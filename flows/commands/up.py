@@ -86,6 +86,7 @@ def command(port: int, deployments: str, auth: bool, reset: bool, notify: str, s
     listed = _listed(folder, api_at(port), deployments, text)
     print("starting a Prefect server (about 10 s) …", file=sys.stderr)
     with own_server(folder, port, text) as server:
+        asyncio.run(_begin_again())
         where = f" (it asks for the text in {home(folder) / sign_in.FILE})" if text else ""
         return _serve(listed, f"{server.ui}{where}", notify, reset)
 
@@ -100,6 +101,12 @@ def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Dep
     from flows.runtime.deployments import read_list
 
     return read_list(Path(deployments)) if deployments else read_list()
+
+
+async def _begin_again() -> None:
+    from flows.runtime.left_behind import begin_again
+
+    await begin_again()
 
 
 def _serve(listed: Sequence[Deployed], ui: str, notify: str, reset: bool) -> int:
