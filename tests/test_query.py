@@ -50,6 +50,13 @@ def on_a_terminal(store: Path, question: str, columns: int) -> str:
     return shown.decode().replace("\r\n", "\n")
 
 
+def test_a_command_that_succeeds_leaves_nothing_on_standard_error(store: Path) -> None:
+    """What DuckDB's bindings say of themselves when a process ends is nothing that a user can act on."""
+    command = [JURY, "query", "leaderboard", "--store", str(store)]
+    done = subprocess.run(command, env=environment(), capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def test_a_table_is_aligned_lines_and_the_number_of_rows(store: Path, jury: Any) -> None:
     code, out, err = jury("query", "SELECT 'a' AS name, 1.5 AS x UNION ALL SELECT 'longer', NULL", "--store", store)
     assert (code, err) == (0, "")
