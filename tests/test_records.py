@@ -23,7 +23,7 @@ def sha256(schema: Any) -> str:
         (Judge, "48cd2dc865aaf1c3c2b2ae19fc5078475fa69650c91f1faeb208d569c67183a8"),
         (Probe, "4364eda795ddb14823ba1f0bf66b19ffe6f09a0466615a27f023924e75ea2b7f"),
         (Parameters, "9cc829c4e98af7786c0bcb774e03d1250631a02345f843ac4433c638848176cc"),
-        (PairwiseParameters, "0640c064c8f9eafa87508bb14cca2af38f78afeb4bfa84684e6487e906bc352b"),
+        (PairwiseParameters, "2093a96849e7bf1cacb22c586ab9a5c5fab3c489377700a72e781e12853bc76e"),
         (RubricParameters, "91cf3eab466fbb4baa32f2358b55a254482f6e200070b39d9b216f09966b7529"),
     ],
 )
