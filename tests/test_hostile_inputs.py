@@ -5,12 +5,15 @@ import json
 import os
 import zlib
 from collections.abc import Callable
+from itertools import cycle
 from pathlib import Path
 from shutil import copytree
 from typing import Any
 
 import polars as pl
 import pytest
+from loopback_judge import LoopbackJudge, judged_by
+from loopback_replies import Reply, error, refusal, text
 from odd_replies import ODD
 from png_files import chunk
 from png_files import png as raw_png
@@ -501,6 +504,33 @@ def test_parameters(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) ->
     harmless(printed)
     commands_nothing(printed)
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
+
+
+# What strangers say, all the way to the terminal
+
+
+SHOWN = (["status"], ["query", "leaderboard"], ["query", "failures"], ["query", "FROM judgments", "--json"], ["sync"])
+
+
+@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+def test_nothing_of_strangers_commands_the_terminal_of_a_run(folder: Path, loopback: LoopbackJudge) -> None:
+    path = manifest(folder, {})
+    told = {"candidate": f"evil{BELL}", "context": BELL, "caption": BELL, "category": BELL}
+    path.write_text("".join(f"{json.dumps(ROW | told | {'id': f'sample {number}'})}\n" for number in range(3)))
+    said = text(json.dumps({"comparison_reasoning": BELL, "winner": "Model"}))
+    named = Reply({**said.body, "model": f"m{BELL}"})
+    strange = cycle([said, refusal(BELL), named, text(BELL), error(400, BELL), said])
+    loopback.answer = lambda _: next(strange)
+    store = ("--store", folder / "store")
+    given = ("--dataset", path, *judged_by(loopback), "--retries", 0)
+    with watched(folder):
+        printed = [ended("run", "diagram", *given, *store), *(ended(*words, *store) for words in SHOWN)]
+        [run, *_] = [line.split()[0] for line in printed[1][1].splitlines() if line.startswith("  2")]
+        printed += [ended("compare", run, run, *store), ended("agreement", run, run, *store)]
+    for _, words in printed:
+        assert "Traceback" not in words and "a fault of" not in words
+        commands_nothing(words)
+    assert "evil" in printed[2][1]
 
 
 def test_the_table_is_long_enough() -> None:
