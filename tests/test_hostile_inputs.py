@@ -3,6 +3,7 @@
 import base64
 import json
 import os
+import re
 import zlib
 from collections.abc import Callable
 from itertools import cycle
@@ -17,10 +18,13 @@ from loopback_replies import Reply, error, refusal, text
 from odd_replies import ODD
 from png_files import chunk
 from png_files import png as raw_png
+from test_strange_stores import DAMAGED, OTHER
 from watched import OUTSIDE, SECRET, commands_nothing, ended, harmless, used, watched
 from written_datasets import png, record, result, write_benchmark, write_json
+from written_history import whole_run
 from written_images import LIST, prompt_row, write_geneval
 
+from flows.commands.faults import LOG, tell_fault
 from tasks.kinds import kind_of
 from tasks.rubrics.rubric import PROMPTS, load_rubric
 
@@ -533,6 +537,68 @@ def test_nothing_of_strangers_commands_the_terminal_of_a_run(folder: Path, loopb
     assert "evil" in printed[2][1]
 
 
+# Stores
+
+
+STORES: dict[str, Callable[[Path], object]] = {
+    **{name: damage for name, (damage, _) in DAMAGED.items()},
+    "a thumbnail that is a secret": lambda run: _thumbnail(run, lambda path: linked(path, _secret(run))),
+    "a thumbnail that is a pipe": lambda run: _thumbnail(run, pipe),
+    "a run whose name commands": lambda run: run.rename(run.with_name(f"2{BELL}".replace("/", ""))),
+    "labels whose name commands": lambda run: (run.parents[1] / "labels" / BELL).mkdir(parents=True),
+    "labels that are a link": lambda run: linked(run.parents[1] / "labels", _secret(run).parent),
+    "a log that is a secret": lambda run: linked(run.parents[1] / LOG, _secret(run)),
+    "a log that is a pipe": lambda run: pipe(run.parents[1] / LOG),
+    "a history that is a secret": lambda run: linked(run.parents[1] / "history.duckdb", _secret(run)),
+}
+
+
+def _secret(run: Path) -> Path:
+    return run.parents[3] / OUTSIDE / "secret.png"
+
+
+def _thumbnail(run: Path, make: Callable[[Path], object]) -> None:
+    (run.parents[1] / "pictures").mkdir(exist_ok=True)
+    for row in (run / "outcomes.jsonl").read_text().splitlines():
+        for sha256 in re.findall("[0-9a-f]{64}", row):
+            place = run.parents[1] / "pictures" / f"{sha256}.jpg"
+            place.unlink(missing_ok=True)
+            make(place)
+
+
+@pytest.mark.parametrize("name", STORES)
+@pytest.mark.usefixtures("laid_out", "drawn_here")
+def test_stores(folder: Path, name: str) -> None:
+    store = folder / "store"
+    run = whole_run(store)
+    whole_run(store, OTHER)
+    STORES[name](run)
+    with watched(folder):
+        printed = [ended(*words, "--store", store)[1] for words in (["sync"], ["status"], ["query", "runs"])]
+        tell_fault(ValueError("a fault"), {"store": str(store)})
+        printed.append(ended("report", "-o", folder / "report.html", "--store", store)[1])
+    for words in printed:
+        harmless(words)
+        commands_nothing(words)
+    page = folder / "report.html"
+    assert not page.exists() or base64.b64encode(SECRET.encode()).decode() not in page.read_text()
+
+
 def test_the_table_is_long_enough() -> None:
-    tables = (ROWS, FILES, PLACES, RESULTS, IMAGES, PICTURES, SETS, DOCUMENTS, LABELS, WRITTEN, SQL, PARAMETERS, ODD)
+    tables = (
+        STORES,
+        ROWS,
+        FILES,
+        PLACES,
+        RESULTS,
+        IMAGES,
+        PICTURES,
+        SETS,
+        DOCUMENTS,
+        LABELS,
+        WRITTEN,
+        SQL,
+        PARAMETERS,
+        ODD,
+    )
     assert sum(map(len, tables)) > 200

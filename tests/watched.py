@@ -31,6 +31,8 @@ _watching: list[tuple[str, list[str]]] = []
 def _note_opened(event: str, arguments: tuple[object, ...]) -> None:
     if _watching and event in ("open", "os.mkdir", "os.rename", "os.remove", "os.link", "os.symlink"):
         place, opened = _watching[-1]
+        if event == "open" and isinstance(arguments[2], int) and arguments[2] & os.O_NOFOLLOW:
+            return  # a link is refused there
         for name in arguments[:2]:
             if isinstance(name, str | bytes | os.PathLike) and _leads_to(os.fsdecode(name), place):
                 opened.append(f"{event} {os.fsdecode(name)}")
@@ -64,6 +66,7 @@ def watched(folder: Path) -> Iterator[None]:
         signal.signal(signal.SIGALRM, before)
     assert opened == []
     assert sorted(path.name for path in place.iterdir()) == ["secret.json", "secret.png"]
+    assert (place / "secret.png").read_bytes() == SECRET.encode()
 
 
 def _too_long(_signal: int, _frame: object) -> None:

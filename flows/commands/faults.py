@@ -5,6 +5,7 @@ A fault of the program is never told as a mistake of the user's, and a user neve
 
 import errno
 import os
+import stat
 import sys
 import traceback
 from collections.abc import Mapping
@@ -13,7 +14,6 @@ from pathlib import Path
 from typing import Any
 
 from flows.commands.messages import warn
-from tasks.files import keep_private
 from tasks.text import printable
 
 LOG = "jury.log"
@@ -54,14 +54,17 @@ def _kept(told: str, given: Mapping[str, Any]) -> str:
     if not folder or not folder.is_dir():
         return ""
     try:
-        new = not (folder / LOG).exists()
-        with (folder / LOG).open("a", encoding="utf-8", errors="replace") as log:
-            if new:
-                keep_private(folder / LOG)
+        with os.fdopen(_opened(folder / LOG), "a", encoding="utf-8", errors="replace") as log:
             log.write(f"{datetime.now().astimezone().isoformat(timespec='seconds')}\n{told}\n")
     except OSError:
         return ""
     return f"its traceback is in {folder / LOG}"
+
+
+def _opened(log: Path) -> int:
+    """Open the log, for this user alone; the store of a stranger may have a link or a pipe in its place."""
+    strange = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+    return os.open(log, os.O_WRONLY | os.O_APPEND | os.O_CREAT | strange, stat.S_IRUSR | stat.S_IWUSR)
 
 
 def _store(given: Mapping[str, Any]) -> Path | None:
