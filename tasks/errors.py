@@ -4,11 +4,21 @@ A mistake of the user is an `InputError`, with the sentence that the user needs.
 of its own for each reason. Any other exception is a fault of the program, and no command tells it as the user's.
 """
 
+from dataclasses import dataclass
+
 from tasks.text import cut
 
 
 class InputError(ValueError):
     """A mistake in what the user gave, or a state that only the user can change: what was found, what is allowed."""
+
+
+class Habitual(InputError):
+    """A mistake that whoever makes it makes in every row: it is told once, with how often it was met."""
+
+    def __init__(self, what: str, habit: str) -> None:
+        super().__init__(what)
+        self.habit = habit
 
 
 class JudgeStopped(InputError):
@@ -45,23 +55,42 @@ MOST = 1000
 """Problems of one input after which no more of it is read: so many have few causes, and the first tell them."""
 
 
+@dataclass
+class _Told:
+    """One problem as it is listed."""
+
+    words: str
+    more: int = 0
+    """Others like it."""
+
+    def __str__(self) -> str:
+        return f"{self.words} ({self.more:,} more like it)" if self.more else self.words
+
+
 class Problems:
     """Problems of one input, in the order found. Only the first `SHOWN` are kept: a broken file may hold millions."""
 
     def __init__(self) -> None:
-        self._first: list[str] = []
-        self._count = 0
+        self._first: list[_Told] = []
+        self._habits: dict[str, _Told] = {}
+        self._count = self._met = 0
 
-    def add(self, where: str, what: str) -> None:
+    def add(self, where: str, what: str | InputError) -> None:
         """Note one problem. `where` names file and row, `what` says what was found and what is allowed."""
+        self._met += 1
+        told = _Told(f"{cut(where)}: {cut(str(what))}")
+        habit = what.habit if isinstance(what, Habitual) else ""
+        if habit and (known := self._habits.setdefault(habit, told)) is not told:
+            known.more += 1
+            return
         self._count += 1
         if self._count <= SHOWN:
-            self._first.append(f"{cut(where)}: {cut(what)}")
+            self._first.append(told)
 
     @property
     def too_many(self) -> bool:
         """Whether reading on would tell a user nothing new."""
-        return self._count >= MOST
+        return self._met >= MOST
 
     def stop(self, subject: str) -> None:
         """Raise one InputError that lists the problems of `subject`; return when there are none."""
@@ -70,4 +99,4 @@ class Problems:
         more = f"\n  and {self._count - SHOWN} more" if self._count > SHOWN else ""
         number = "1 problem" if self._count == 1 else f"{self._count} problems"
         unread = ", and was not read to its end" if self.too_many else ""
-        raise InputError(f"{subject} has {number}{unread}:\n  " + "\n  ".join(self._first) + more)
+        raise InputError(f"{subject} has {number}{unread}:\n  " + "\n  ".join(map(str, self._first)) + more)

@@ -36,6 +36,11 @@ def printable(text: str) -> str:
     return "".join(char if char.isprintable() or char in "\n\t" else " " for char in text)
 
 
+def quoted(name: str, longest: int = 120) -> str:
+    """A name as a message quotes it, cut where it is longer than names are: it may be a whole picture in base64."""
+    return repr(name) if len(name) <= longest else f"{name[:longest]!r}… ({len(name):,} characters)"
+
+
 def listed(values: Iterable[str], shown: int = SHOWN) -> str:
     """Values in a row, the first `shown` by name and the others by number: `a, b and 7 more`."""
     rest = iter(values)

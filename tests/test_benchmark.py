@@ -8,7 +8,7 @@ from written_datasets import inline, png, record, result, write_benchmark, write
 from tasks.datasets.benchmark import read_benchmark
 from tasks.datasets.contents import read_picture
 from tasks.datasets.entries import Loaded
-from tasks.datasets.folders import NO_PICTURE, REFUSED
+from tasks.datasets.folders import NO_PICTURE
 from tasks.errors import Problems
 from tasks.parameters import PairwiseParameters
 
@@ -95,15 +95,28 @@ def test_labels_of_injected_defects_come_with_the_samples(bench: Path):
 
 
 @pytest.mark.parametrize(
+    ("path", "words"),
+    [
+        ("../../run.json", "test.json, record 1: path '../../run.json' leaves the dataset folder"),
+        ("https://example.org/1.png", "test.json, record 1: 'https://example.org/1.png' is a URL"),
+        ("imgaes/0.png", "diagram: no file named in 'imgaes' is there, such as 'imgaes/0.png'"),
+    ],
+)
+def test_a_human_picture_that_is_named_wrongly_is_a_problem_of_the_dataset(bench: Path, path: str, words: str):
+    write_benchmark(bench, [record(0, path_to_gt_image=path), record(1)])
+    with pytest.raises(ValueError, match="bench has 1 problem") as error:
+        loaded(bench, results=str(bench.parent / "run.json"))
+    assert words in str(error.value)
+
+
+@pytest.mark.parametrize(
     ("path", "problem"),
     [
-        ("../../run.json", REFUSED),
-        ("https://example.org/1.png", REFUSED),
         ("images/gone.png", NO_PICTURE),
         (None, NO_PICTURE),
     ],
 )
-def test_a_human_picture_out_of_reach_stops_only_its_own_sample(bench: Path, path: str | None, problem: str):
+def test_a_human_picture_that_is_not_there_stops_only_its_own_sample(bench: Path, path: str | None, problem: str):
     write_benchmark(bench, [record(0, path_to_gt_image=path), record(1)])
     first, second = (entry.sample for entry in loaded(bench, results=str(bench.parent / "run.json")).entries)
     assert first.pictures["human"].problem.startswith(problem)

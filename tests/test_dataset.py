@@ -173,7 +173,7 @@ def test_a_person_is_told_of_missing_pictures_empty_texts_and_unequal_candidates
     rows = [
         ("a", "diagram", "", "c", "h.png", "m.png", "x"),
         ("b", "diagram", "t", "c", "gone.png", "m.png", "x"),
-        ("a", "diagram", "", "c", "h.png", "../out.png", "y"),
+        ("a", "diagram", "", "c", "h.png", "out.png", "y"),
     ]
     for name in ("h.png", "m.png"):
         (tmp_path / name).write_bytes(png(1))
@@ -182,17 +182,54 @@ def test_a_person_is_told_of_missing_pictures_empty_texts_and_unequal_candidates
     assert load(path).warnings == (
         "empty context in 1 sample: a",
         f"no Human picture in 1 sample: b ('gone.png' is not in {tmp_path})",
-        "no Model picture of candidate y: a forfeit in 1 sample: "
-        f"a (refused: path '../out.png' leaves the dataset folder {tmp_path})",
+        f"no Model picture of candidate y: a forfeit in 1 sample: a ('out.png' is not in {tmp_path})",
         "no row of candidate y: not judged in 1 sample: b",
     )
 
 
 def test_a_sample_without_either_picture_is_no_forfeit(tmp_path: Path):
     columns = ("id", "task", "context", "caption", "human_image", "model_image")
+    rows = [("a", "diagram", "t", "c", "h.png", "m.png"), ("b", "diagram", "t", "c", "1.png", "1.png")]
+    (tmp_path / "1.png").write_bytes(png(1))
     path = tmp_path / "m.jsonl"
-    path.write_text(json.dumps(dict(zip(columns, ("a", "diagram", "t", "c", "h.png", "m.png"), strict=True))))
+    path.write_text("\n".join(json.dumps(dict(zip(columns, row, strict=True))) for row in rows))
     assert load(path).warnings == (f"no Human picture in 1 sample: a ('h.png' is not in {tmp_path})",)
+
+
+def test_pictures_that_are_none_are_told_of_before_the_first_call(tmp_path: Path):
+    bench = write_benchmark(tmp_path / "bench", [record(n) for n in range(3)])
+    (bench / "diagram" / "images" / "2.png").write_text("none")
+    key = "target_diagram_critic_desc0_base64_jpg"
+    results = [result(0), result(1, **{key: "out/1.png"}), result(2)]
+    dataset = load(bench, results=str(write_json(tmp_path / "run.json", results)))
+    told = [words.partition(" (")[0] for words in dataset.warnings]
+    assert told == [
+        "unreadable Model picture of candidate run: a forfeit in 1 sample: test_1",
+        "unreadable Human picture in 1 sample: test_2",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("changed", "words"),
+    [
+        (None, "'target_diagram_critic_desc0_base64_jpg' is null in run.json, record 1"),
+        ("out/figure.png", "not a picture that can be judged"),
+    ],
+)
+def test_a_dataset_without_any_model_picture_is_refused(tmp_path: Path, changed: object, words: str):
+    bench = write_benchmark(tmp_path / "bench", [record(n) for n in range(3)])
+    results = [result(n, target_diagram_critic_desc0_base64_jpg=changed) for n in range(3)]
+    with pytest.raises(
+        InputError, match="dataset bench has no Model picture at all: 3 looked for, of 'test_0'"
+    ) as error:
+        load(bench, results=str(write_json(tmp_path / "run.json", results)))
+    assert words in str(error.value) and "\n" not in str(error.value)
+
+
+def test_a_manifest_without_any_image_is_refused(tmp_path: Path):
+    path = write_manifest(tmp_path / "rows.jsonl", [image_row(0, tag="single_object", image="")])
+    with pytest.raises(InputError, match=r"dataset rows\.jsonl has no image at all: 1 looked for, of 'i0'"):
+        rubric(path)
 
 
 def test_a_dataset_that_is_not_there_is_refused(tmp_path: Path):

@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tasks.datasets.folders import NO_PICTURE, REFUSED, Folder
+from tasks.datasets.folders import NO_PICTURE, Folder
+from tasks.errors import InputError, Problems
 
 
 def folder(root: Path, *names: str) -> Folder:
@@ -59,16 +60,16 @@ def test_a_path_that_leaves_the_folder_is_refused(tmp_path: Path, name: str):
     for path in ("secret.png", "elsewhere/secret.png"):
         (tmp_path / path).write_bytes(b"secret")
     (data.root / "out").symlink_to(tmp_path / "elsewhere")
-    source = data.picture(name)
-    assert source.place is None
-    assert source.problem.startswith(f"{REFUSED}path {name!r} leaves the dataset folder")
+    with pytest.raises(InputError, match=rf"^path '{name}' leaves the dataset folder"):
+        data.picture(name)
 
 
 def test_a_link_that_leaves_the_folder_is_refused_also_when_only_its_normalised_name_matches(tmp_path: Path):
     data = folder(tmp_path, "images/a.png")
     (tmp_path / "secret.png").write_bytes(b"secret")
     (data.root / "images" / "b\u200c.png").symlink_to(tmp_path / "secret.png")
-    assert data.picture("images/b.png").problem.startswith(REFUSED)
+    with pytest.raises(InputError, match="leaves the dataset folder"):
+        data.picture("images/b.png")
 
 
 def test_paths_and_links_that_stay_inside_are_followed(tmp_path: Path):
@@ -96,14 +97,16 @@ def test_folders_are_resolved_once_for_all_pictures_in_them(tmp_path: Path, monk
 
 def test_a_name_that_ends_in_dots_leaves_the_folder(tmp_path: Path):
     data = folder(tmp_path, "images/a.png")
-    assert data.picture("..").problem.startswith(REFUSED)
     assert data.picture("images/..").problem.startswith(NO_PICTURE)
-    assert data.picture("images/../..").problem.startswith(REFUSED)
+    for name in ("..", "images/../.."):
+        with pytest.raises(InputError, match="leaves the dataset folder"):
+            data.picture(name)
 
 
 @pytest.mark.parametrize("name", ["http://example.org/a.png", "file:///etc/hostname", "s3://bucket/a.png"])
 def test_a_url_is_refused(tmp_path: Path, name: str):
-    assert folder(tmp_path, "a.png").picture(name).problem == f"{REFUSED}{name!r} is a URL, and no URL is fetched"
+    with pytest.raises(InputError, match=rf"^'{name}' is a URL, and no URL is fetched: download it"):
+        folder(tmp_path, "a.png").picture(name)
 
 
 @pytest.mark.parametrize("name", ["b.png", "images", ".", "gone/a.png", "a" * 5000, "nul\0.png", "loop/a.png"])
@@ -113,3 +116,86 @@ def test_what_is_no_file_is_no_picture(tmp_path: Path, name: str):
     source = data.picture(name)
     assert source.place is None
     assert source.problem.startswith(NO_PICTURE)
+
+
+@pytest.mark.parametrize(
+    ("asked", "words"),
+    [
+        ("images\\a.png", r"path 'images\\\\a.png' has backslashes: write 'images/a.png'"),
+        ("gone\\a.png", r"path 'gone\\\\a.png' has backslashes: write 'gone/a.png'"),
+        ("images/A.png", "path 'images/A.png' is there with other large and small letters: write 'images/a.png'"),
+        ("Images/a.PNG", "path 'Images/a.PNG' is there with other large and small letters: write 'images/a.png'"),
+        ("A.png", "path 'A.png' is there with other large and small letters: write 'images/a.png'"),
+    ],
+)
+def test_a_name_in_another_notation_says_how_it_is_written(tmp_path: Path, asked: str, words: str):
+    with pytest.raises(InputError) as error:
+        folder(tmp_path, "images/a.png").picture(asked)
+    assert str(error.value) == words.replace("\\\\\\\\", "\\\\")
+
+
+def test_a_file_of_which_nothing_here_can_show_the_format_is_refused_with_the_cure(tmp_path: Path):
+    data = folder(tmp_path, "images/a.png")
+    (data.root / "a.png").write_bytes(b"version https://git-lfs.github.com/spec/v1")
+    with pytest.raises(InputError, match=r"^a.png is not a picture .* found a Git LFS pointer .* git lfs pull"):
+        data.picture("a.png")
+
+
+def test_bytes_that_are_no_picture_keep_their_place_and_say_so(tmp_path: Path):
+    source = folder(tmp_path, "images/a.png").picture("a.png")
+    assert source.place and source.problem.startswith("not a picture that can be judged: found first bytes b'images")
+
+
+def named(data: Folder, *names: tuple[str, str]) -> str:
+    """What is wrong with the folders of these paths, each named by a sample."""
+    for name, sample_id in names:
+        data.picture(name, sample_id)
+    problems = Problems()
+    data.check_named(problems)
+    try:
+        problems.stop("set")
+    except InputError as error:
+        return str(error).partition("\n  ")[2]
+    return ""
+
+
+@pytest.mark.parametrize(
+    "names",
+    [
+        (("out/gone.png", "1"), ("out/1.png", "2")),
+        (("images/gone.png", "1"), ("human.png", "1")),
+        (("runs/a1/final.png", "a1"), ("runs/a7/final.png", "a7")),
+        (("runs/run-a1/final.png", "a1"), ("runs/run-a7/final.png", "a7")),
+        (("out/1.png", "u"), ("out/gone.png", "o")),
+    ],
+)
+def test_a_file_that_is_absent_beside_others_of_its_folder_is_the_candidates(
+    tmp_path: Path, names: tuple[tuple[str, str], ...]
+):
+    data = folder(tmp_path, "out/1.png", "images/human.png", "runs/a1/final.png", "runs/run-a1/final.png")
+    assert named(data, *names) == ""
+
+
+@pytest.mark.parametrize(
+    ("names", "words"),
+    [
+        (
+            (("otu/1.png", "1"), ("otu/2.png", "2"), ("out/1.png", "1")),
+            "none of the 2 files named in 'otu' is there, such as 'otu/1.png'; there is no such folder, and {} holds "
+            "images, out. Correct the path, or leave the field empty where a candidate delivered nothing",
+        ),
+        ((("out/x/a/1.png", "1"),), "no file named in 'out/x/a' is there, such as 'out/x/a/1.png'; there is no such"),
+        ((("images/x.png", "1"),), "no file named in '.' is there, such as 'images/x.png'"),
+        ((("out/3.png", "1"),), "no file named in 'out' is there, such as 'out/3.png'; {}/out holds 1.png"),
+        (
+            (("a1/final.png", "a1"), ("a7/final.png", "a7")),
+            "none of the 2 files named in 'a1' is there, such as 'a1/final.png'; there is no such folder",
+        ),
+    ],
+)
+def test_a_folder_of_which_nothing_is_there_is_told_once(
+    tmp_path: Path, names: tuple[tuple[str, str], ...], words: str
+):
+    data = folder(tmp_path, "out/1.png", "images/human.png")
+    told = named(data, *names)
+    assert told.startswith(f"data: {words.format(data.root)}") and "\n" not in told

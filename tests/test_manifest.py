@@ -10,7 +10,7 @@ from written_datasets import inline, png
 
 from tasks.datasets.contents import read_picture, read_texts
 from tasks.datasets.entries import Loaded
-from tasks.datasets.folders import NO_PICTURE, REFUSED
+from tasks.datasets.folders import NO_PICTURE
 from tasks.datasets.manifest import read_manifest
 from tasks.errors import Problems
 from tasks.parameters import PairwiseParameters
@@ -109,21 +109,41 @@ def test_without_any_name_the_candidate_is_the_files_stem(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    ("image", "problem"),
-    [
-        ("", NO_PICTURE),
-        ("out/gone.png", NO_PICTURE),
-        ("../secret.png", REFUSED),
-        ("/etc/hostname", REFUSED),
-        ("https://example.org/1.png", REFUSED),
-    ],
+    ("image", "problem"), [("", NO_PICTURE), ("out/gone.png", NO_PICTURE), ("notes.txt", "not a picture")]
 )
-def test_a_picture_out_of_reach_is_the_problem_of_its_role_alone(tmp_path: Path, image: str, problem: str):
-    (tmp_path / "data").mkdir()
-    (tmp_path / "secret.png").write_bytes(png(1))
-    pictures = loaded(write(tmp_path / "data" / "m.csv", [row(1, model_image=image)])).entries[0].sample.pictures
+def test_a_picture_that_is_not_delivered_is_the_problem_of_its_role_alone(tmp_path: Path, image: str, problem: str):
+    (tmp_path / "notes.txt").write_text("none")
+    rows = [row(1, model_image=image), row(2)]
+    pictures = loaded(write(tmp_path / "m.csv", rows)).entries[0].sample.pictures
     assert pictures["model"].problem.startswith(problem)
     assert pictures["human"].problem == ""
+
+
+MISTAKES: dict[str, tuple[str, str]] = {
+    "outside": ("../secret.png", "m.csv, row 1: path '../secret.png' leaves the dataset folder"),
+    "elsewhere": ("/etc/hostname", "m.csv, row 1: path '/etc/hostname' leaves the dataset folder"),
+    "link": ("linked.png", "m.csv, row 1: path 'linked.png' leaves the dataset folder"),
+    "URL": ("https://example.org/1.png", "m.csv, row 1: 'https://example.org/1.png' is a URL, and no URL is fetched"),
+    "typo": ("otu/1.png", "data: no file named in 'otu' is there, such as 'otu/1.png'; there is no such folder"),
+    "case": ("OUT/1.png", "m.csv, row 1: path 'OUT/1.png' is there with other large and small letters: write 'out/1"),
+    "backslash": ("out\\1.png", r"m.csv, row 1: path 'out\\1.png' has backslashes: write 'out/1.png'"),
+    "base64": (inline(9), "m.csv, row 1: key 'model_image' holds a picture in base64 without its kind: write data:im"),
+    "EPS": ("f.eps", "m.csv, row 1: f.eps is not a picture that can be judged: found PostScript (EPS): convert it"),
+}
+"""What a user does wrong -> the cell, and how it is told."""
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_a_mistake_of_the_user_is_no_forfeit_but_a_problem_of_one_line_with_its_cure(tmp_path: Path, what: str):
+    image, words = MISTAKES[what]
+    data = tmp_path / "data"
+    data.mkdir()
+    (tmp_path / "secret.png").write_bytes(png(1))
+    (data / "linked.png").symlink_to(tmp_path / "secret.png")
+    (data / "f.eps").write_bytes(b"%!PS-Adobe-3.0 EPSF-3.0")
+    told = complaint(write(data / "m.csv", [row(1, model_image=image), row(2)])).splitlines()
+    assert told[0] == "m.csv has 1 problem:" and told[1].startswith(f"  {words}") and len(told) == 2
+    assert len(told[1]) < 400 and inline(9)[:60] not in told[1]
 
 
 @pytest.mark.parametrize(

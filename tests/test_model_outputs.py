@@ -1,5 +1,6 @@
 """Model pictures of a result file or a folder: each where it stands, or the reason why there is none."""
 
+import base64
 import unicodedata
 from pathlib import Path
 
@@ -7,10 +8,11 @@ import pytest
 from written_datasets import inline, png, record, result, write_json
 
 from tasks.datasets.contents import read_picture
-from tasks.datasets.folders import NO_PICTURE, REFUSED
+from tasks.datasets.folders import NO_PICTURE
 from tasks.datasets.model_outputs import Pictures, read_picture_folder, read_results
 from tasks.errors import Problems
 
+EPS = base64.b64encode(b"%!PS-Adobe-3.0 EPSF-3.0").decode()
 KEY = "target_diagram_critic_desc0_base64_jpg"
 
 
@@ -81,16 +83,12 @@ def test_a_round_that_generators_usually_do_not_have_is_none_when_no_record_hold
         (record(1, eval_image_field=KEY), f"{NO_PICTURE}key '{KEY}' is missing in run.json, record 2"),
         (record(1), f"{NO_PICTURE}key 'eval_image_field' is missing in run.json, record 2"),
         (result(1, eval_image_field=None), f"{NO_PICTURE}key 'eval_image_field' is null in run.json, record 2"),
-        (
-            result(1, **{KEY: "https://x.org/a.png"}),
-            f"{REFUSED}key '{KEY}' holds a URL in run.json, record 2, and no URL",
-        ),
+        (result(1, **{KEY: "no base64"}), "not a picture that can be judged: found first bytes"),
     ],
 )
 def test_a_record_without_a_picture_says_why(tmp_path: Path, changed: dict[str, object], problem: str):
     pictures = results(tmp_path, [result(0), changed])[""]
     assert pictures["test_0"].problem == ""
-    assert pictures["test_1"].place is None
     assert pictures["test_1"].problem.startswith(problem)
 
 
@@ -117,6 +115,12 @@ def test_a_sample_without_a_record_says_so(tmp_path: Path):
             "no record names its picture in 'eval_image_field': choose a stage, the file holds critic0",
         ),
         ([], (), "run.json: holds no record"),
+        (
+            [result(n, **{KEY: f"https://x.org/{n}.png"}) for n in range(2)],
+            (),
+            f"record 1: key '{KEY}' holds a URL, and no URL is fetched: it must hold the picture (1 more like it)",
+        ),
+        ([result(0, **{KEY: EPS})], (), f"run.json, record 1: '{KEY}' is not a picture that can be judged: found Post"),
     ],
 )
 def test_what_is_wrong_with_a_result_file_is_named(
@@ -165,7 +169,20 @@ def test_a_link_out_of_the_folder_is_refused(tmp_path: Path):
     (tmp_path / "figures").mkdir()
     (tmp_path / "secret.png").write_bytes(png(1))
     (tmp_path / "figures" / "a.png").symlink_to(tmp_path / "secret.png")
-    assert images(tmp_path, "é.png")[0]["a"].problem.startswith(REFUSED)
+    with pytest.raises(ValueError, match=r"figures: path 'a\.png' leaves the dataset folder"):
+        images(tmp_path, "é.png")
+
+
+def test_a_picture_of_another_case_or_a_format_without_a_reader_is_told_with_its_cure(tmp_path: Path):
+    (tmp_path / "figures").mkdir()
+    (tmp_path / "figures" / "b.eps").write_bytes(b"%!PS-Adobe-3.0")
+    with pytest.raises(ValueError) as error:
+        images(tmp_path, "A.png", ids=("a", "b"))
+    assert str(error.value).splitlines()[1:] == [
+        "  figures: b.eps is not a picture that can be judged: found PostScript (EPS): convert it to PDF, PNG or JPEG; "
+        "allowed are PNG, JPEG, WebP, GIF, AVIF, TIFF, BMP, and PDF and SVG by the extra `vector`",
+        "  figures: A.png has other letters than sample 'a', large or small: rename it",
+    ]
 
 
 def test_a_picture_in_two_formats_is_the_one_that_is_sent_as_it_is(tmp_path: Path):

@@ -32,8 +32,11 @@ from loopback_replies import (
 )
 from own_data import RESULTS
 from PIL import Image
+from prefect.client.schemas.objects import State
 from written_datasets import inline, record, result, write_benchmark, write_json
 
+from flows.diagram import diagram
+from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.thumbnails import FEW, made
 from tasks.store import store as store_step
 
@@ -311,13 +314,13 @@ def test_hostile_input_gets_its_rule_and_stops_nobody(
         root,
         [
             record(0, visual_intent=order),
-            record(1, path_to_gt_image="../../secret.png"),
+            record(1),
             record(2, path_to_gt_image="images/text.png"),
             record(3, path_to_gt_image="images/gone.png"),
             *(record(number) for number in range(4, 10)),
         ],
     )
-    (tmp_path / "secret.png").write_bytes(png(Image.new("L", (4, 4))))
+    (images / "1.png").write_bytes(png(Image.new("L", (60, 40)))[:-30])
     (images / "text.png").write_text("no picture at all")
     turned = Image.Exif()
     turned[0x0112] = 6
@@ -327,7 +330,7 @@ def test_hostile_input_gets_its_rule_and_stops_nobody(
         6: png(Image.new("RGBA", (20, 10), (0, 0, 0, 0))),
         7: jpeg(Image.new("RGB", (40, 20), "red"), exif=turned),
         8: png(Image.new("I;16", (20, 10), 40_000)),
-        9: b"<svg xmlns='http://www.w3.org/2000/svg'/>",
+        9: b"<html>not found</html>",
     }
     key = "target_diagram_critic_desc0_base64_jpg"
     records = [result(n, **({key: base64.b64encode(pictures[n]).decode()} if n in pictures else {})) for n in range(10)]
@@ -340,13 +343,47 @@ def test_hostile_input_gets_its_rule_and_stops_nobody(
         "complete", "bad_picture", "bad_picture", "no_reference", "forfeit", "forfeit",
         "complete", "complete", "complete", "forfeit",
     ]  # fmt: skip
-    assert "leaves the dataset" in outcomes["test_1"]["problem"] and "megapixels" in outcomes["test_4"]["problem"]
+    assert "cut short" in outcomes["test_1"]["problem"] and "megapixels" in outcomes["test_4"]["problem"]
+    assert "unreadable Model picture of candidate results: a forfeit in 1 sample: test_9" in err
     changed = {n: outcomes[f"test_{n}"]["pictures"]["model"]["changes"] for n in (6, 7, 8)}
     assert changed[6] == ["transparency composited on white"]
     assert changed[7][0] == "EXIF orientation applied" and changed[8] == ["16 bits scaled to 8"]
     # The order stands between marks, as material, and the prompt is untouched by it.
     asked = next(seen for seen in loopback.requests if order in str(seen.texts))
     assert order not in asked.texts[0] and f"]\n{order}\n[end " in "".join(asked.texts)
+
+
+async def evaluated(parameters: PairwiseParameters) -> State:
+    return await diagram(parameters, return_state=True)
+
+
+MISTAKES: dict[str, tuple[str, str]] = {
+    "outside": ("../out/1.png", "path '../out/1.png' leaves the dataset folder"),
+    "folder": ("otu/1.png", "there is no such folder"),
+    "URL": ("https://example.org/1.png", "is a URL, and no URL is fetched"),
+    "format": ("out/1.eps", "found PostScript (EPS): convert it"),
+}
+"""What a user does wrong -> the path in the manifest, and words that tell it."""
+
+
+@pytest.mark.parametrize("what", MISTAKES)
+def test_a_run_with_a_mistake_in_its_paths_stops_before_the_first_call_and_says_which(
+    tmp_path: Path, loopback: LoopbackJudge, what: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """As a schedule or the form starts it: the flow itself, without the checks of the command."""
+    image, words = MISTAKES[what]
+    row = {"id": "a", "task": "diagram", "context": "t", "caption": "c", "human_image": "h.png", "model_image": image}
+    good = row | {"id": "b", "model_image": "h.png"}
+    (tmp_path / "set" / "out").mkdir(parents=True)
+    (tmp_path / "set" / "h.png").write_bytes(png(Image.new("L", (4, 4))))
+    (tmp_path / "set" / "out" / "1.eps").write_bytes(b"%!PS-Adobe-3.0")
+    manifest = write_json(tmp_path / "set" / "m.json", [row, good])
+    judge = Judge(model="m", base_url=loopback.base_url)
+    given = PairwiseParameters(dataset=str(manifest), judge=judge, store=str(tmp_path / "store"))
+    state = asyncio.run(evaluated(given))
+    assert state.is_failed() and words in (state.message or "")
+    assert not loopback.requests and not (tmp_path / "store" / "ledger").exists()
+    assert "Traceback" not in caplog.text
 
 
 def test_a_stage_whose_critic_was_content_before_is_judged_by_the_picture_before_it(

@@ -13,6 +13,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
 from flows.runtime.given import Raw, given
+from flows.runtime.log import tell_in_sentences
 from flows.runtime.overlap import unfinished_before
 from flows.runtime.prefect_run import is_scheduled, results_key
 from flows.runtime.process import end_quietly, settle_garbage_collector
@@ -45,6 +46,7 @@ async def final_state(flow: str, parameters: Parameters | Raw, chain: Chain) -> 
     """
     if "PREFECT__FLOW_RUN_ID" in os.environ:  # a process that Prefect started for one run, as `jury` is its own
         end_quietly()
+    tell_in_sentences()
     try:
         if sentence := await unfinished_before():
             return Completed(name="Skipped", message=sentence)

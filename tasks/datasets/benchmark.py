@@ -93,6 +93,7 @@ def _read_list(path: Path, flow: str, keep_links: bool, problems: Problems) -> t
         elif entry:
             entries.append(entry)
         ids.setdefault(sample_id, row.where)
+    folder.check_named(problems)
     if not ids:
         problems.add(path.name, "holds no record")
     return entries, ids

@@ -54,6 +54,7 @@ def read_figures(source: Path, flow: str, parameters: PairwiseParameters) -> Dat
     read = read_benchmark if source.is_dir() else read_manifest
     entries, warnings = read(source, flow, parameters, problems)
     problems.stop(f"dataset {source.name}")
+    _require_picture(source, "model", entries)
     selected = select(entries, parameters)
     return _dataset(dataset_root(source, flow).name, dataset_key(selected), selected, warnings)
 
@@ -67,6 +68,7 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
     read = read_geneval if source.is_dir() else read_image_manifest
     found = read(source, parameters, problems)
     problems.stop(f"dataset {source.name}")
+    _require_picture(source, "image", found.entries)
     ours = _of_flow(found, flow, source.name)
     labels = read_image_labels(source)
     selected = [_labelled(entry, labels) for entry in select(ours, parameters)]
@@ -75,6 +77,16 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
     uneven = gaps([sample for sample, *_ in ours if (sample.candidate, sample.prompt_id) in judged])
     chosen = parameters.model_dump(include={"limit", "ids", "tag"})
     return _dataset(source.name, images_key(found.prompts, chosen), selected, [*found.warnings, *uneven])
+
+
+def _require_picture(source: Path, role: str, entries: Sequence[Entry]) -> None:
+    """Raise InputError where there is nothing to judge: that is a mistake in the choice of files, and no low score."""
+    sources = [(entry.sample.sample_id, entry.sample.pictures[role]) for entry in entries]
+    if sources and all(picture.problem for _, picture in sources):
+        sample_id, picture = sources[0]
+        what = "Model picture" if role == "model" else "image"
+        why = f"{len(sources):,} looked for, of {sample_id!r} {picture.problem.removeprefix(NO_PICTURE)}"
+        raise InputError(f"dataset {source.name} has no {what} at all: {why}; name the file or folder that holds them")
 
 
 def _of_flow(found: Generated, flow: str, name: str) -> list[Entry]:
@@ -140,8 +152,9 @@ def _warnings(samples: Sequence[Sample]) -> Iterator[str]:
         for role, source in sample.pictures.items():
             # Without the Human picture there is no reference, and a missing Model picture decides nothing.
             if source.problem and (role == "human" or (role == "model" and not sample.pictures["human"].problem)):
-                whose = f"no Model picture of candidate {sample.candidate}: a forfeit"
-                what = "no Human picture" if role == "human" else whose
+                absent = "no" if source.problem.startswith(NO_PICTURE) else "unreadable"
+                whose = f"{absent} Model picture of candidate {sample.candidate}: a forfeit"
+                what = f"{absent} Human picture" if role == "human" else whose
                 about[what][sample.sample_id] = f"{sample.sample_id} ({source.problem.removeprefix(NO_PICTURE)})"
     figures = [sample for sample in samples if not sample.tag]  # `gaps` does this for generated images
     for candidate, ids in _without_row(figures):

@@ -13,10 +13,12 @@ from functools import cache
 from sys import intern
 from typing import NamedTuple
 
+from tasks.datasets.first_bytes import is_bare_base64, looked_at, of_value
 from tasks.datasets.folders import NO_PICTURE, Folder
 from tasks.datasets.rows import Row
-from tasks.errors import InputError, Problems
+from tasks.errors import Habitual, InputError, Problems
 from tasks.parameters import PairwiseParameters, Parameters
+from tasks.pictures.bad_picture import NoReader
 from tasks.records import PictureSource, Sample
 from tasks.rubrics.rubric import is_imported
 
@@ -102,16 +104,27 @@ def _text_keys(layout: Layout) -> dict[str, str]:
 def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:
     """The picture under a key: bytes or a `data:` URL in the record itself, or else the path of a file in the folder.
 
-    Raises InputError for any other type, and for a path that several files may match.
+    Raises InputError for any other type, and for what is a user's mistake: see `Folder.picture`.
     """
     value = row.values.get(key)
     if absent := absence(row, key):
         return absent
     if isinstance(value, bytes) or (isinstance(value, str) and value.startswith("data:")):
-        return PictureSource(place=row.place, field=key)
+        return in_record(row, key, value)
     if isinstance(value, str):
-        return folder.picture(value)
+        if is_bare_base64(value):
+            what = f"key {key!r} holds a picture in base64 without its kind"
+            raise Habitual(f"{what}: write data:image/png;base64, before it, or the path of a file", "bare base64")
+        return folder.picture(value, str(row.values.get("id") or ""))
     raise InputError(f"key {key!r} is {kind(value)}, must be the path of a picture, a data: URL or bytes")
+
+
+def in_record(row: Row, key: str, value: bytes | str) -> PictureSource:
+    """The picture that a record itself holds under a key, or why it is none; InputError where nothing here reads it."""
+    try:
+        return looked_at(PictureSource(place=row.place, field=key), of_value(value))
+    except NoReader as error:
+        raise InputError(f"{key!r} is {error}") from error
 
 
 def candidate_and_picture(
@@ -128,7 +141,7 @@ def candidate_and_picture(
     try:
         return str(candidate), picture_in(row, key, folder)
     except InputError as error:
-        problems.add(row.where, str(error))
+        problems.add(row.where, error)
         return None
 
 
@@ -167,36 +180,39 @@ def kind(value: object) -> str:
     return _KINDS.get(type(value), f"of type {type(value).__name__}")
 
 
-def id_fault(value: object) -> str:
-    """Why a value cannot be a sample id (it names files and folders later on); empty when it can."""
+def id_fault(value: object) -> InputError | None:
+    """Why a value cannot be a sample id (it names files and folders later on); None when it can."""
+    if isinstance(value, int | float) and not isinstance(value, bool):
+        return Habitual(f'id is a number, must be text: write "{value}", in every file that names it', "ids as numbers")
     if not isinstance(value, str):
-        return f"id is {kind(value)}, must be text"
+        return InputError(f"id is {kind(value)}, must be text")
     if not value.strip() or value in (".", ".."):
-        return f"id {value!r} names nothing"
+        return InputError(f"id {value!r} names nothing")
     if any(c in "/\\" or unicodedata.category(c) in ("Cc", "Cs") for c in value):
-        return f"id {value!r} holds a path separator or a control character"
-    return ""
+        return InputError(f"id {value!r} holds a path separator or a control character")
+    return None
 
 
-def _faults(values: Mapping[str, object], flow: str, layout: Layout) -> Iterator[str]:
+def _faults(values: Mapping[str, object], flow: str, layout: Layout) -> Iterator[InputError]:
     if fault := id_fault(values.get("id")):
         yield fault
     context = (str, type(None), dict, list) if flow == "plot" else (str, type(None))
     for key, allowed in ((layout.context, context), (layout.caption, (str,))):
         if key not in values:
-            yield f"key {key!r} is missing"
+            yield InputError(f"key {key!r} is missing")
         elif not isinstance(values[key], allowed):
-            yield f"{key!r} is {kind(values[key])}, must be {' or '.join(_KINDS[one] for one in allowed)}"
+            must = " or ".join(_KINDS[one] for one in allowed)
+            yield InputError(f"{key!r} is {kind(values[key])}, must be {must}")
     for key in ("category", "difficulty"):
         if not isinstance(values.get(key), str | None):
-            yield f"{key!r} is {kind(values[key])}, must be text or null"
+            yield InputError(f"{key!r} is {kind(values[key])}, must be text or null")
 
 
-def _human_picture(row: Row, key: str, folder: Folder, faults: list[str]) -> PictureSource:
+def _human_picture(row: Row, key: str, folder: Folder, faults: list[InputError]) -> PictureSource:
     try:
         return picture_in(row, key, folder)
     except InputError as error:
-        faults.append(str(error))
+        faults.append(error)
         return PictureSource(problem=f"{NO_PICTURE}{error}")
 
 

@@ -1,6 +1,7 @@
 """Pictures in a folder: found by names that differ in Unicode form, and never outside of it.
 
-Owns matching of file names and the two ways in which a named picture can be out of reach (`NO_PICTURE`, `REFUSED`).
+Owns matching of file names, and which names are a user's mistake: a URL, a way out of the folder, another notation of a
+file that is there, and those of a folder of which nothing is there. Any other file that is absent was not delivered.
 What decodes a picture is in `tasks.pictures`.
 """
 
@@ -10,14 +11,16 @@ from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path, PurePosixPath
 
-from tasks.errors import InputError
+from tasks.datasets.first_bytes import looked_at, of_file
+from tasks.datasets.named_folders import NamedFolders
+from tasks.datasets.notations import Notations
+from tasks.errors import InputError, Problems
+from tasks.pictures.bad_picture import NoReader
 from tasks.records import PictureSource, Place
-from tasks.text import listed
+from tasks.text import listed, quoted
 
 NO_PICTURE = "no picture: "
 """How the problem of a source begins when there is no picture."""
-REFUSED = "refused: "
-"""How it begins when a picture is named that must not be read: outside of the folder, or at a URL."""
 
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+://")
 
@@ -40,26 +43,72 @@ class Folder:
         self.root = root.resolve()
         self._listings: dict[Path, dict[str, list[Path]]] = {}
         self._inside: dict[Path, bool] = {}
+        self._notations = Notations(self.root)
+        self._named = NamedFolders()
 
-    def picture(self, name: str) -> PictureSource:
-        """The picture at a path relative to the folder, or its problem: no such file, outside of the folder, a URL.
+    def picture(self, name: str, sample_id: str = "") -> PictureSource:
+        """The picture at a path relative to the folder, or its problem: there is no such file, or it is no picture.
 
-        The path holds with or without `images/`, in any Unicode form. Raises InputError, naming them, when no file
-        has exactly this name and several fall together.
+        The path holds with or without `images/`, in any Unicode form.
+
+        Args:
+            sample_id: of the record that names it.
+
+        Raises:
+            InputError: the path is a URL, leaves the folder, is in another notation than that of a file that is there,
+                or may be any of several files; or nothing here reads the file.
         """
         if is_url(name):
-            return PictureSource(problem=f"{REFUSED}{name!r} is a URL, and no URL is fetched")
+            raise InputError(f"{quoted(name)} is a URL, and no URL is fetched: download it, and name the file")
         if not self._holds(self.root / name):
-            return self._refusal(name)
+            raise self._refusal(name)
         found = self._find(name)
-        return self.at(found) if found else PictureSource(problem=f"{NO_PICTURE}{name!r} is not in {self.root}")
+        for variant in () if found else _variants(name):
+            self._notations.check(name, variant)
+        self._named.meet(name, sample_id, found is not None)
+        if found:
+            return self.at(found)
+        return PictureSource(problem=f"{NO_PICTURE}{quoted(name)} is not in {self.root}")
 
     def at(self, path: Path) -> PictureSource:
-        """The picture in a file that was found; refused when a link leads out of the folder."""
-        return PictureSource(place=Place(path=str(path))) if self._holds(path) else self._refusal(path.name)
+        """The picture in a file that was found, or why it is none.
 
-    def _refusal(self, name: str) -> PictureSource:
-        return PictureSource(problem=f"{REFUSED}path {name!r} leaves the dataset folder {self.root}")
+        Raises:
+            InputError: a link leads out of the folder, the file cannot be read, or nothing here reads its format.
+        """
+        if not self._holds(path):
+            raise self._refusal(path.name)
+        try:
+            return looked_at(PictureSource(place=Place(path=str(path))), of_file(path))
+        except NoReader as error:
+            raise InputError(f"{path.name} is {error}") from error
+
+    def check_named(self, problems: Problems) -> None:
+        """Note the folders of which records name files and nothing is there, once all records were read."""
+        for folder, names in self._named.absent():
+            many = f"none of the {len(names)} files" if len(names) > 1 else "no file"
+            there = self._held(PurePosixPath(folder))
+            problems.add(
+                self.root.name,
+                f"{many} named in {quoted(folder)} is there, such as {quoted(names[0])}; {there}. Correct the path, or "
+                "leave the field empty where a candidate delivered nothing",
+            )
+
+    def _held(self, named: PurePosixPath) -> str:
+        """What a folder holds, in words; of one that does not exist the last that does on the way to it."""
+        near, missing = self.root, False
+        for part in named.parts:
+            if missing := not _is_folder(near / part):
+                break
+            near /= part
+        try:
+            names = sorted(path.name for path in near.iterdir())
+        except OSError:
+            names = []
+        return f"{'there is no such folder, and ' if missing else ''}{near} holds {listed(names, 5)}"
+
+    def _refusal(self, name: str) -> InputError:
+        return InputError(f"path {quoted(name)} leaves the dataset folder {self.root}")
 
     def _holds(self, path: Path) -> bool:
         try:
@@ -105,6 +154,13 @@ def _files(folder: Path) -> list[Path]:
     except (OSError, ValueError):  # no folder, or a NUL in its name
         return []
     return [path for path in paths if _is_file(path)]
+
+
+def _is_folder(path: Path) -> bool:
+    try:
+        return path.is_dir()
+    except (OSError, ValueError):  # a name too long, or a NUL in it
+        return False
 
 
 def _is_file(path: Path) -> bool:

@@ -163,7 +163,12 @@ def _all_images(
 def _images(folder: _PromptFolder, prompt: Place, dataset: Folder, problems: Problems) -> Iterator[Image]:
     note = "" if (folder.path / OWN).is_file() else f"{folder.candidate} has no {OWN}: the list's prompt is taken"
     for path in _numbered_images(folder, problems):
-        yield Image(f"{folder.prompt_id}/{path.stem}", dataset.at(path), prompt, note)
+        try:
+            picture = dataset.at(path)
+        except InputError as error:
+            problems.add(f"{folder.where}/{SAMPLES}", error)
+            continue
+        yield Image(f"{folder.prompt_id}/{path.stem}", picture, prompt, note)
 
 
 def _numbered_images(folder: _PromptFolder, problems: Problems) -> list[Path]:

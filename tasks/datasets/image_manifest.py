@@ -65,6 +65,7 @@ def _rows(path: Path, name: str, problems: Problems) -> Iterator[_ImageRow]:
         columns.meet(row, problems)
         if image := _read(row, name, folder, problems):
             yield image
+    folder.check_named(problems)
     columns.check(path.name, problems)
 
 

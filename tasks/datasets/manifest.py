@@ -42,6 +42,7 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
             problems.add(
                 row.where, f"id {entry.sample.sample_id!r} of {entry.sample.candidate!r} stands in a row before"
             )
+    folder.check_named(problems)
     if columns.check(path.name, problems) and flow not in tasks:
         problems.add(path.name, f"has no row of task {flow!r}, its tasks are {listed(sorted(tasks))}")
     order = {candidate: number for number, candidate in enumerate(dict.fromkeys(candidate for candidate, _ in entries))}

@@ -9,11 +9,11 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tasks.datasets.entries import absence, id_fault, kind
-from tasks.datasets.folders import NO_PICTURE, REFUSED, Folder, is_url, plain_name
+from tasks.datasets.entries import absence, id_fault, in_record, kind
+from tasks.datasets.folders import NO_PICTURE, Folder, is_url, plain_name
 from tasks.datasets.rows import Row, find_rows
 from tasks.datasets.stages import NAMED, carried, stage_key, stages_among
-from tasks.errors import Problems
+from tasks.errors import Habitual, InputError, Problems
 from tasks.records import PictureSource
 from tasks.text import listed
 
@@ -26,6 +26,9 @@ PICTURE_ENDINGS = (
 
 Pictures = dict[str, PictureSource]
 """Sample id -> Model picture."""
+
+_Named = defaultdict[str, list[tuple[str, Path]]]
+"""Plain name -> the names that come to it, each with its file."""
 
 
 @dataclass
@@ -49,8 +52,8 @@ def read_results(
     """Stage -> Model pictures of these samples; without stages one entry, '', of the pictures the records name.
 
     A stage that the critic's contentment made needless has the last picture before it, and names whose that is.
-    Problems are records without a usable id, of no sample or of one met before, pictures that are no text, and a stage
-    that no record holds, unless a picture was carried to it.
+    Problems are records without a usable id, of no sample or of one met before, pictures that are no text or that
+    nothing here reads, and a stage that no record holds, unless a picture was carried to it.
     """
     keys = {stage: stage_key(stage, flow) for stage in stages} or {"": ""}
     found: dict[str, Pictures] = {stage: {} for stage in keys}
@@ -71,13 +74,14 @@ def read_picture_folder(folder: Path, ids: Collection[str], problems: Problems, 
     """Model pictures of these samples in a folder: `<id>.<ending>` or `<id>/final_output.<ending>`.
 
     A name that is exact goes before one that only matches after Unicode normalisation; several of the same rank are a
-    problem, a folder without any picture of a sample is one too. Pictures of no sample are a warning.
+    problem, and so is one that differs from an id in the case of its letters alone, or that nothing here reads. A
+    folder without any picture of a sample is one, too. Pictures of no sample are a warning.
     """
-    root = Folder(folder)
-    named: dict[str, list[tuple[str, Path]]] = defaultdict(list)
+    root, named = Folder(folder), _Named(list)
     for name, path in _named_pictures(root.root):
         named[plain_name(name)].append((name, path))
-    pictures = {one: _one_picture(one, named.get(plain_name(one), []), root, problems) for one in ids}
+    pictures = {one: _one_picture(one, named, root, problems) for one in ids}
+    _check_cases(ids, named, root, problems)
     if unknown := sorted(named.keys() - {plain_name(one) for one in ids}):
         warnings.append(f"{folder.name} holds pictures of no sample: {listed(unknown)}")
     if len(unknown) == len(named):
@@ -92,9 +96,9 @@ def _result_id(row: Row, ids: Collection[str], found: dict[str, Pictures], probl
     sample_id = row.values.get("id")
     fault = id_fault(sample_id)
     if not fault and sample_id not in ids:
-        fault = f"id {sample_id!r} is not in the dataset"
+        fault = InputError(f"id {sample_id!r} is not in the dataset")
     elif not fault and any(sample_id in pictures for pictures in found.values()):
-        fault = f"id {sample_id!r} stands in the file before"
+        fault = InputError(f"id {sample_id!r} stands in the file before")
     if fault:
         problems.add(row.where, fault)
     return "" if fault else str(sample_id)
@@ -115,9 +119,13 @@ def _result_picture(row: Row, key: str, problems: Problems) -> PictureSource:
         return text
     if not key:
         return _result_picture(row, text, problems)
-    if is_url(text):
-        return PictureSource(problem=f"{REFUSED}key {key!r} holds a URL in {row.where}, and no URL is fetched")
-    return PictureSource(place=row.place, field=key)
+    try:
+        if is_url(text):
+            raise Habitual(f"key {key!r} holds a URL, and no URL is fetched: it must hold the picture", "URLs")
+        return in_record(row, key, text)
+    except InputError as error:
+        problems.add(row.where, error)
+        return PictureSource(problem=str(error))
 
 
 def _text_under(row: Row, key: str, problems: Problems) -> str | PictureSource:
@@ -152,11 +160,26 @@ def _named_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
                 yield path.name, file
 
 
-def _one_picture(sample_id: str, named: list[tuple[str, Path]], folder: Folder, problems: Problems) -> PictureSource:
-    paths = preferred([path for name, path in named if name == sample_id] or [path for _, path in named])
+def _one_picture(sample_id: str, named: _Named, folder: Folder, problems: Problems) -> PictureSource:
+    alike = named.get(plain_name(sample_id), [])
+    paths = preferred([path for name, path in alike if name == sample_id] or [path for _, path in alike])
     if not paths:
         return PictureSource(problem=f"{NO_PICTURE}{folder.root} holds no {sample_id}.png and no final_output of it")
     if len(paths) > 1:
         names = listed(str(path.relative_to(folder.root)) for path in paths)
         problems.add(folder.root.name, f"sample {sample_id!r} has several pictures, {names}: keep one")
-    return folder.at(paths[0])
+    try:
+        return folder.at(paths[0])
+    except InputError as error:
+        problems.add(folder.root.name, error)
+        return PictureSource(problem=str(error))
+
+
+def _check_cases(ids: Collection[str], named: _Named, folder: Folder, problems: Problems) -> None:
+    """Note samples without a picture, for which there is one whose name has other large and small letters."""
+    unknown = {name.casefold(): name for name in named.keys() - {plain_name(one) for one in ids}}
+    for one in ids:
+        other = unknown.get(plain_name(one).casefold())
+        if other and plain_name(one) not in named:
+            path = named[other][0][1].relative_to(folder.root)
+            problems.add(folder.root.name, f"{path} has other letters than sample {one!r}, large or small: rename it")

@@ -7,7 +7,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from tasks.datasets.folders import NO_PICTURE, REFUSED
+from tasks.datasets.folders import NO_PICTURE
 from tasks.kinds.kind import Kind
 from tasks.records import MIXED, Judgment, Outcome
 from tasks.synthetic.defects import CLEAN, FORFEIT
@@ -16,6 +16,10 @@ from tasks.text import one_line
 
 SHOWN = 5
 """Failures of a kind that are named; the others are counted."""
+
+
+TOLD_BEFORE = (NO_PICTURE, "refused: ")
+"""How problems begin of which a warning told before the first call; the second only in runs of earlier versions."""
 
 
 class Failure(NamedTuple):
@@ -121,7 +125,7 @@ class OutcomeTally:
     def add(self, outcome: Outcome) -> None:
         """Take in the next row of the ledger."""
         self.statuses[outcome.status] += 1
-        if outcome.problem.startswith((NO_PICTURE, REFUSED)):
+        if outcome.problem.startswith(TOLD_BEFORE):
             self.told_before += 1
         elif outcome.status != "complete" and len(self.not_complete) < SHOWN:
             words = one_line(outcome.problem or outcome.path)
