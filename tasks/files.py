@@ -82,14 +82,17 @@ def alone(place: Path) -> Generator[None]:
         os.close(opened)
 
 
-def open_regular(path: Path, buffering: int = -1) -> BinaryIO:
+def open_regular(path: Path, buffering: int = -1, follow_link: bool = False) -> BinaryIO:
     """Open a file to be read that a stranger may have put there.
+
+    Args:
+        follow_link: where a link leads was found to be allowed.
 
     Raises:
         FileNotFoundError: there is none.
         InputError: it is a link, which may lead anywhere, or no file: one would wait for ever for what is in a pipe.
     """
-    if path.is_symlink():
+    if not follow_link and path.is_symlink():
         raise InputError(f"{path}: refused: it is a link; allowed is a file in its place")
     return open(path, "rb", buffering, opener=_regular)
 
@@ -103,15 +106,16 @@ def _regular(path: str, flags: int) -> int:
     return opened
 
 
-def read_regular(path: Path, most: int) -> bytes:
-    """What is in a file that a stranger may have put there.
+def read_regular(path: Path, most: int, follow_link: bool = False) -> bytes:
+    """What is in a file that a stranger may have put there; one that says that it is larger is not read at all.
 
     Raises:
         FileNotFoundError: there is none.
         InputError: what `open_regular` raises; or it has more than so many bytes.
     """
-    with open_regular(path) as file:
-        data = file.read(most + 1)
-    if len(data) > most:
+    with open_regular(path, follow_link=follow_link) as file:
+        size = os.fstat(file.fileno()).st_size
+        data = file.read(size + 1) if size <= most else b""  # So many bytes are taken of the memory before it is read.
+    if max(size, len(data)) > most:
         raise InputError(f"{path}: refused: it has more than {most:,} bytes")
     return data

@@ -230,6 +230,9 @@ class Parameters(Record):
     )
     ids: list[str] = Field(default=[], description="Judge only samples (or prompts) with these ids; empty: all.")
     candidate: list[str] = Field(default=[], description="Judge only these candidates of the dataset; empty: all.")
+    follow_links: list[str] = Field(
+        default=[], description="Folders, outside of the dataset's, that links in it may lead to; empty: none."
+    )
     prompt_set: str = Field(
         default="default", min_length=1, description="Name of a prompt set, or a folder that holds one."
     )
@@ -308,8 +311,8 @@ class PairwiseParameters(Parameters):
     )
     keep_image_links: bool = Field(
         default=False,
-        description="Send the texts uncut. Otherwise links to images in them (Markdown) are dropped, since they may "
-        "name the answer; an imported prompt set always gets the texts uncut, as the published code sends them.",
+        description="Send the texts with the links to images in them (Markdown), which may name the answer; prompts "
+        "that were imported always get them.",
     )
 
     def order_list(self) -> tuple[Order, ...]:

@@ -1,5 +1,6 @@
 """Texts and pictures of a sample are read from their files, or refused with the reason."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -54,6 +55,22 @@ def test_an_inline_picture_is_decoded_or_refused(tmp_path: Path, value: object, 
     else:
         with pytest.raises(ValueError, match=expected):
             read_picture(source)
+
+
+def test_a_sparse_file_of_twelve_gigabytes_is_not_read(tmp_path: Path):
+    sparse = tmp_path / "sparse.png"
+    sparse.touch()
+    os.truncate(sparse, 12 << 30)
+    with pytest.raises(ValueError, match=r"sparse.png cannot be read: .* it has more than 256,000,000 bytes"):
+        read_picture(PictureSource(place=Place(path=str(sparse))))
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.png")
+    for path in (tmp_path / "pipe.png", Path("/dev/zero")):
+        with pytest.raises(ValueError, match=r"cannot be read: .* it is no regular file"):
+            read_picture(PictureSource(place=Place(path=str(path))))
 
 
 def test_a_picture_that_is_not_there_is_refused_with_the_reason(tmp_path: Path):

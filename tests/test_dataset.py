@@ -268,7 +268,7 @@ READERS: dict[str, tuple[str, Callable[[Path], object]]] = {
         "tasks.datasets.folders.Folder.at",
         lambda root: load(root / "bench", images=str(root / "bench" / "diagram" / "images"), ids=["test_1"]),
     ),
-    "key": ("pathlib.Path.read_bytes", lambda root: load(root / "bench")),
+    "key": ("tasks.datasets.contents.read_regular", lambda root: load(root / "bench")),
     "manifest": ("tasks.datasets.folders.Folder.picture", lambda root: load(root / "figures.csv")),
     "manifest cells": ("tasks.datasets.rows._csv_records", lambda root: load(root / "figures.csv")),
     "prompt folders": ("tasks.datasets.geneval.json_object", lambda root: rubric(root / "set")),

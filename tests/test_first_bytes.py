@@ -1,12 +1,13 @@
 """What the first bytes of a picture tell, wherever it stands."""
 
 import base64
+import os
 from pathlib import Path
 
 import pytest
 from written_datasets import inline, png
 
-from tasks.datasets.first_bytes import is_bare_base64, looked_at, of_file, of_value
+from tasks.datasets.first_bytes import ENOUGH, is_bare_base64, looked_at, of_file, of_value
 from tasks.errors import InputError
 from tasks.pictures.bad_picture import NoReader
 from tasks.records import PictureSource, Place
@@ -54,3 +55,23 @@ def test_no_more_of_a_file_is_read_than_tells_its_format(tmp_path: Path):
 )
 def test_a_picture_in_the_place_of_a_path_is_told_from_a_path(text: str, bare: bool):
     assert is_bare_base64(text) is bare
+
+
+@pytest.mark.parametrize("place", ["file", "bytes", "base64"])
+def test_a_drawing_that_does_not_stand_by_itself_is_told_before_the_first_call(tmp_path: Path, place: str):
+    pytest.importorskip("resvg_py", reason="the extra `vector` is not installed")
+    rest = f"<rect/><!--{'x' * 3 * ENOUGH}--><foreignObject/></svg>"
+    drawing = f'<svg xmlns="http://www.w3.org/2000/svg">{rest}'.encode()
+    (tmp_path / "a.svg").write_bytes(drawing)
+    encoded = base64.b64encode(drawing).decode()
+    heads = {"file": lambda: of_file(tmp_path / "a.svg"), "bytes": lambda: of_value(drawing)}
+    head = heads.get(place, lambda: of_value(encoded))()
+    with pytest.raises(NoReader, match="only a browser shows"):
+        looked_at(PictureSource(), head)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_what_is_no_file_is_not_waited_for(tmp_path: Path):
+    os.mkfifo(tmp_path / "pipe.png")
+    with pytest.raises(ValueError, match="it is no regular file"):
+        of_file(tmp_path / "pipe.png")

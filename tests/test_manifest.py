@@ -1,5 +1,6 @@
 """A manifest gives one entry for each row of the flow, in whichever of its formats."""
 
+import hashlib
 import json
 import tracemalloc
 from pathlib import Path
@@ -66,6 +67,20 @@ def test_every_format_gives_texts_and_pictures(tmp_path: Path, ending: str):
     assert read_texts(samples[1]) == {"context": "context 2", "caption": "caption 2"}
     assert read_picture(samples[1].pictures["human"]) == png(0)
     assert read_picture(samples[1].pictures["model"]) == png(2)
+
+
+def test_pictures_may_be_those_of_hugging_faces_files(tmp_path: Path):
+    rows = [
+        row(1, human_image={"bytes": png(5), "path": "gone.png"}, model_image={"bytes": None, "path": "out/1.png"}),
+        row(2, human_image={"bytes": png(6), "path": None}, model_image={"bytes": png(7), "path": "x"}),
+        row(3, human_image={"bytes": png(6), "path": None}, model_image={"bytes": None, "path": None}),
+    ]
+    entries = loaded(write(tmp_path / "m.parquet", rows)).entries
+    samples = [entry.sample for entry in entries]
+    assert [read_picture(sample.pictures["human"]) for sample in samples] == [png(5), png(6), png(6)]
+    assert [read_picture(sample.pictures["model"]) for sample in samples[:2]] == [png(1), png(7)]
+    assert samples[2].pictures["model"].problem.startswith(f"{NO_PICTURE}key 'model_image' is null")
+    assert entries[0].human_sha256 == hashlib.sha256(png(5)).hexdigest()
 
 
 def test_pictures_may_be_bytes_in_parquet(tmp_path: Path):

@@ -26,7 +26,7 @@ FLOWS = (*PAIRWISE, *T2I)
 HEADINGS = {
     "Data": (
         *("dataset", "results", "images", "stage", "metadata", "candidate_name"),
-        *("limit", "ids", "candidate", "category", "difficulty", "split", "tag"),
+        *("limit", "ids", "candidate", "category", "difficulty", "split", "tag", "follow_links"),
     ),
     "Judge": ("judge",),
     "Protocol": ("prompt_set", "orders", "votes", "controls", "threshold", "keep_image_links"),

@@ -30,10 +30,10 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
     folder = _task_folder(source, flow, parameters.split)
     root = dataset_root(source, flow)
     output = _output(root, flow, parameters)
-    entries, ids = _read_list(folder / f"{parameters.split}.json", flow, uncut(parameters), problems)
+    entries, ids = _read_list(folder / f"{parameters.split}.json", flow, parameters, problems)
     warnings: list[str] = []
     if output.is_dir():
-        figures = {"": read_picture_folder(output, ids, problems, warnings)}
+        figures = {"": read_picture_folder(output, ids, problems, warnings, parameters.follow_links)}
     else:
         figures = read_results(output, flow, parameters.stage, ids, problems)
     name = parameters.candidate_name or (output.name if output.is_dir() else output.stem)
@@ -80,11 +80,13 @@ def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
     return given[0]
 
 
-def _read_list(path: Path, flow: str, keep_links: bool, problems: Problems) -> tuple[list[Entry], dict[str, str]]:
+def _read_list(
+    path: Path, flow: str, parameters: PairwiseParameters, problems: Problems
+) -> tuple[list[Entry], dict[str, str]]:
     """Samples of a split, and every id it names with its row: also those of records that have problems."""
     entries: list[Entry] = []
     ids: dict[str, str] = {}
-    folder = Folder(path.parent)
+    folder, keep_links = Folder(path.parent, parameters.follow_links), uncut(parameters)
     for row in find_rows(path, problems):
         entry = read_entry(row, flow, LAYOUT, folder, problems, keep_links)
         sample_id = str(row.values.get("id"))

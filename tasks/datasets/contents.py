@@ -9,11 +9,15 @@ import binascii
 import hashlib
 from pathlib import Path
 
-from tasks.datasets.entries import clean_text
+from tasks.datasets.entries import clean_text, inner_picture
 from tasks.datasets.rows import read_row
 from tasks.errors import InputError
+from tasks.files import read_regular
 from tasks.records import PictureSource, Sample
 from tasks.text import cut
+
+LARGEST = 256_000_000
+"""Bytes of a picture's file: more than the 64 megapixels allowed take in any form that is in use."""
 
 
 def read_texts(sample: Sample) -> dict[str, str]:
@@ -38,10 +42,11 @@ def read_picture(source: PictureSource) -> bytes:
         raise InputError(cut(source.problem))
     if not source.field:
         try:
-            return Path(source.place.path).read_bytes()
-        except OSError as error:
-            raise InputError(f"picture {source.place.path} cannot be read: {error.strerror}") from error
-    value = read_row(source.place, [source.field])[source.field]
+            return read_regular(Path(source.place.path), LARGEST, follow_link=True)
+        except (OSError, InputError) as error:
+            why = error.strerror if isinstance(error, OSError) else error
+            raise InputError(f"picture {source.place.path} cannot be read: {why}") from error
+    value = inner_picture(read_row(source.place, [source.field])[source.field])
     if isinstance(value, bytes):
         return value
     try:

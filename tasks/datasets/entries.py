@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
 from sys import intern
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from tasks.datasets.first_bytes import is_bare_base64, looked_at, of_value
 from tasks.datasets.folders import NO_PICTURE, Folder
@@ -90,7 +90,7 @@ def read_entry(
         notes=tuple(note for name, (text, links) in cleaned.items() for note in _notes(name, text, links)),
     )
     texts = json.dumps({name: _identity(row.values[key]) for name, key in keys.items()}, sort_keys=True)
-    picture = row.values.get(layout.human)
+    picture = inner_picture(row.values.get(layout.human))
     human_sha256 = hashlib.sha256(picture).hexdigest() if isinstance(picture, bytes) else ""
     return Entry(sample, hashlib.sha256(texts.encode()).hexdigest(), human_sha256)
 
@@ -102,11 +102,12 @@ def _text_keys(layout: Layout) -> dict[str, str]:
 
 
 def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:
-    """The picture under a key: bytes or a `data:` URL in the record itself, or else the path of a file in the folder.
+    """The picture under a key: bytes or a `data:` URL in the record itself, or else the path of a file in the folder;
+    or either in the form of Hugging Face's files.
 
     Raises InputError for any other type, and for what is a user's mistake: see `Folder.picture`.
     """
-    value = row.values.get(key)
+    value = inner_picture(row.values.get(key))
     if absent := absence(row, key):
         return absent
     if isinstance(value, bytes) or (isinstance(value, str) and value.startswith("data:")):
@@ -147,11 +148,22 @@ def candidate_and_picture(
 
 def absence(row: Row, key: str) -> PictureSource | None:
     """Why a record has no picture under a key: it is missing, null or empty. None when there is something."""
-    value = row.values.get(key)
+    value = inner_picture(row.values.get(key))
     if value is not None and value not in ("", b""):
         return None
     state = "missing" if key not in row.values else "null" if value is None else "empty"
     return PictureSource(problem=f"{NO_PICTURE}key {key!r} is {state} in {row.where}")
+
+
+def inner_picture(value: object) -> object:
+    """What stands for a picture in a value: Hugging Face's Parquet files have an object of its bytes and its path.
+
+    The path is only a name where there are bytes; without them, it is a file's.
+    """
+    if isinstance(value, dict) and cast(dict[str, object], value).keys() == {"bytes", "path"}:
+        found = cast(dict[str, object], value)
+        return found["bytes"] or found["path"]
+    return value  # pyright: ignore[reportUnknownVariableType]
 
 
 def clean_text(value: object, keep_links: bool = False) -> tuple[str, int]:

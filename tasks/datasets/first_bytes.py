@@ -10,12 +10,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from tasks.errors import InputError
+from tasks.files import open_regular
 from tasks.pictures.bad_picture import BadPicture, NoReader
-from tasks.pictures.decoding import format_of
+from tasks.pictures.decoding import format_of, is_svg
+from tasks.pictures.rare_reader import self_contained
 from tasks.records import PictureSource
 
 ENOUGH = 4096
 """Bytes that tell the format of any picture."""
+LARGEST_DRAWING = 16_000_000
+"""Bytes of an SVG that is looked at whole: what it shows beside itself may stand anywhere in it."""
 
 
 def looked_at(source: PictureSource, head: bytes) -> PictureSource:
@@ -27,7 +31,8 @@ def looked_at(source: PictureSource, head: bytes) -> PictureSource:
         NoReader: a format that is known and that nothing here reads, which says nothing of whoever made the picture.
     """
     try:
-        format_of(head)
+        if format_of(head) == "SVG" and len(head) < LARGEST_DRAWING:
+            self_contained(head)
     except NoReader:
         raise
     except BadPicture as error:
@@ -42,8 +47,9 @@ def of_file(path: Path) -> bytes:
         InputError: it may not be read, or cannot be.
     """
     try:
-        with path.open("rb") as file:
-            return file.read(ENOUGH)
+        with open_regular(path, follow_link=True) as file:
+            head = file.read(ENOUGH)
+            return head + file.read(LARGEST_DRAWING) if is_svg(head) else head
     except OSError as error:
         raise InputError(f"picture {path} cannot be read: {error.strerror}") from error
 
@@ -51,14 +57,20 @@ def of_file(path: Path) -> bytes:
 def of_value(value: bytes | str) -> bytes:
     """The first bytes of a picture in a record, as bytes or as text in base64; of other text its own."""
     if isinstance(value, bytes):
-        return value[:ENOUGH]
+        return value[: LARGEST_DRAWING if is_svg(value[:ENOUGH]) else ENOUGH]
     text = value.partition(",")[2] if value.startswith("data:") else value
-    kept = "".join(text[: 2 * ENOUGH].split()).encode("ascii", "replace")
-    try:
-        found = base64.b64decode(kept[: len(kept) // 4 * 4], validate=True)[:ENOUGH]
-    except binascii.Error:
-        found = b""
+    found = _decoded(text[: 2 * ENOUGH])[:ENOUGH]
+    if is_svg(found):
+        return _decoded(text[: 2 * LARGEST_DRAWING])
     return found or value[:ENOUGH].encode("utf-8", "replace")
+
+
+def _decoded(text: str) -> bytes:
+    kept = "".join(text.split()).encode("ascii", "replace")
+    try:
+        return base64.b64decode(kept[: len(kept) // 4 * 4], validate=True)
+    except binascii.Error:
+        return b""
 
 
 def is_bare_base64(text: str) -> bool:

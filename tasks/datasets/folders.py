@@ -8,10 +8,11 @@ What decodes a picture is in `tasks.pictures`.
 import re
 import unicodedata
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path, PurePosixPath
 
 from tasks.datasets.first_bytes import looked_at, of_file
+from tasks.datasets.links import Links
 from tasks.datasets.named_folders import NamedFolders
 from tasks.datasets.notations import Notations
 from tasks.errors import InputError, Problems
@@ -39,10 +40,11 @@ class Folder:
     """A folder whose files are named by records. What is in folders, and where links in their paths lead, is looked up
     once, so one object serves one loading."""
 
-    def __init__(self, root: Path) -> None:
+    def __init__(self, root: Path, followed: Sequence[str] = ()) -> None:
+        """Raises InputError where one of the folders that links in this one may lead to is none."""
         self.root = root.resolve()
+        self._links = Links(self.root, followed)
         self._listings: dict[Path, dict[str, list[Path]]] = {}
-        self._inside: dict[Path, bool] = {}
         self._notations = Notations(self.root)
         self._named = NamedFolders()
 
@@ -60,9 +62,11 @@ class Folder:
         """
         if is_url(name):
             raise InputError(f"{quoted(name)} is a URL, and no URL is fetched: download it, and name the file")
-        if not self._holds(self.root / name):
-            raise self._refusal(name)
+        if not self._links.hold(self.root / name):
+            raise self._refusal(name, self.root / name)
         found = self._find(name)
+        for variant in () if found else _variants(name):
+            self._links.check_end(self.root / variant)
         for variant in () if found else _variants(name):
             self._notations.check(name, variant)
         self._named.meet(name, sample_id, found is not None)
@@ -74,10 +78,11 @@ class Folder:
         """The picture in a file that was found, or why it is none.
 
         Raises:
-            InputError: a link leads out of the folder, the file cannot be read, or nothing here reads its format.
+            InputError: a link leads out or to nothing, the file cannot be read, or nothing here reads its format.
         """
-        if not self._holds(path):
-            raise self._refusal(path.name)
+        if not self._links.hold(path):
+            raise self._refusal(path.name, path)
+        self._links.check_end(path)
         try:
             return looked_at(PictureSource(place=Place(path=str(path))), of_file(path))
         except NoReader as error:
@@ -107,21 +112,8 @@ class Folder:
             names = []
         return f"{'there is no such folder, and ' if missing else ''}{near} holds {listed(names, 5)}"
 
-    def _refusal(self, name: str) -> InputError:
-        return InputError(f"path {quoted(name)} leaves the dataset folder {self.root}")
-
-    def _holds(self, path: Path) -> bool:
-        try:
-            if path.name == ".." or path.is_symlink():
-                return path.resolve().is_relative_to(self.root)
-            return self._is_inside(path.parent) or path == self.root
-        except (OSError, RuntimeError, ValueError):  # circular links, or a NUL in the name: no file at all
-            return True
-
-    def _is_inside(self, folder: Path) -> bool:
-        if folder not in self._inside:
-            self._inside[folder] = folder.resolve().is_relative_to(self.root)
-        return self._inside[folder]
+    def _refusal(self, name: str, path: Path) -> InputError:
+        return InputError(self._links.refusal(quoted(name), path))
 
     def _find(self, name: str) -> Path | None:
         paths = [self.root / variant for variant in _variants(name)]

@@ -11,11 +11,12 @@ from typing import NamedTuple
 
 from tasks.datasets.coverage import Generated, Image, covered
 from tasks.datasets.folders import Folder
-from tasks.datasets.json_records import json_object
+from tasks.datasets.json_records import LONGEST, json_object
 from tasks.datasets.model_outputs import PICTURE_ENDINGS, preferred
 from tasks.datasets.requirements import Asked, read_asked
 from tasks.datasets.rows import Row, find_rows
 from tasks.errors import InputError, Problems
+from tasks.files import read_regular
 from tasks.parameters import RubricParameters
 from tasks.records import Place
 from tasks.text import listed
@@ -55,7 +56,7 @@ def read_geneval(source: Path, parameters: RubricParameters, problems: Problems)
     folders = [folder for name, root in roots.items() for folder in _prompt_folders(name, root, source, problems)]
     asked = _settled(folders, prompts, problems)
     images: dict[str, dict[str, list[Image]]] = {candidate: {} for candidate in roots}
-    for folder, its in _all_images(folders, asked, Folder(source), problems):
+    for folder, its in _all_images(folders, asked, Folder(source, parameters.follow_links), problems):
         images[folder.candidate][folder.prompt_id] = its
     if asked and not any(any(of_prompts.values()) for of_prompts in images.values()):
         problems.add(source.name, f"holds no image: they are {SAMPLES}/0000.png, 0001.png (or .jpg …) in each folder")
@@ -136,8 +137,8 @@ def _own_prompt(folder: _PromptFolder, optional: bool, problems: Problems) -> As
         if not optional:
             problems.add(folder.where, f"has no {OWN}, and there is no {LIST} to say what its prompt is")
         return None
-    raw = path.read_bytes()
     try:
+        raw = read_regular(path, LONGEST, follow_link=True)
         values = json_object(raw)
     except InputError as error:
         problems.add(where, f"must hold exactly one row, a JSON object ({error})")
@@ -187,7 +188,7 @@ def _numbered_images(folder: _PromptFolder, problems: Problems) -> list[Path]:
 
 def _pictures(samples: Path) -> Iterator[Path]:
     for path in samples.iterdir():
-        if _is_number(path.stem) and path.suffix.lower() in PICTURE_ENDINGS and path.is_file():
+        if _is_number(path.stem) and path.suffix.lower() in PICTURE_ENDINGS and (path.is_file() or path.is_symlink()):
             yield path
 
 

@@ -45,7 +45,7 @@ def read_image_manifest(path: Path, parameters: RubricParameters, problems: Prob
     """
     if parameters.metadata:
         raise InputError(f"manifest {path.name} names the prompts itself: give no `metadata`")
-    rows = list(_rows(path, parameters.candidate_name or path.stem, problems))
+    rows = list(_rows(path, parameters, problems))
     first = {row.text: row for row in reversed(rows)}
     _check_ids(rows, problems)
     for row in rows:
@@ -58,8 +58,8 @@ def read_image_manifest(path: Path, parameters: RubricParameters, problems: Prob
     return covered({first[text].sample_id: first[text].asked for text in prompts}, images)
 
 
-def _rows(path: Path, name: str, problems: Problems) -> Iterator[_ImageRow]:
-    folder = Folder(path.parent)
+def _rows(path: Path, parameters: RubricParameters, problems: Problems) -> Iterator[_ImageRow]:
+    name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
     columns = Columns(REQUIRED, OPTIONAL)
     for row in find_rows(path, problems):
         columns.meet(row, problems)

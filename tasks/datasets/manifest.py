@@ -28,7 +28,7 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
     """
     if parameters.results or parameters.images or parameters.stage:
         raise InputError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")
-    name, folder = parameters.candidate_name or path.stem, Folder(path.parent)
+    name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
     columns, keep_links = Columns(REQUIRED, OPTIONAL), uncut(parameters)
     tasks: set[str] = set()
     entries: dict[tuple[str, str], Entry] = {}

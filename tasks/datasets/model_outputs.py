@@ -70,14 +70,16 @@ def read_results(
     return {stage: dict.fromkeys(ids, absent) | pictures for stage, pictures in found.items()}
 
 
-def read_picture_folder(folder: Path, ids: Collection[str], problems: Problems, warnings: list[str]) -> Pictures:
+def read_picture_folder(
+    folder: Path, ids: Collection[str], problems: Problems, warnings: list[str], followed: Sequence[str] = ()
+) -> Pictures:
     """Model pictures of these samples in a folder: `<id>.<ending>` or `<id>/final_output.<ending>`.
 
     A name that is exact goes before one that only matches after Unicode normalisation; several of the same rank are a
     problem, and so is one that differs from an id in the case of its letters alone, or that nothing here reads. A
     folder without any picture of a sample is one, too. Pictures of no sample are a warning.
     """
-    root, named = Folder(folder), _Named(list)
+    root, named = Folder(folder, followed), _Named(list)
     for name, path in _named_pictures(root.root):
         named[plain_name(name)].append((name, path))
     pictures = {one: _one_picture(one, named, root, problems) for one in ids}
@@ -153,10 +155,10 @@ def _check_held(path: Path, flow: str, keys: dict[str, str], held: _Held, proble
 def _named_pictures(folder: Path) -> Iterator[tuple[str, Path]]:
     """Id in the name, and file, of each picture that a generator may have left."""
     for path in sorted(folder.iterdir()):
-        if path.suffix.lower() in PICTURE_ENDINGS and path.is_file():
+        if path.suffix.lower() in PICTURE_ENDINGS and (path.is_file() or path.is_symlink()):
             yield path.stem, path
         for ending in PICTURE_ENDINGS if path.is_dir() else ():
-            if (file := path / f"final_output{ending}").is_file():
+            if (file := path / f"final_output{ending}").is_file() or file.is_symlink():
                 yield path.name, file
 
 

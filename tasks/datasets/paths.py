@@ -64,8 +64,10 @@ def absolute(parameters: Parameters) -> Parameters:
     """The same with the relative paths of this working directory made absolute, for runs that are made elsewhere."""
     named = {field: path for field in (*READ, "store") if (path := getattr(parameters, field, ""))}
     on_disk = {field: path for field, path in named.items() if path not in (DRAWN, DEFAULT_STORE) and "://" not in path}
+    followed = [str(Path(path).expanduser().absolute()) for path in parameters.follow_links]
     return parameters.model_copy(
         update={field: str(Path(path).expanduser().absolute()) for field, path in on_disk.items()}
+        | {"follow_links": followed}
     )
 
 

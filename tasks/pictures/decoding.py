@@ -105,6 +105,11 @@ def format_of(data: bytes) -> str:
     raise BadPicture(f"not a picture that can be judged: found {found}; {ALLOWED}")
 
 
+def is_svg(data: bytes) -> bool:
+    """Whether bytes begin like an SVG."""
+    return RARE_FORMATS["SVG"].match(data) is not None
+
+
 def decode(data: bytes, least: int | None = None) -> Decoded:
     """The first frame, from every byte of it: a header alone is no proof that a file is whole.
 

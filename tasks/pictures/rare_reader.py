@@ -81,12 +81,15 @@ def self_contained(data: bytes) -> str:
 
 
 def _check_element(tag: str, attributes: dict[str, str]) -> None:
-    how = f"convert it with a browser or the program that made it, or ({CONVERSIONS['SVG']})"
     if tag == "foreignObject":
-        raise NoReader(f"SVG with text in HTML (foreignObject), which only a browser shows: {how}")
+        words = "SVG with text in HTML (foreignObject), which only a browser shows"
+        raise NoReader(f"{words}: save it as PNG with a browser or with the program that made it")
     href = attributes.get("href", "#")
     if tag != "a" and not _DRAWN_INSIDE.match(href):
-        raise NoReader(f"SVG that shows another file, {href[:80]!r}, and nothing outside of it is read: {how}")
+        raise NoReader(
+            f"SVG that shows another file, {href[:80]!r}, and nothing outside of it is read: embed that file, or "
+            f"convert the SVG ({CONVERSIONS['SVG']})"
+        )
 
 
 def _name(tag: str) -> str:

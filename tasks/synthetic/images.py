@@ -14,7 +14,7 @@ from typing import Any, cast
 from PIL import Image
 
 from tasks.errors import InputError
-from tasks.files import write_whole
+from tasks.files import read_regular, write_whole
 from tasks.synthetic.image_prompts import MOST_PROMPTS, TAGS, ImagePrompt, image_prompt
 from tasks.synthetic.scene_defects import CLEAN_SCENE, KINDS, SCENE_DEFECTS, spoilt_scene
 from tasks.synthetic.scenes import random_scene
@@ -70,10 +70,14 @@ def read_image_labels(root: Path) -> dict[str, str]:
     return read_kinds(root / IMAGE_LABELS, SCENE_DEFECTS | {CLEAN_SCENE})
 
 
+LARGEST = 100_000_000
+"""Bytes of a file of labels."""
+
+
 def read_kinds(path: Path, known: Collection[str]) -> dict[str, str]:
     """Name -> kind from a file of labels; empty where there is no such file, or it is none of ours."""
     try:
-        labels: Any = json.loads(path.read_bytes()) if path.is_file() else {}
+        labels: Any = json.loads(read_regular(path, LARGEST, follow_link=True)) if path.is_file() else {}
     except (ValueError, RecursionError):  # whatever the bytes are: JSON, UTF-8 or neither
         return {}
     found = cast(dict[str, Any], labels if isinstance(labels, dict) else {})
