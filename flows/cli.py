@@ -17,7 +17,7 @@ from click.shell_completion import shell_complete
 from flows.commands.faults import is_users, tell_fault
 from flows.commands.messages import warn
 from flows.commands.sections import GIVEN, Command, Group
-from flows.runtime.process import hush
+from flows.runtime.process import end_without_the_rest, hush
 from tasks.errors import HistoryLocked, InputError
 
 COMMANDS = {
@@ -77,8 +77,14 @@ def main(arguments: Sequence[str] | None = None) -> int:
         the program.
     """
     words = sys.argv[1:] if arguments is None else [*arguments]
-    given: dict[str, Any] = {}
     atexit.register(hush)
+    code = _code(words)
+    end_without_the_rest(code)
+    return code
+
+
+def _code(words: list[str]) -> int:
+    given: dict[str, Any] = {}
     try:
         code = _run(words, given)
         sys.stdout.flush()

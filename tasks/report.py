@@ -22,6 +22,9 @@ from tasks.pages.summary_texts import cost_lines, sentence, status_counts
 from tasks.presentation.markup import QUOTE, plain
 from tasks.records import RunStart
 
+ANSWER_SECONDS = 20.0
+"""Longest wait for the server to take in the artifacts, with all that Prefect's client asks again by itself."""
+
 
 def where_words(summary: Summary, key: str) -> str:
     """For the run's log: what it cost, and where its report is."""
@@ -76,6 +79,10 @@ def announce(since: Since, key: str) -> list[str]:
 async def publish(summary: Summary, key: str, warnings: Sequence[str] = (), past: Past | None = None) -> None:
     """Create the artifact of this key, and where anything failed `<key>-failures`, a table of it."""
     text = await asyncio.to_thread(markdown, summary, warnings, past)
-    await acreate_markdown_artifact(text, key, plain(sentence(summary), 4 * QUOTE))
-    if rows := failure_rows(summary):
-        await acreate_table_artifact(rows, f"{key}-failures", status_counts(summary))
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await acreate_markdown_artifact(text, key, plain(sentence(summary), 4 * QUOTE))
+            if rows := failure_rows(summary):
+                await acreate_table_artifact(rows, f"{key}-failures", status_counts(summary))
+    except TimeoutError:
+        raise TimeoutError(f"the Prefect server did not take it in within {ANSWER_SECONDS:g} seconds") from None

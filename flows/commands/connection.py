@@ -3,6 +3,7 @@
 Prefect reads its settings from the environment while it is imported, so this comes first and imports nothing of it.
 """
 
+import logging
 import os
 import sys
 from collections.abc import Generator
@@ -14,6 +15,8 @@ from flows.runtime.server import QUIET, Server, client_settings, made_home, runn
 from tasks.errors import InputError
 from tasks.files import private_folder
 
+_SILENT = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL"}
+"""What Prefect says on a terminal: nothing. What of it a person needs to know, a command says itself."""
 _OF_JURY_UP: set[str] = set()
 """Addresses that stand in `PREFECT_API_URL` because `jury up` was found there, not because somebody set it."""
 
@@ -29,7 +32,8 @@ def use_running(store: Path) -> Server | None:
 
 def find_prefect(store: Path) -> bool:
     """Set what Prefect reads while it is imported: quiet, and the server of `jury up`. Returns whether there is one."""
-    for name, value in {**QUIET, "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL"}.items():
+    logging.raiseExceptions = False  # what cannot be sent to a server that has gone is no error of the logging
+    for name, value in {**QUIET, **_SILENT}.items():
         os.environ.setdefault(name, value)
     return "PREFECT_API_URL" in os.environ or "prefect" in sys.modules or use_running(store) is not None
 

@@ -1,6 +1,5 @@
 """`jury run`: a flow in this process, and what is printed of it; its options are the fields of its parameters."""
 
-import asyncio
 from contextlib import AsyncExitStack
 from datetime import datetime
 from functools import partial
@@ -14,8 +13,9 @@ from flows.commands.connection import answered, prepare_prefect
 from flows.commands.messages import number_of, printable_json, warn
 from flows.commands.options import FLOWS, by_options, model_options, parse_options
 from flows.commands.sections import Command, Group, Option
-from flows.runtime.process import ended_by_sigterm, settle_garbage_collector
+from flows.runtime.process import ended_by_sigterm, run_async, settle_garbage_collector
 from flows.runtime.temporary_server import own
+from flows.runtime.without_server import Ended, first_answer, raised, run_to_end
 from tasks.controls.status import red_words, status_lines
 from tasks.datasets.paths import resolved
 from tasks.endpoint.known import addressed
@@ -45,8 +45,10 @@ _JUDGED = {
     "position": "Judge generated images of objects beside or above each other.",
 }
 
-RAISED = "encountered an exception"
-"""What Prefect says of a flow that raised; ours return the sentence that stopped them."""
+UNRECORDED = (
+    "the Prefect server did not take in how this run ended, for it is gone or does not answer: its record is "
+    "unfinished, and the ledger and the history have everything"
+)
 
 
 def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
@@ -63,12 +65,14 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     prepare_prefect(store)
     try:
         with answered(), ended_by_sigterm(), settle_garbage_collector():
-            state = asyncio.run(_final_state(flow, parameters, _checked(flow, parameters, store)))
+            state, recorded = run_async(_ended(flow, parameters, _checked(flow, parameters, store)))
     except InputError as error:
         warn(by_options(str(error), type(parameters)))
         return STOPPED
+    if not recorded:
+        warn(UNRECORDED)
     if not state.is_completed():
-        if state.is_crashed() or RAISED in str(state.message):
+        if raised(state):
             private_folder(store)  # the traceback is kept there
             _raise(state)
         warn(by_options(str(state.message), type(parameters)))
@@ -128,14 +132,23 @@ def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
     return asked
 
 
-async def _final_state(flow: str, parameters: Parameters, asked: Parameters) -> "State":
+async def _ended(flow: str, parameters: Parameters, asked: Parameters) -> "Ended":
     """Run the flow as soon as there is a server; what does not need one is done before that."""
     async with AsyncExitStack() as stack:
         if server := own():
             from flows.runtime.ahead import while_it_begins
 
             await stack.enter_async_context(while_it_begins(server, flow, asked))
-        return await getattr(import_module(f"flows.{flow}"), flow)(parameters, return_state=True)
+        return await _run_flow(flow, parameters, is_new=not server)
+
+
+async def _run_flow(flow: str, parameters: Parameters, is_new: bool) -> "Ended":
+    from prefect.settings import PREFECT_API_URL
+
+    api = PREFECT_API_URL.value() or ""
+    if api and is_new:
+        await first_answer(api)
+    return await run_to_end(getattr(import_module(f"flows.{flow}"), flow)(parameters, return_state=True), api)
 
 
 def _print_summary(summary: Summary) -> None:

@@ -1,5 +1,6 @@
 """The flow run that this process works on, as Prefect knows it: who started it, its name, where it is shown."""
 
+import asyncio
 import re
 
 from prefect import get_client
@@ -12,6 +13,8 @@ from flows.runtime.run_names import is_made_up
 from tasks.presentation.wording import judge_words
 from tasks.records import RunStart
 
+NAME_SECONDS = 10.0
+"""Longest wait for the server to take in a name: the end of a run waits for it."""
 SCHEDULED = "scheduled"
 """Tag of the shards of an evaluation that a schedule started: they are runs on request."""
 
@@ -69,7 +72,7 @@ async def name_run(start: RunStart) -> None:
         part = f" · shard {start.shard} of {start.shards}" if start.shards > 1 else ""
         name = f"{start.flow} · {' + '.join(start.candidates)} · {start.model} · {start.samples} samples{part}"
         try:
-            async with get_client() as client:
+            async with asyncio.timeout(NAME_SECONDS), get_client() as client:
                 await client.update_flow_run(run.id, name=name)
         except Exception as error:  # A name is nice to have; no run stops for want of one.
             get_run_logger().debug("The run could not be named", exc_info=error)

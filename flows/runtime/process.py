@@ -1,17 +1,71 @@
 """The process that a run or a command works in: its garbage collector, what ends it, and its silence at the end."""
 
+import asyncio
 import atexit
 import gc
 import os
 import signal
 import sys
-from collections.abc import Generator
+from collections.abc import Coroutine, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
+from threading import Event
+from typing import Any, TypeVar
 
 THRESHOLDS = 50_000, 20, 50
 """Objects made, less those freed, after which the youngest are searched; then how many searches of one generation
 there are before the next older one is searched, too."""
+
+
+END_SECONDS = 8.0
+"""For what is left of the work in a process to end by itself, when the work is done or was stopped."""
+
+T = TypeVar("T")
+_LEFT_BEHIND = Event()
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """`asyncio.run`, but for what does not end in time once the work is done or stopped: that is left behind.
+
+    Prefect tells a server that a run was stopped, and where the server hangs it tells it for minutes.
+    """
+    runner = asyncio.Runner()
+    try:
+        return runner.run(work)
+    finally:
+        _end(runner)
+
+
+def _end(runner: asyncio.Runner) -> None:
+    if not _LEFT_BEHIND.is_set() and not _all_ended(runner.get_loop()):
+        leave_behind()
+    if not _LEFT_BEHIND.is_set():
+        runner.close()
+
+
+def _all_ended(loop: asyncio.AbstractEventLoop) -> bool:
+    """End all tasks; whether they do in time, and nobody stops the waiting."""
+    left = asyncio.all_tasks(loop)
+    for task in left:
+        task.cancel()
+    try:
+        return not left or not loop.run_until_complete(asyncio.wait(left, timeout=END_SECONDS))[1]
+    except BaseException:
+        leave_behind()
+        raise
+
+
+def leave_behind() -> None:
+    """Something in this process will not end by itself within reason: the process is to end without it."""
+    _LEFT_BEHIND.set()
+
+
+def end_without_the_rest(code: int) -> None:
+    """End a process that has left something behind; return where it has not, for then it ends as any other."""
+    if _LEFT_BEHIND.is_set():
+        atexit._run_exitfuncs()  # pyright: ignore
+        sys.stdout.flush()
+        os._exit(code)
 
 
 @contextmanager

@@ -19,6 +19,7 @@ from flows.runtime.prefect_run import is_scheduled, results_key
 from flows.runtime.process import end_quietly, settle_garbage_collector
 from flows.runtime.session import unchanged_sentences
 from flows.runtime.shards import judge_in_shards
+from flows.runtime.without_server import noting_end
 from tasks.datasets.paths import resolved
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError, first_of
@@ -47,6 +48,10 @@ async def final_state(flow: str, parameters: Parameters | Raw, chain: Chain) -> 
     if "PREFECT__FLOW_RUN_ID" in os.environ:  # a process that Prefect started for one run, as `jury` is its own
         end_quietly()
     tell_in_sentences()
+    return await noting_end(_state(flow, parameters, chain))
+
+
+async def _state(flow: str, parameters: Parameters | Raw, chain: Chain) -> State:
     try:
         if sentence := await unfinished_before():
             return Completed(name="Skipped", message=sentence)

@@ -1,0 +1,77 @@
+"""A relay before a Prefect server that hangs, goes away or loses an answer when a test says so; the server lives on."""
+
+import socket
+import socketserver
+import threading
+from contextlib import suppress
+from urllib.parse import urlsplit
+
+
+class LoopbackRelay(socketserver.ThreadingTCPServer):
+    """Passes on what is asked and answered on 127.0.0.1, for the length of a `with`."""
+
+    daemon_threads = True
+
+    def __init__(self, api: str, lost: bytes = b"") -> None:
+        """`lost`: words of a question of which the answer is lost, and the connection with it, each time."""
+        super().__init__(("127.0.0.1", 0), _Connection)
+        self.server_port = urlsplit(api).port
+        self.api = f"http://127.0.0.1:{self.server_address[1]}/api"
+        self.lost = lost
+        self.losses = 0
+        self.open: list[socket.socket] = []
+        self.speaks = threading.Event()
+        self.speaks.set()
+
+    def hang(self) -> None:
+        """From now on take in what is asked, and say nothing."""
+        self.speaks.clear()
+
+    def go_away(self) -> None:
+        """From now on be gone, as after `kill -9`: connections are cut, new ones refused."""
+        self.shutdown()
+        self.server_close()
+        for each in self.open:
+            with suppress(OSError):
+                each.shutdown(socket.SHUT_RDWR)
+
+    def __enter__(self) -> "LoopbackRelay":
+        threading.Thread(target=self.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.go_away()
+        self.speaks.set()
+
+
+class _Connection(socketserver.BaseRequestHandler):
+    server: LoopbackRelay
+
+    def handle(self) -> None:
+        client: socket.socket = self.request
+        with socket.create_connection(("127.0.0.1", self.server.server_port)) as there:
+            self.server.open += [client, there]
+            asking = threading.Thread(target=self._ask, args=(client, there), daemon=True)
+            asking.start()
+            self._pass_on(there, client)
+            asking.join()
+
+    def _ask(self, client: socket.socket, there: socket.socket) -> None:
+        asked = b""
+        with suppress(OSError):
+            while data := client.recv(2**16):
+                asked = asked[-(2**12) :] + data
+                there.sendall(data)
+                if self.server.lost and self.server.lost in asked:
+                    self.server.losses += 1
+                    client.shutdown(socket.SHUT_RDWR)
+                    return
+        with suppress(OSError):
+            there.shutdown(socket.SHUT_RDWR)
+
+    def _pass_on(self, there: socket.socket, client: socket.socket) -> None:
+        with suppress(OSError):
+            while data := there.recv(2**16):
+                self.server.speaks.wait()
+                client.sendall(data)
+            client.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,231 @@
+"""A Prefect server that dies, hangs, or loses an answer costs Prefect's record: the run, its words and its exit code
+stay true."""
+
+import asyncio
+import json
+import os
+import signal
+import socket
+import subprocess
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+from loopback_judge import LoopbackJudge, judged_by
+from loopback_relay import LoopbackRelay
+from loopback_replies import Reply, Request, allowed_reply
+from served import JURY, environment
+
+from flows.commands.connection import answered
+from flows.commands.run import UNRECORDED
+from flows.runtime import process, without_server
+from flows.runtime.without_server import first_answer, noting_end, run_to_end
+from tasks.errors import InputError
+
+SAMPLES, CALLS = 4, 16
+QUICK = {"PREFECT_CLIENT_MAX_RETRIES": "0"}
+"""So that Prefect's client gives up at once, which it does after minutes."""
+
+
+class Run:
+    """`jury run` on drawn samples, at a judge that tells when it is under way, and goes on when it may."""
+
+    def __init__(self, store: Path, **settings: str) -> None:
+        self.store = store
+        self.under_way, self.may_go_on = threading.Event(), threading.Event()
+        self._settings = {**environment(), **settings}
+
+    def __enter__(self) -> "Run":
+        self.judge = LoopbackJudge(self._answer).__enter__()
+        given = judged_by(self.judge, **{"judge.concurrency": 4, "limit": SAMPLES, "store": self.store})
+        command = [JURY, "run", "diagram", "--json", *given]
+        self.process = subprocess.Popen(
+            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._settings
+        )
+        assert self.under_way.wait(90), self.process.communicate()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.may_go_on.set()
+        if self.process.poll() is None:
+            self.process.kill()
+            self.process.communicate()
+        self.judge.stop()
+
+    async def _answer(self, request: Request) -> Reply:
+        if self.judge.count > 4:
+            self.under_way.set()
+            await asyncio.to_thread(self.may_go_on.wait)
+        return allowed_reply("Model")(request)
+
+    def end(self) -> tuple[int, str, list[str]]:
+        """Let the judge answer; exit code, standard output, and what was said besides how far the run is."""
+        self.may_go_on.set()
+        out, err = self.process.communicate(timeout=150)
+        lines = [line for line in err.splitlines() if not line.startswith(("diagram ", "starting a temporary"))]
+        return self.process.returncode, out, lines
+
+
+def is_whole(run: Run, out: str) -> bool:
+    """Whether all was judged, stored and printed."""
+    [ledger] = (run.store / "ledger").iterdir()
+    asked = {"dimension": "overall", "measure": "score", "grouping": "all"}
+    overall = [row for row in json.loads(out) if asked.items() <= row.items()]
+    assert json.loads((ledger / "end.json").read_bytes())["calls"] == CALLS
+    return [row["scored"] for row in overall] == [SAMPLES] and (run.store / "history.duckdb").exists()
+
+
+def temporary_server(store: Path) -> int:
+    """The process of the temporary server with its home in this store."""
+    for place in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            words = (place / "cmdline").read_bytes()
+            home = f"PREFECT_HOME={store / 'prefect'}".encode()
+            if b"flows.runtime.temporary_process" in words and home in (place / "environ").read_bytes():
+                return int(place.name)
+    raise AssertionError("there is no temporary server")
+
+
+def test_a_temporary_server_that_is_killed_costs_its_record(tmp_path: Path) -> None:
+    with Run(tmp_path / "store") as run:
+        os.killpg(temporary_server(run.store), signal.SIGKILL)
+        code, out, said = run.end()
+        assert (code, said) == (0, [f"jury: {UNRECORDED}"])
+        assert is_whole(run, out)
+
+
+def test_a_server_of_others_that_goes_in_the_middle_costs_its_record(tmp_path: Path, prefect_server: str) -> None:
+    with LoopbackRelay(prefect_server) as relay, Run(tmp_path / "store", PREFECT_API_URL=relay.api, **QUICK) as run:
+        relay.go_away()
+        code, out, said = run.end()
+        assert (code, said[-1:]) == (0, [f"jury: {UNRECORDED}"]), said
+        assert is_whole(run, out)
+        assert not [line for line in said if "Traceback" in line or "Error logging" in line or "EventsWorker" in line]
+
+
+def test_an_answer_to_the_final_state_that_is_lost_costs_nothing_else(tmp_path: Path, prefect_server: str) -> None:
+    with (
+        LoopbackRelay(prefect_server, lost=b'"type":"COMPLETED"') as relay,
+        Run(tmp_path / "store", PREFECT_API_URL=relay.api, **QUICK) as run,
+    ):
+        code, out, said = run.end()
+        assert relay.losses and (code, said) == (0, [f"jury: {UNRECORDED}"])
+        assert is_whole(run, out)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+def test_whoever_stops_a_run_whose_server_hangs_does_not_wait_for_it(
+    number: signal.Signals, tmp_path: Path, prefect_server: str
+) -> None:
+    with LoopbackRelay(prefect_server) as relay, Run(tmp_path / "store", PREFECT_API_URL=relay.api, **QUICK) as run:
+        relay.hang()
+        run.process.send_signal(number)
+        out, err = run.process.communicate(timeout=60)
+        assert (run.process.returncode, out) == (130, "")
+        assert err == "jury: stopped; every reply so far is in the ledger, and the same command goes on from there\n"
+
+
+# The parts
+
+
+@contextmanager
+def silent_server() -> Iterator[str]:
+    """Address of a server that accepts connections and never answers."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        yield f"http://127.0.0.1:{server.getsockname()[1]}/api"
+
+
+def test_a_server_that_never_answers_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(without_server, "START_SECONDS", 0.2)
+    with silent_server() as api, pytest.raises(InputError) as told, answered():
+        monkeypatch.setenv("PREFECT_API_URL", api)
+        asyncio.run(first_answer(api))
+    assert str(told.value) == (
+        f"the Prefect server of PREFECT_API_URL, {api}, does not answer: no answer within 0.2 seconds"
+    )
+
+
+@pytest.fixture
+def left(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
+    """Whether something was left behind; in a process that goes on, it is closed after all."""
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def new_loop() -> asyncio.AbstractEventLoop:
+        loops.append(asyncio.SelectorEventLoop())
+        return loops[-1]
+
+    monkeypatch.setattr(asyncio.runners.events, "new_event_loop", new_loop)
+    monkeypatch.setattr(process, "_LEFT_BEHIND", threading.Event())
+    monkeypatch.setattr(without_server, "LOOK_SECONDS", 0.05)
+    yield process._LEFT_BEHIND
+    for loop in loops:
+        loop.set_exception_handler(lambda *_: None)  # a task that never ends is destroyed while it is pending
+        loop.close()
+
+
+async def known() -> Any:
+    return "the state"
+
+
+async def endless() -> Any:
+    """What Prefect makes of a flow whose final state no server takes in."""
+    await noting_end(known())
+    while True:
+        with suppress(asyncio.CancelledError):
+            await asyncio.sleep(1)
+
+
+def test_what_an_evaluation_came_to_is_known_though_nobody_records_it(left: threading.Event) -> None:
+    with silent_server() as api:
+        assert process.run_async(run_to_end(endless(), api)) == ("the state", False)
+    assert left.is_set()
+
+
+def test_what_prefect_raises_after_the_end_is_no_end(left: threading.Event) -> None:
+    async def raising() -> Any:
+        await noting_end(known())
+        raise httpx.ConnectError("gone")
+
+    assert process.run_async(run_to_end(raising(), "http://127.0.0.1:9/api")) == ("the state", False)
+    assert not left.is_set()
+
+
+def test_a_run_that_never_began_raises_what_prefect_did(left: threading.Event) -> None:
+    async def raising() -> Any:
+        raise httpx.ConnectError("gone")
+
+    with pytest.raises(httpx.ConnectError):
+        process.run_async(run_to_end(raising(), "http://127.0.0.1:9/api"))
+    assert not left.is_set()
+
+
+def test_a_fault_of_the_program_stays_one_where_nobody_records_it(left: threading.Event) -> None:
+    async def faulty() -> Any:
+        raise ZeroDivisionError("a fault")
+
+    async def raising() -> Any:
+        with suppress(ZeroDivisionError):
+            await noting_end(faulty())
+        raise httpx.ConnectError("gone")
+
+    with pytest.raises(ZeroDivisionError, match="a fault"):
+        process.run_async(run_to_end(raising(), "http://127.0.0.1:9/api"))
+    assert not left.is_set()
+
+
+def test_what_does_not_end_is_not_waited_for(left: threading.Event, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(process, "END_SECONDS", 0.1)
+
+    async def work() -> str:
+        task = asyncio.create_task(endless())
+        await asyncio.sleep(0)
+        return task.get_name() and "done"
+
+    began = time.monotonic()
+    assert process.run_async(work()) == "done"
+    assert left.is_set() and time.monotonic() - began < 30
