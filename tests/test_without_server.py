@@ -27,6 +27,7 @@ from flows.runtime import process, without_server
 from flows.runtime.without_server import first_answer, noting_end, run_to_end
 from tasks.errors import InputError
 
+pytestmark = pytest.mark.timeout(240)  # a run whose server is gone waits for it, here and there
 SAMPLES, CALLS = 4, 16
 QUICK = {"PREFECT_CLIENT_MAX_RETRIES": "0"}
 """So that Prefect's client gives up at once, which it does after minutes."""

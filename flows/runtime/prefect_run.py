@@ -3,6 +3,7 @@
 import asyncio
 import re
 
+from httpx import HTTPError
 from prefect import get_client
 from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
@@ -13,8 +14,8 @@ from flows.runtime.run_names import is_made_up
 from tasks.presentation.wording import judge_words
 from tasks.records import RunStart
 
-NAME_SECONDS = 10.0
-"""Longest wait for the server to take in a name: the end of a run waits for it."""
+ANSWER_SECONDS = 10.0
+"""Longest wait for the server, with all that Prefect's client asks again by itself: a run waits for its answers."""
 SCHEDULED = "scheduled"
 """Tag of the shards of an evaluation that a schedule started: they are runs on request."""
 
@@ -40,11 +41,11 @@ async def results_key(flow: str) -> str:
     run = own_run()
     if not run or not run.deployment_id:
         return f"{flow}-command"
-    async with get_client() as client:
-        try:
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
             deployment = await client.read_deployment(run.deployment_id)
-        except ObjectNotFound:
-            return f"{flow}-by-hand"
+    except (ObjectNotFound, HTTPError, TimeoutError):  # it is deleted, or the server is gone
+        return f"{flow}-by-hand"
     unmodified = run.auto_scheduled and run.parameters == deployment.parameters
     return key_of(flow, deployment.name) + ("" if unmodified else "-by-hand")
 
@@ -72,7 +73,7 @@ async def name_run(start: RunStart) -> None:
         part = f" · shard {start.shard} of {start.shards}" if start.shards > 1 else ""
         name = f"{start.flow} · {' + '.join(start.candidates)} · {start.model} · {start.samples} samples{part}"
         try:
-            async with asyncio.timeout(NAME_SECONDS), get_client() as client:
+            async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
                 await client.update_flow_run(run.id, name=name)
         except Exception as error:  # A name is nice to have; no run stops for want of one.
             get_run_logger().debug("The run could not be named", exc_info=error)
