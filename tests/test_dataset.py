@@ -17,6 +17,7 @@ from tasks.datasets.contents import read_picture, read_texts
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.folders import NO_PICTURE
 from tasks.errors import InputError
+from tasks.judging.protocol import protocol_of_dataset
 from tasks.kinds.loading import load_dataset
 from tasks.parameters import PairwiseParameters, RubricParameters
 from tasks.records import Place, Sample
@@ -113,6 +114,19 @@ def test_pictures_of_a_benchmark_are_carried_to_the_stages_that_a_content_critic
         dataset.warnings
     )
     assert dataset.carried and not load(figure_benchmark, results=results, stage=["critic0"]).carried
+
+
+@pytest.mark.parametrize(
+    ("data", "own_order"),
+    [({"Monday": 1, "Friday": 2}, True), ([{"b": 1, "a": 2}], True), ({"a": [2, 1], "b": 1}, False), ("b, a", False)],
+)
+def test_data_that_would_read_otherwise_with_sorted_keys_is_part_of_the_protocol(
+    tmp_path: Path, data: object, own_order: bool
+):
+    write_benchmark(tmp_path / "set", [record(0, content=data), record(1)], "plot")
+    write_json(tmp_path / "run.json", [result(0), result(1)])
+    dataset = load(tmp_path / "set", "plot", results=str(tmp_path / "run.json"))
+    assert protocol_of_dataset(dataset) == ({"order of data": "their own"} if own_order else {})
 
 
 @pytest.mark.parametrize("flow", ["diagram", "plot"])

@@ -43,6 +43,8 @@ class Dataset(Record):
     """What a person should read before trusting the numbers."""
     carried: bool = False
     """Some are judged by the picture of an earlier stage; of a shard, too, where they are in another one."""
+    own_order: bool = False
+    """Some have data whose keys do not stand in the order of the alphabet; of a shard likewise."""
 
 
 def read_figures(source: Path, flow: str, parameters: PairwiseParameters) -> Dataset:
@@ -117,6 +119,7 @@ def _dataset(name: str, key: str, entries: Sequence[Entry], warnings: Sequence[s
         candidates=tuple(dict.fromkeys(sample.candidate for sample in samples)),
         warnings=tuple(cut(well_formed(words)) for words in (*warnings, *_warnings(samples))),
         carried=any(sample.carried_from for sample in samples),
+        own_order=any(entry.own_order for entry in entries),
     )
 
 

@@ -11,6 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from functools import cache
 from sys import intern
+from types import NoneType
 from typing import NamedTuple, cast
 
 from tasks.datasets.first_bytes import is_bare_base64, looked_at, of_value
@@ -46,6 +47,8 @@ class Entry(NamedTuple):
     text_sha256: str
     human_sha256: str
     """Hash of a Human picture that came as bytes with its row; empty: to be read from its place."""
+    own_order: bool = False
+    """It has data whose keys do not stand in the order of the alphabet, in which they were sent once."""
 
 
 class Loaded(NamedTuple):
@@ -89,10 +92,14 @@ def read_entry(
         pictures={"human": human},
         notes=tuple(note for name, (text, links) in cleaned.items() for note in _notes(name, text, links)),
     )
-    texts = json.dumps({name: _identity(row.values[key]) for name, key in keys.items()}, sort_keys=True)
+    values = {name: row.values[key] for name, key in keys.items()}
+    texts = json.dumps({name: _identity(value) for name, value in values.items()}, sort_keys=True)
+    own_order = any(
+        not isinstance(value, str | NoneType) and _sorted(value) != _json(value) for value in values.values()
+    )
     picture = inner_picture(row.values.get(layout.human))
     human_sha256 = hashlib.sha256(picture).hexdigest() if isinstance(picture, bytes) else ""
-    return Entry(sample, hashlib.sha256(texts.encode()).hexdigest(), human_sha256)
+    return Entry(sample, hashlib.sha256(texts.encode()).hexdigest(), human_sha256, own_order)
 
 
 @cache
@@ -177,14 +184,22 @@ def clean_text(value: object, keep_links: bool = False) -> tuple[str, int]:
     if isinstance(value, str):
         text, links = (value, 0) if keep_links else _IMAGE_LINK.subn("", value)
     else:
-        text = "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
+        text = "" if value is None else _json(value)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), links
 
 
 def _identity(value: object) -> str:
     """A text as it tells datasets apart, however it is sent: without links to images, and with its keys sorted."""
-    is_text = value is None or isinstance(value, str)
-    return clean_text(value if is_text else json.dumps(value, ensure_ascii=False, sort_keys=True, default=str))[0]
+    is_text = isinstance(value, str | NoneType)
+    return clean_text(value if is_text else _sorted(value))[0]
+
+
+def _sorted(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
+
+
+def _json(value: object) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 def kind(value: object) -> str:

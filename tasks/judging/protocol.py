@@ -22,6 +22,8 @@ from tasks.rubrics.rubric import Prompt, Rubric
 
 CARRIED = {"carried stages": "the last picture before a content critic"}
 """What the protocol of a run says, besides, in which pictures were carried forward to later stages."""
+OWN_ORDER = {"order of data": "their own"}
+"""And of one whose data would read otherwise with sorted keys, as they once were sent."""
 
 
 def picture_policy(parameters: Parameters) -> Policy:
@@ -31,6 +33,11 @@ def picture_policy(parameters: Parameters) -> Policy:
         max_side=parameters.max_picture_side,
         normalize=parameters.normalize,
     )
+
+
+def protocol_of_dataset(dataset: Dataset) -> dict[str, str]:
+    """Items that a dataset adds to the protocol; nothing where what is sent depends on the parameters alone."""
+    return (CARRIED if dataset.carried else {}) | (OWN_ORDER if dataset.own_order else {})
 
 
 def new_id(flow: str, now: datetime) -> str:
@@ -44,7 +51,7 @@ def run_start(
     """Everything known about a run before its first call."""
     now = datetime.now(UTC)
     run_id = new_id(flow, now)
-    protocol = asked_protocol(parameters, rubric) | (CARRIED if dataset.carried else {})
+    protocol = asked_protocol(parameters, rubric) | protocol_of_dataset(dataset)
     asked = {"flow": flow, "dataset": dataset.key, "candidates": list(dataset.candidates), "protocol": protocol}
     return RunStart(
         run_id=run_id,
