@@ -88,6 +88,11 @@ class Problems:
             self._first.append(told)
 
     @property
+    def number(self) -> int:
+        """How many were noted, those that are told together one by one."""
+        return self._met
+
+    @property
     def too_many(self) -> bool:
         """Whether reading on would tell a user nothing new."""
         return self._met >= MOST

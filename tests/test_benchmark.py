@@ -1,5 +1,6 @@
 """A PaperBananaBench folder pairs each of its samples with the figures of the output that is meant."""
 
+import json
 from pathlib import Path
 
 import pytest
@@ -56,7 +57,9 @@ def test_a_folder_without_the_split_is_refused_with_the_files_it_has(bench: Path
     [
         ({}, "no source of Model figures"),
         ({"results": "run.json", "images": "figures"}, "two sources of Model figures"),
-        ({"results": "gone.json"}, "gone.json is no file"),
+        ({"results": "gone.json"}, "results .*/gone.json does not exist$"),
+        ({"results": "Run.json"}, r"results .*/Run.json does not exist; did you mean .*/run.json\?"),
+        ({"images": "figure"}, r"images .*/figure does not exist; did you mean .*/figures\?"),
         ({"results": "figures"}, "figures is no file"),
         ({"images": "run.json"}, "run.json is no folder"),
         ({"images": "figures", "stage": ["vanilla"]}, "`stage` picks pictures of a result file"),
@@ -136,8 +139,27 @@ def test_problems_of_dataset_and_results_are_listed_together(bench: Path):
     ]
 
 
+def test_ids_that_are_numbers_are_told_once_for_all_records_of_both_files(bench: Path):
+    write_benchmark(bench, [record(n, id=n) for n in range(3)])
+    write_json(bench.parent / "run.json", [result(n, id=n) for n in range(3)])
+    with pytest.raises(ValueError) as error:
+        loaded(bench, results=str(bench.parent / "run.json"))
+    assert str(error.value).splitlines() == [
+        "bench has 1 problem:",
+        '  test.json, record 1: id is a number, must be text: write "0", in every file that names it (5 more like it)',
+    ]
+
+
+def test_a_list_that_cannot_be_read_is_all_that_is_told(bench: Path):
+    (bench / "diagram" / "test.json").write_text(json.dumps({"test_0": record(0)}, indent=1))
+    with pytest.raises(ValueError) as error:
+        loaded(bench, results=str(bench.parent / "run.json"))
+    told = str(error.value).splitlines()
+    assert len(told) == 2 and told[1].startswith("  test.json: is one JSON object, must be a list of objects")
+
+
 @pytest.mark.parametrize(
-    ("content", "words"), [([], "test.json: holds no record"), ({"a": 1}, "line 1: is not a JSON")]
+    ("content", "words"), [([], "test.json: holds no record"), ({"a": 1}, "test.json: is one JSON object")]
 )
 def test_a_file_that_is_no_list_of_samples_is_refused(bench: Path, content: object, words: str):
     write_json(bench / "diagram" / "test.json", content)

@@ -247,8 +247,24 @@ def test_a_manifest_without_any_image_is_refused(tmp_path: Path):
 
 
 def test_a_dataset_that_is_not_there_is_refused(tmp_path: Path):
-    with pytest.raises(ValueError, match="gone is neither a folder nor a manifest file"):
+    with pytest.raises(InputError, match=f"^dataset {tmp_path / 'gone'} does not exist$"):
         load(tmp_path / "gone")
+
+
+@pytest.mark.parametrize(
+    ("asked", "meant"), [("Bench", "bench"), ("bnech", "bench"), ("benhc/diagram", "bench/diagram"), ("x\\y", "x/y")]
+)
+def test_a_dataset_that_is_not_there_is_told_with_the_one_that_was_meant(tmp_path: Path, asked: str, meant: str):
+    (tmp_path / "x" / "y").mkdir(parents=True)
+    write_benchmark(tmp_path / "bench", [record(0)])
+    with pytest.raises(InputError) as error:
+        load(tmp_path / asked)
+    assert str(error.value) == f"dataset {tmp_path / asked} does not exist; did you mean {tmp_path / meant}?"
+
+
+def test_a_dataset_at_a_url_is_not_fetched():
+    with pytest.raises(InputError, match=r"^dataset https://x\.org/set is a URL, and no URL is fetched: download it"):
+        load_dataset("diagram", PairwiseParameters(dataset="https://x.org/set"))
 
 
 def test_memory_stays_flat_however_large_the_result_file(tmp_path: Path):

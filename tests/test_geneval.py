@@ -149,7 +149,8 @@ def test_the_list_that_is_named_goes_before_the_one_that_is_found(tmp_path: Path
     root = write_geneval(tmp_path / "set", ROWS, 1)
     other = write_lines(tmp_path / "mine.jsonl", [*ROWS, prompt_row("apple")])
     assert len(loaded(root, metadata=str(other)).prompts) == 4
-    assert f"metadata {tmp_path / 'gone.jsonl'} is no file" in complaint(root, metadata=str(tmp_path / "gone.jsonl"))
+    gone = tmp_path / "gone.jsonl"
+    assert f"metadata {gone} does not exist; it is GenEval's" in complaint(root, metadata=str(gone))
 
 
 def test_only_names_of_digits_are_read(tmp_path: Path):

@@ -169,6 +169,15 @@ def test_a_mistake_of_the_user_is_no_forfeit_but_a_problem_of_one_line_with_its_
             "m.jsonl, line 1: column 'dificulty' does not exist, allowed are id",
         ),
         ([row(1, task="chart")], "m.jsonl, line 1: task is 'chart', allowed are diagram and plot"),
+        (
+            [row(1, task="Chart"), row(2, task="Chart")],
+            "line 1: task is 'Chart', allowed are diagram and plot (1 more like it)",
+        ),
+        (
+            [row(1, Category="x"), row(2, Category="y")],
+            "has 1 problem:\n  m.jsonl, line 1: column 'Category' must be",
+        ),
+        ([row(7, id=7), row(8, id=8)], 'id is a number, must be text: write "7", in every file that names it (1 more'),
         ([row(1), row(1)], "m.jsonl, line 2: id 's1' of 'm' stands in a row before"),
         ([row(1, candidate=5)], "m.jsonl, line 1: 'candidate' is a number, must be text"),
         ([row(1, model_image=5)], "m.jsonl, line 1: key 'model_image' is a number, must be the path"),

@@ -7,7 +7,7 @@ import polars as pl
 import pytest
 
 from tasks.datasets.parquet_records import PARQUET_ROWS
-from tasks.datasets.rows import Row, find_rows, read_row
+from tasks.datasets.rows import Columns, Row, find_rows, read_row
 from tasks.errors import InputError, Problems
 from tasks.records import Place
 
@@ -207,6 +207,74 @@ def test_a_file_that_changed_after_loading_is_refused_not_misread(tmp_path: Path
     field = "other" if change == "without the field" else "text"
     with pytest.raises(ValueError, match=rf"{name} (cannot be read as it was|has changed since)"):
         read_row(place, [field])
+
+
+TABLE = "id,text\na,é\n"
+RECORD = json.dumps({"id": "a", "text": "é"}, ensure_ascii=False)
+WRONG: dict[str, tuple[str, bytes, str]] = {
+    "UTF-16 CSV": ("r.csv", TABLE.encode("utf-16"), "r.csv: is in UTF-16 or UTF-32, or no text at all; must be UTF-8"),
+    "UTF-16 JSON": ("r.json", f"[{RECORD}]".encode("utf-16-be"), "r.json: is in UTF-16 or UTF-32, or no text at all"),
+    "UTF-32 lines": ("r.jsonl", RECORD.encode("utf-32"), "r.jsonl: is in UTF-16 or UTF-32, or no text at all; must be"),
+    "Latin-1 CSV": ("r.csv", TABLE.encode("latin-1"), "r.csv: the row that starts at byte 8 is no CSV in UTF-8"),
+    "Latin-1 JSON": (
+        "r.json",
+        f"[{RECORD},{RECORD}]".encode("latin-1"),
+        "r.json, record 1: is not a JSON object in UTF",
+    ),
+    "semicolons": (
+        "r.csv",
+        TABLE.replace(",", ";").encode(),
+        "r.csv: has semicolons between its columns, must have com",
+    ),
+    "tabs": (
+        "r.csv",
+        TABLE.replace(",", "\t").encode(),
+        "r.csv: has tabs between its columns, must have commas: save it",
+    ),
+    "dict": (
+        "r.json",
+        json.dumps({"a": {"text": "x"}}).encode(),
+        "r.json: is one JSON object, must be a list of objects",
+    ),
+    "long dict": ("r.json", json.dumps({"a": {"text": "x"}, "b": {}}, indent=1).encode(), "r.json: is one JSON object"),
+    "wrapped": (
+        "r.jsonl",
+        json.dumps({"data": [{"id": "a"}]}).encode(),
+        "r.jsonl: is one JSON object, must be a list of",
+    ),
+    "one record": (
+        "r.json",
+        json.dumps({"id": "a", "n": 1}, indent=1).encode(),
+        "r.json: is one JSON object, must be a",
+    ),
+    "nothing": ("r.json", b"[]", "r.json: holds no record"),
+    "no row": ("r.csv", b"id,text\n", "r.csv: holds no row"),
+}
+"""What is wrong with a file -> its name, its bytes, and how that is told."""
+
+
+@pytest.mark.parametrize("what", WRONG)
+def test_what_is_wrong_with_a_whole_file_is_one_line_with_its_cure(tmp_path: Path, what: str):
+    name, data, words = WRONG[what]
+    (tmp_path / name).write_bytes(data)
+    rows, told = complaint(tmp_path / name)
+    assert rows == []
+    assert told.startswith(f"{name} has 1 problem:\n  {words}") and len(told.splitlines()) == 2 and len(told) < 300
+
+
+def test_columns_written_in_another_way_are_told_once_and_their_rows_left_alone(tmp_path: Path):
+    (tmp_path / "r.csv").write_text("ID, Text,other\na,x,\nb,y,\n")
+    problems, columns = Problems(), Columns(("id", "text", "more"), ())
+    usable = [columns.meet(row, problems) for row in find_rows(tmp_path / "r.csv", problems)]
+    assert usable == [False, False] and not columns.check("r.csv", problems)
+    with pytest.raises(InputError) as error:
+        problems.stop("r.csv")
+    assert str(error.value).splitlines()[1:] == [
+        "  r.csv, row 1: column ' Text' must be written 'text'",
+        "  r.csv, row 1: column 'ID' must be written 'id'",
+        "  r.csv, row 1: column 'other' does not exist, allowed are id, text, more",
+        "  r.csv: no row has more",
+    ]
 
 
 def test_a_cell_longer_than_the_csv_modules_own_limit_is_read(tmp_path: Path):

@@ -118,11 +118,20 @@ def users_of(home: Path) -> list[str]:
     return found
 
 
-def test_a_mistake_in_the_dataset_is_told_before_the_server_is_there(tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        ("--dataset", "dataset {}/slip does not exist\n"),
+        ("--prompt-set", "prompt set '{}/slip' is neither a known set"),
+    ],
+)
+def test_a_mistake_in_what_is_judged_or_asked_is_told_before_the_server_is_there(
+    tmp_path: Path, option: str, words: str
+) -> None:
     store = tmp_path / "store"
-    done = ended("run", "diagram", "--dataset", tmp_path / "slip", "--store", store)
+    done = ended("run", "diagram", option, tmp_path / "slip", "--store", store)
     assert done.returncode == 2
-    assert done.stderr == f"jury: dataset {tmp_path / 'slip'} is neither a folder nor a manifest file\n"
+    assert done.stderr.startswith(f"jury: {words.format(tmp_path)}")
     assert users_of(store / "prefect") == []
 
 

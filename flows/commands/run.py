@@ -29,6 +29,7 @@ from tasks.pages.summary_texts import defect_lines, failure_lines
 from tasks.parameters import Parameters, at_store, parameters_of
 from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
+from tasks.rubrics.rubric import load_rubric
 from tasks.text import printable
 
 if TYPE_CHECKING:
@@ -122,9 +123,12 @@ def _raise(state: "State") -> NoReturn:
 
 
 def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
-    """What is asked for, with its dataset loaded ahead; that of shards is for the processes that judge them."""
+    """What is asked for, with its prompts checked and its dataset loaded ahead, so that nobody waits for a server to be
+    told of a mistake in them; those of shards are for the processes that judge them.
+    """
     asked = resolved(addressed(parameters), datetime.now().astimezone()).model_copy(update={"store": str(store)})
     if not asked.to_be_split:
+        load_rubric(flow, asked.prompt_set)
         try:
             load_ahead(flow, asked)
         except OSError as error:

@@ -7,6 +7,7 @@ Owns where the folder keeps what, and which generator output is judged. Leaves t
 from dataclasses import replace
 from pathlib import Path
 
+from tasks.datasets.absent import absent_words
 from tasks.datasets.entries import Entry, Layout, Loaded, read_entry, uncut
 from tasks.datasets.folders import Folder
 from tasks.datasets.model_outputs import Pictures, read_picture_folder, read_results
@@ -31,6 +32,8 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
     root = dataset_root(source, flow)
     output = _output(root, flow, parameters)
     entries, ids = _read_list(folder / f"{parameters.split}.json", flow, parameters, problems)
+    if not ids:
+        return Loaded([], [])  # whatever was compared with it would seem wrong
     warnings: list[str] = []
     if output.is_dir():
         figures = {"": read_picture_folder(output, ids, problems, warnings, parameters.follow_links)}
@@ -71,6 +74,8 @@ def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
             f"{'two sources' if given else 'no source'} of Model figures for dataset {root}: give either `results` (a "
             f"generator's result file) or `images` (a folder of pictures); with neither, {usual} must exist"
         )
+    if not given[0].exists():
+        raise InputError(f"{'images' if parameters.images else 'results'} {absent_words(given[0])}")
     if parameters.images and not given[0].is_dir():
         raise InputError(f"images {given[0]} is no folder")
     if not parameters.images and not given[0].is_file():
@@ -96,8 +101,6 @@ def _read_list(
             entries.append(entry)
         ids.setdefault(sample_id, row.where)
     folder.check_named(problems)
-    if not ids:
-        problems.add(path.name, "holds no record")
     return entries, ids
 
 

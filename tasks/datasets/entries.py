@@ -22,6 +22,7 @@ from tasks.parameters import PairwiseParameters, Parameters
 from tasks.pictures.bad_picture import NoReader
 from tasks.records import PictureSource, Sample
 from tasks.rubrics.rubric import is_imported
+from tasks.text import quoted
 
 # One level of brackets inside, as Markdown allows. The alternatives exclude each other, so no text makes it back-track.
 _IMAGE_LINK = re.compile(r"!\[(?:[^][\\]|\\.|\[[^][]*\])*+\]\((?:[^()\\\n]|\\.|\([^()\n]*\))*+\)")
@@ -159,7 +160,7 @@ def absence(row: Row, key: str) -> PictureSource | None:
     if value is not None and value not in ("", b""):
         return None
     state = "missing" if key not in row.values else "null" if value is None else "empty"
-    return PictureSource(problem=f"{NO_PICTURE}key {key!r} is {state} in {row.where}")
+    return PictureSource(problem=f"{NO_PICTURE}key {quoted(key)} is {state} in {row.where}")
 
 
 def inner_picture(value: object) -> object:
@@ -216,7 +217,7 @@ def id_fault(value: object) -> InputError | None:
     if not value.strip() or value in (".", ".."):
         return InputError(f"id {value!r} names nothing")
     if any(c in "/\\" or unicodedata.category(c) in ("Cc", "Cs") for c in value):
-        return InputError(f"id {value!r} holds a path separator or a control character")
+        return InputError(f"id {quoted(value)} holds a path separator or a control character")
     return None
 
 

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
+from tasks.datasets.absent import absent_words
 from tasks.datasets.coverage import Generated, Image, covered
 from tasks.datasets.folders import Folder
 from tasks.datasets.json_records import LONGEST, json_object
@@ -92,6 +93,8 @@ def _holds_prompts(folder: Path) -> bool:
 def _list_path(source: Path, metadata: str) -> Path | None:
     if metadata:
         path = Path(metadata).expanduser().absolute()
+        if not path.exists():
+            raise InputError(f"metadata {absent_words(path)}; it is GenEval's {LIST}")
         if not path.is_file():
             raise InputError(f"metadata {path} is no file; it is GenEval's {LIST}")
         return path
@@ -101,8 +104,6 @@ def _list_path(source: Path, metadata: str) -> Path | None:
 def _read_list(path: Path, problems: Problems) -> dict[str, Asked]:
     """Prompt id -> what the list says; never empty."""
     rows = [read_asked(row, problems) for row in find_rows(path, problems)]
-    if not rows:
-        problems.add(path.name, "holds no row")
     problems.stop(f"metadata {path}")
     return {_prompt_id(number): row for number, row in enumerate(rows) if row}
 

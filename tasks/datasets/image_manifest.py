@@ -62,8 +62,7 @@ def _rows(path: Path, parameters: RubricParameters, problems: Problems) -> Itera
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
     columns = Columns(REQUIRED, OPTIONAL)
     for row in find_rows(path, problems):
-        columns.meet(row, problems)
-        if image := _read(row, name, folder, problems):
+        if columns.meet(row, problems) and (image := _read(row, name, folder, problems)):
             yield image
     folder.check_named(problems)
     columns.check(path.name, problems)

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from functools import partial
 from typing import BinaryIO, NamedTuple, cast
 
-from tasks.errors import InputError
+from tasks.errors import Habitual, InputError
 
 BLOCK = 4 << 20
 """Bytes read at once."""
@@ -46,10 +46,31 @@ def json_spans(file: BinaryIO) -> Iterator[tuple[str, Span]]:
         yield from ((f"line {number}", span) for number, span in _line_spans(file) if span.raw.strip())
 
 
+def check_one_object(raw: bytes) -> None:
+    """Raise InputError where the first line of a file begins an object that stands in the place of a list of them.
+
+    That is one over several lines, or one with nothing but objects and lists in it: a record has texts, its id first.
+    """
+    line = raw.strip()
+    if not line.startswith(b"{"):
+        return
+    try:
+        values = json_object(line).values()
+    except InputError:
+        single = line.endswith((b"{", b"[", b",", b":"))
+    else:
+        single = bool(values) and all(isinstance(value, dict | list) for value in values)
+    if single:
+        raise InputError("is one JSON object, must be a list of objects, [{…}, {…}], or one object a line")
+
+
 def json_object(raw: bytes) -> dict[str, object]:
     """The JSON object in these bytes. Raises InputError, with what was found, when they hold anything else."""
     try:
         value: object = json.loads(raw)
+    except UnicodeDecodeError as error:
+        what = f"is not a JSON object in UTF-8 ({error}): save the file as UTF-8"
+        raise Habitual(what, "another encoding than UTF-8") from error
     except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
         raise InputError(str(error)) from error
     if not isinstance(value, dict):

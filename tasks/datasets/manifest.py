@@ -9,9 +9,9 @@ from pathlib import Path
 from tasks.datasets.entries import Entry, Layout, Loaded, candidate_and_picture, read_entry, uncut
 from tasks.datasets.folders import Folder
 from tasks.datasets.rows import Columns, Row, find_rows
-from tasks.errors import InputError, Problems
+from tasks.errors import Habitual, InputError, Problems
 from tasks.parameters import PairwiseParameters
-from tasks.text import listed
+from tasks.text import listed, quoted
 
 LAYOUT = Layout(context="context", caption="caption", human="human_image")
 REQUIRED = ("id", "task", "context", "caption", "human_image", "model_image")
@@ -33,17 +33,20 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
     tasks: set[str] = set()
     entries: dict[tuple[str, str], Entry] = {}
     for row in find_rows(path, problems):
-        columns.meet(row, problems)
-        if row.values.get("task") not in TASKS:
-            problems.add(row.where, f"task is {row.values.get('task')!r}, allowed are {' and '.join(TASKS)}")
-        tasks.add(str(row.values.get("task")))
-        entry = _read(row, flow, name, folder, keep_links, problems) if row.values.get("task") == flow else None
+        if not columns.meet(row, problems):
+            continue
+        task = str(row.values.get("task"))
+        if task not in TASKS:
+            allowed = f"task is {quoted(task)}, allowed are {' and '.join(TASKS)}"
+            problems.add(row.where, Habitual(allowed, f"task {task}"))
+        tasks.add(task)
+        entry = _read(row, flow, name, folder, keep_links, problems) if task == flow else None
         if entry and entries.setdefault((entry.sample.candidate, entry.sample.sample_id), entry) is not entry:
             problems.add(
                 row.where, f"id {entry.sample.sample_id!r} of {entry.sample.candidate!r} stands in a row before"
             )
     folder.check_named(problems)
-    if columns.check(path.name, problems) and flow not in tasks:
+    if columns.check(path.name, problems) and tasks and flow not in tasks:
         problems.add(path.name, f"has no row of task {flow!r}, its tasks are {listed(sorted(tasks))}")
     order = {candidate: number for number, candidate in enumerate(dict.fromkeys(candidate for candidate, _ in entries))}
     return Loaded(sorted(entries.values(), key=lambda entry: order[entry.sample.candidate]), [])

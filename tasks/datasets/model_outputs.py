@@ -15,7 +15,7 @@ from tasks.datasets.rows import Row, find_rows
 from tasks.datasets.stages import NAMED, carried, stage_key, stages_among
 from tasks.errors import Habitual, InputError, Problems
 from tasks.records import PictureSource
-from tasks.text import listed
+from tasks.text import listed, quoted
 
 USUAL_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif")
 PICTURE_ENDINGS = (
@@ -98,7 +98,7 @@ def _result_id(row: Row, ids: Collection[str], found: dict[str, Pictures], probl
     sample_id = row.values.get("id")
     fault = id_fault(sample_id)
     if not fault and sample_id not in ids:
-        fault = InputError(f"id {sample_id!r} is not in the dataset")
+        fault = InputError(f"id {quoted(str(sample_id))} is not in the dataset")
     elif not fault and any(sample_id in pictures for pictures in found.values()):
         fault = InputError(f"id {sample_id!r} stands in the file before")
     if fault:
@@ -137,15 +137,13 @@ def _text_under(row: Row, key: str, problems: Problems) -> str | PictureSource:
         return absent
     if isinstance(value, str):
         return value
-    problems.add(row.where, f"{key!r} is {kind(value)}, must be text or null")
-    return PictureSource(problem=f"{NO_PICTURE}key {key!r} is {kind(value)} in {row.where}")
+    problems.add(row.where, f"{quoted(key)} is {kind(value)}, must be text or null")
+    return PictureSource(problem=f"{NO_PICTURE}key {quoted(key)} is {kind(value)} in {row.where}")
 
 
 def _check_held(path: Path, flow: str, keys: dict[str, str], held: _Held, problems: Problems) -> None:
     stages = stages_among(held.keys, flow)
-    if not held.keys:
-        problems.add(path.name, "holds no record")
-    elif "" in keys and NAMED not in held.keys:
+    if held.keys and "" in keys and NAMED not in held.keys:
         problems.add(path.name, f"no record names its picture in {NAMED!r}: choose a stage, the file holds {stages}")
     for stage, key in keys.items():
         if held.keys and stage and key not in held.keys and stage not in held.needless:

@@ -11,16 +11,18 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from tasks.datasets.json_records import LONGEST, json_object, json_spans
+from tasks.datasets.json_records import LONGEST, check_one_object, json_object, json_spans
 from tasks.datasets.parquet_records import parquet_record, parquet_records
-from tasks.errors import InputError, Problems
+from tasks.errors import Habitual, InputError, Problems
 from tasks.records import Place
-from tasks.text import listed
+from tasks.text import listed, quoted
 
 # The csv module refuses cells above 128 KiB, less than the raw data of a large plot; the limit is one per process.
 csv.field_size_limit(LONGEST)
 
 _BOM = b"\xef\xbb\xbf"
+_SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
+"""What separates columns in files that are no CSV in the strict sense."""
 _UNREADABLE = (OSError, InputError)
 """What readers raise where a file is at fault; anything else is a fault of the program and is not hidden."""
 
@@ -55,25 +57,31 @@ class Columns:
         self._required = required
         self._allowed = required + optional
         self._met: set[str] = set()
+        self._misspelt: set[str] = set()
 
-    def meet(self, row: Row, problems: Problems) -> None:
-        """Take in the columns of a row."""
+    def meet(self, row: Row, problems: Problems) -> bool:
+        """Take in the columns of a row; returns whether those that the row has are all written as they must be."""
+        meant = {column: column.strip().casefold() for column in row.values}
         strange = sorted(row.values.keys() - self._met - {*self._allowed})
-        if strange and not row.values.keys() & {*self._allowed}:  # a file of something else, whose words stay its own
+        if strange and not {*meant.values()} & {*self._allowed}:  # a file of something else, whose words stay its own
             problems.add(row.where, f"has none of the columns {', '.join(self._allowed)}")
             strange = []
         for column in strange:
-            problems.add(row.where, f"column {column!r} does not exist, allowed are {', '.join(self._allowed)}")
+            if meant[column] in self._allowed:
+                problems.add(row.where, f"column {column!r} must be written {meant[column]!r}")
+                self._misspelt |= {column, meant[column]}
+            else:
+                allowed = ", ".join(self._allowed)
+                problems.add(row.where, f"column {quoted(column)} does not exist, allowed are {allowed}")
         self._met |= row.values.keys()
+        return self._misspelt.isdisjoint(row.values)
 
     def check(self, name: str, problems: Problems) -> bool:
         """Whether the file of this name has rows, and every required column in some of them."""
-        if not self._met:
-            problems.add(name, "holds no row")
-            return False
-        if absent := [column for column in self._required if column not in self._met]:
+        absent = [column for column in self._required if column not in self._met | self._misspelt]
+        if self._met and absent:
             problems.add(name, f"no row has {listed(absent)}")
-        return not absent
+        return bool(self._met) and not absent
 
 
 def find_rows(path: Path, problems: Problems) -> Iterator[Row]:
@@ -81,7 +89,7 @@ def find_rows(path: Path, problems: Problems) -> Iterator[Row]:
 
     The ending chooses the format: .json (array or one object a line), .jsonl, .ndjson, .csv, .parquet. UTF-8, with or
     without a byte order mark. A file broken between two records yields those before the break, one with far too many
-    problems none after those.
+    problems none after those. A file that holds none is a problem, too.
     """
     reader = _FINDERS.get(path.suffix.lower())
     if reader is None:
@@ -90,13 +98,17 @@ def find_rows(path: Path, problems: Problems) -> Iterator[Row]:
     if path.exists() and not path.is_file():
         problems.add(path.name, "is no file of rows: a pipe, a device or a folder")
         return
+    before, some = problems.number, False
     try:
         for row in reader(path, problems):
             if problems.too_many:
                 return
+            some = True
             yield row
     except _UNREADABLE as error:
-        problems.add(path.name, str(error))
+        problems.add(path.name, _cause(error))
+    if not some and problems.number == before:
+        problems.add(path.name, f"holds no {'record' if path.suffix.lower() == '.json' else 'row'}")
 
 
 def read_row(place: Place, fields: Sequence[str]) -> dict[str, object]:
@@ -115,13 +127,25 @@ def read_row(place: Place, fields: Sequence[str]) -> dict[str, object]:
     return {field: values[field] for field in fields}
 
 
+def _cause(error: Exception) -> InputError:
+    """What went wrong with a file, without its name."""
+    if isinstance(error, InputError):
+        return error
+    return InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}")
+
+
 def _find_json(path: Path, problems: Problems) -> Iterator[Row]:
     with path.open("rb") as file:
         _skip_bom(file)
-        for number, span in json_spans(file):
+        for count, (number, span) in enumerate(json_spans(file)):
             where = f"{path.name}, {number}"
+            if not count and number.startswith("line"):
+                check_one_object(span.raw)
             try:
                 values = json_object(span.raw)
+            except Habitual as error:
+                problems.add(where, error)
+                continue
             except InputError as error:
                 problems.add(where, f"is not a JSON object ({error}); the file is an array of objects, or one a line")
                 continue
@@ -137,6 +161,9 @@ def _find_csv(path: Path, problems: Problems) -> Iterator[Row]:
     with path.open("rb") as file:
         records = _csv_records(file)
         header = next(records, _NO_CELLS).cells
+        other = next((words for mark, words in _SEPARATORS.items() if len(header) == 1 and mark in header[0]), "")
+        if other:
+            raise InputError(f"has {other} between its columns, must have commas: save it as CSV with commas")
         if len(set(header)) < len(header):
             # By number: the words of a file that is no dataset are not quoted.
             first = dict(zip(reversed(header), range(len(header), 0, -1), strict=True))
@@ -160,7 +187,9 @@ def _csv_records(file: BinaryIO) -> Iterator[_Cells]:
             yield _Cells(cells, start, end - start)
             start = end
     except (csv.Error, UnicodeDecodeError) as error:
-        raise InputError(f"the row that starts at byte {start:,} is no CSV in UTF-8: {error}") from error
+        raise InputError(
+            f"the row that starts at byte {start:,} is no CSV in UTF-8: {error}; save the file as CSV in UTF-8"
+        ) from error
 
 
 def _read_csv(place: Place, fields: Sequence[str]) -> dict[str, object]:
@@ -182,7 +211,11 @@ def _read_parquet(place: Place, fields: Sequence[str]) -> dict[str, object]:
 
 
 def _skip_bom(file: BinaryIO) -> int:
-    return file.seek(len(_BOM) if file.read(len(_BOM)) == _BOM else 0)
+    """Go behind the mark of UTF-8. Raises InputError for UTF-16 and UTF-32: text of theirs is full of NUL bytes."""
+    head = file.read(64)
+    if head.startswith((b"\xff\xfe", b"\xfe\xff")) or b"\0" in head:
+        raise InputError("is in UTF-16 or UTF-32, or no text at all; must be UTF-8: save it as UTF-8")
+    return file.seek(len(_BOM) if head.startswith(_BOM) else 0)
 
 
 def _bytes_at(place: Place) -> bytes:

@@ -6,8 +6,10 @@ the run then takes what was read.
 
 from pathlib import Path
 
+from tasks.datasets.absent import absent_words
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.filters import of_shard
+from tasks.datasets.folders import is_url
 from tasks.errors import InputError
 from tasks.files import private_folder
 from tasks.kinds import kind_of
@@ -52,7 +54,13 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
         folder = drawn_samples(drawn, flow)
         parameters = parameters.model_copy(update={"dataset": str(folder)})
     source = Path(parameters.dataset).expanduser().absolute()
+    if is_url(parameters.dataset):
+        raise InputError(
+            f"dataset {parameters.dataset} is a URL, and no URL is fetched: download it, and name the folder"
+        )
     if not source.exists():
+        raise InputError(f"dataset {absent_words(source)}")
+    if not source.is_dir() and not source.is_file():
         raise InputError(f"dataset {source} is neither a folder nor a manifest file")
     try:
         whole = kind_of(flow).read_dataset(source, flow, parameters)

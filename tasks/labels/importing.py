@@ -66,7 +66,8 @@ def read_label_rows(file: Path, flow: str) -> list[LabelRow]:
     first: dict[tuple[str, ...], str] = {}
     labels: list[LabelRow] = []
     for row in find_rows(file, problems):
-        columns.meet(row, problems)
+        if not columns.meet(row, problems):
+            continue
         label = kind.read_label(Cells(row, problems), rubric)
         if label.sample_id and (known := first.setdefault(_question(label), row.where)) != row.where:
             problems.add(row.where, f"answers again what the same person answers in {known}")
