@@ -343,8 +343,9 @@ class Outcome(HistoryRecord):
     prompt: str = ""
     """The text-to-image prompt; empty for figures."""
     status: OutcomeStatus
-    """complete; incomplete (a verdict is missing that decides, or a score); forfeit (no Model picture); no_reference
-    (no Human picture); bad_picture (Human picture unreadable; generated image missing or unreadable)."""
+    """complete; incomplete (a verdict is missing that decides, or a score; or the Model picture was lost during the
+    run); forfeit (no Model picture); no_reference (no Human picture); bad_picture (Human picture unreadable; generated
+    image missing or unreadable)."""
     overall: str | None
     """Model, Human or Tie; None when nothing can be said, and for a rubric."""
     score: float | None

@@ -36,6 +36,7 @@ from prefect.client.schemas.objects import State
 from written_datasets import inline, record, result, write_benchmark, write_json
 
 from flows.diagram import diagram
+from tasks.embedded_judge.chat import PROBE
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.thumbnails import FEW, made
 from tasks.store import store as store_step
@@ -351,6 +352,29 @@ def test_hostile_input_gets_its_rule_and_stops_nobody(
     # The order stands between marks, as material, and the prompt is untouched by it.
     asked = next(seen for seen in loopback.requests if order in str(seen.texts))
     assert order not in asked.texts[0] and f"]\n{order}\n[end " in "".join(asked.texts)
+
+
+def test_a_model_figure_that_vanishes_during_a_run_is_no_forfeit(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    root, images = write_benchmark(tmp_path / "data", [record(n) for n in range(10)]), tmp_path / "model"
+    images.mkdir()
+    for number in range(10):
+        (images / f"test_{number}.png").write_bytes(png(Image.new("L", (60, 40), number)))
+
+    def cleared_away(asked: Seen) -> Reply:
+        if asked.schema_name != PROBE:
+            (images / "test_9.png").unlink(missing_ok=True)
+        return allowed_reply("Model")(asked)
+
+    loopback.answer = cleared_away
+    options = judged_by(loopback, **{"judge.concurrency": 1, "chunk-size": 1})
+    code, out, err = jury("run", "diagram", "--dataset", root, "--images", images, *options)
+    assert code == 3, err
+    [lost] = ask("SELECT * FROM outcomes WHERE status <> 'complete'")
+    assert (lost["sample_id"], lost["status"], lost["score"]) == ("test_9", "incomplete", None)
+    assert lost["problem"].startswith("lost since the dataset was loaded: ")
+    assert "test_9.png cannot be read: No such file" in out
 
 
 async def evaluated(parameters: PairwiseParameters) -> State:

@@ -18,6 +18,8 @@ from tasks.text import cut
 
 LARGEST = 256_000_000
 """Bytes of a picture's file: more than the 64 megapixels allowed take in any form that is in use."""
+LOST = "lost since the dataset was loaded: "
+"""How the problem of a file begins that was there: its absence says nothing of whoever made the picture."""
 
 
 def read_texts(sample: Sample) -> dict[str, str]:
@@ -36,16 +38,18 @@ def read_texts(sample: Sample) -> dict[str, str]:
 def read_picture(source: PictureSource) -> bytes:
     """The picture's bytes, as they are in the file, undecoded.
 
-    Raises InputError when there is no picture, its file is gone, or its base64 is broken.
+    Raises InputError when there is no picture, its base64 is broken, or its file is gone, which begins with `LOST`.
     """
     if source.place is None:
         raise InputError(cut(source.problem))
     if not source.field:
+        where = f"picture {source.place.path} cannot be read"
         try:
             return read_regular(Path(source.place.path), LARGEST, follow_link=True)
-        except (OSError, InputError) as error:
-            why = error.strerror if isinstance(error, OSError) else error
-            raise InputError(f"picture {source.place.path} cannot be read: {why}") from error
+        except OSError as error:
+            raise InputError(f"{LOST}{where}: {error.strerror}") from error
+        except InputError as error:
+            raise InputError(f"{where}: {error}") from error
     value = inner_picture(read_row(source.place, [source.field])[source.field])
     if isinstance(value, bytes):
         return value

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import ClassVar
 
 from tasks.datasets.cells import Cells
+from tasks.datasets.contents import LOST
 from tasks.datasets.dataset import Dataset, read_figures
 from tasks.datasets.folders import NO_PICTURE
 from tasks.datasets.rows import Columns
@@ -73,11 +74,13 @@ class PairwiseKind(Kind):
         return read_figures(source, flow, parameters)
 
     def lack(self, problems: Mapping[str, str]) -> Lack:
-        """Without the Human figure there is nothing to compare with; a missing Model figure is the Model's forfeit."""
+        """Without the Human figure there is nothing to compare with; a missing Model figure is the Model's forfeit,
+        unless it was there when the dataset was loaded.
+        """
         if "human" in problems:
             absent = problems["human"].startswith(NO_PICTURE)
             return Lack("no_reference" if absent else "bad_picture", problems["human"])
-        return Lack("forfeit", problems["model"])
+        return Lack("incomplete" if problems["model"].startswith(LOST) else "forfeit", problems["model"])
 
     def reply_form(self, prompt: Prompt) -> ReplyForm:
         """Reasoning, then the winner, one of the prompt's verdicts."""

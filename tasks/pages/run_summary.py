@@ -56,8 +56,9 @@ class Summary(NamedTuple):
 
     @property
     def all_ok(self) -> bool:
-        """Every judgment is ok, every Human picture that is there can be read, and every image is there."""
-        return not self.judgments.not_ok and not self.outcomes.statuses["bad_picture"]
+        """Every judgment is ok, every picture that was found can be read, and every image is there."""
+        statuses = self.outcomes.statuses
+        return not self.judgments.not_ok and not statuses["bad_picture"] and not statuses["incomplete"]
 
 
 def summarize(store: Path, run_id: str) -> Summary:
