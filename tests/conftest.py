@@ -55,9 +55,9 @@ LONGEST_SECONDS = 500.0
 LONGEST = [
     f"test_{name}"
     for name in (
-        *("up", "registering", "pipeline", "rubric_flows", "endpoint_twins", "secrets", "shared_limit", "control_runs"),
-        *("results", "orders_and_votes", "compare", "deployments", "cli", "remote", "paired", "fault_mix"),
-        *("report_page_browser", "without_server"),
+        *("without_server", "registering", "up", "pipeline", "rubric_flows", "endpoint_twins", "sign_in", "secrets"),
+        *("shared_limit", "control_runs", "results", "orders_and_votes", "compare", "deployments", "cli", "remote"),
+        *("paired", "fault_mix", "report_page_browser"),
     )
 ]
 """Modules of tests that take so long that one which came late would be waited for at the end, the longest first."""

@@ -22,9 +22,9 @@ def sha256(schema: Any) -> str:
     [
         (Judge, "48cd2dc865aaf1c3c2b2ae19fc5078475fa69650c91f1faeb208d569c67183a8"),
         (Probe, "4364eda795ddb14823ba1f0bf66b19ffe6f09a0466615a27f023924e75ea2b7f"),
-        (Parameters, "9cc829c4e98af7786c0bcb774e03d1250631a02345f843ac4433c638848176cc"),
-        (PairwiseParameters, "2093a96849e7bf1cacb22c586ab9a5c5fab3c489377700a72e781e12853bc76e"),
-        (RubricParameters, "91cf3eab466fbb4baa32f2358b55a254482f6e200070b39d9b216f09966b7529"),
+        (Parameters, "19c09511b5de041732a409231691854f25de546da67fd297ae4c5d8c25410406"),
+        (PairwiseParameters, "36d09d344218291233c7086d1c5dc3c4e685731e55932544aed2fbd0365edffb"),
+        (RubricParameters, "6a8c1a8afc91081a8a5a3dc25f82178d6b52ad6b811edd0b6ebe5813d092a28f"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:
