@@ -60,6 +60,10 @@ def _form(schema: dict[str, Any]) -> None:
     schema["patternProperties"] = {f"^({'|'.join(OF_SHARDS)})$": {}}
 
 
+_LIKE_A_KEY = re.compile(r"(sk|gsk|xai|hf|pk|AIza)[-_]?\w[\w-]{15}|(?=\w*[a-z])(?=\w*\d)\w{32}")
+"""How providers' keys begin, and long mixtures of letters and digits; names of variables are in capitals."""
+
+
 class Judge(Record):
     """A model behind an endpoint that speaks the OpenAI API."""
 
@@ -158,6 +162,15 @@ class Judge(Record):
                     "which have letters, digits, _ and -; the value itself is never given here"
                 )
         return headers
+
+    @model_validator(mode="after")
+    def _key_is_named(self) -> "Judge":
+        if _LIKE_A_KEY.match(self.api_key_env):
+            raise InputError(
+                "judge.api_key_env holds what looks like a key: it takes the name of the variable or Secret block that "
+                "holds the key, such as OPENAI_API_KEY; replace a key that was put into a form"
+            )
+        return self
 
     @model_validator(mode="after")
     def _address(self) -> "Judge":

@@ -11,9 +11,11 @@ import pytest
 from loopback_prefect import LoopbackPrefect, Said
 from served import JURY, environment, free_port
 
-from flows.commands.connection import answered, use_running
+from flows.commands.connection import _is_named_in_files, answered, use_running
 from flows.runtime.server import NOTE, client_settings, home
 from tasks.errors import InputError
+
+NAMED = "http://127.0.0.1:4200/api"
 
 
 @pytest.fixture
@@ -58,3 +60,28 @@ def test_a_server_of_jury_up_that_went_away_is_called_that(tmp_path: Path, monke
         httpx.get(server.api)
     said = f"the server of `jury up` at {server.api} does not answer; start it again: "
     assert str(told.value).startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("file", "text", "named"),
+    [
+        (".env", f"PREFECT_API_URL={NAMED}", True),
+        (".env", f"A=1\n export PREFECT_API_URL = {NAMED}", True),
+        (".env", f"# PREFECT_API_URL={NAMED}", False),
+        ("prefect.toml", f'[api]\nurl = "{NAMED}"', True),
+        ("prefect.toml", '[server.database]\nconnection_url = "sqlite+aiosqlite:///x.db"', False),
+        ("prefect.toml", "[api", False),
+        ("pyproject.toml", f'[tool.prefect.api]\nurl = "{NAMED}"', True),
+        ("pyproject.toml", "[tool.prefect.logging]\nlevel = 'DEBUG'", False),
+        ("home/profiles.toml", f'active = "mine"\n[profiles.mine]\nPREFECT_API_URL = "{NAMED}"', True),
+        ("home/profiles.toml", 'active = "ephemeral"\n[profiles.ephemeral]', False),
+    ],
+)
+def test_only_files_that_name_a_server_keep_ours_from_starting(
+    file: str, text: str, named: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Any other server of Prefect's answers every page; ours is guarded."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "home").mkdir()
+    (tmp_path / file).write_text(text)
+    assert _is_named_in_files(tmp_path / "home") is named

@@ -91,3 +91,15 @@ def test_every_effort_that_the_api_knows_is_allowed(effort: Any) -> None:
 
 def test_nothing_is_asked_besides_unless_it_is_set() -> None:
     assert Judge().asked_besides == {}
+
+
+@pytest.mark.parametrize("key", ["sk-abcdefghijklmnopqrstuvwx123456", "gsk_1234567890abcdefgh", "0a" * 16])
+def test_a_key_in_the_place_of_its_name_is_not_quoted(key: str) -> None:
+    with pytest.raises(ValueError, match="looks like a key") as told:
+        Judge(api_key_env=key)  # pyright: ignore
+    assert key not in str(told.value).partition("[type=")[0]
+
+
+@pytest.mark.parametrize("name", ["OPENAI_API_KEY", "openai-api-key", "SKYNET_KEY_FOR_THE_LAB", "sk", ""])
+def test_a_name_of_a_key_is_none(name: str) -> None:
+    assert Judge(api_key_env=name).api_key_env == name  # pyright: ignore

@@ -173,6 +173,27 @@ def test_a_week_of_nights_over_three_restarts_is_judged_as_people_and_the_edited
     }
 
 
+def test_a_deployment_that_has_another_name_now_keeps_what_people_changed(house: House) -> None:
+    former, house.name = house.name, f"colors-{house.name}"
+    house.up(name=former, schedules=[NIGHTLY, WEEKLY])
+    own, house.name = house.name, former
+    house.change_form(limit=7)
+    house.change_schedule("nightly", schedule={"cron": "0 3 * * *", "timezone": "UTC"}, active=False)
+    house.add_schedule(slug="ours")
+    house.change(paused=True)
+    house.name = own
+    told = house.up(name=own, parameters={"parameters": {**FORM, "votes": 3}})
+    assert told.said == [
+        f"made from colors/{former}, its former name, whose schedules are off now",
+        "limit is 7, as changed here; in the list it is 5",
+    ]
+    assert house.there.paused and house.form["limit"] == 7
+    assert told.schedules == ["0 3 * * * UTC (off)", "0 4 * * 0 UTC", "30 6 * * 1 Europe/Berlin"]
+    assert house.up().said and house.there.paused
+    house.name = former
+    assert house.there.schedules and not any(each.active for each in house.there.schedules)
+
+
 def test_changes_of_the_list_take_effect_beside_people_s(house: House) -> None:
     house.up()
     house.change_form(limit=7)

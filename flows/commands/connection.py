@@ -5,10 +5,13 @@ Prefect reads its settings from the environment while it is imported, so this co
 
 import logging
 import os
+import re
 import sys
+import tomllib
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from typing import Any
 
 from flows.runtime import temporary_server
 from flows.runtime.server import QUIET, Server, client_settings, made_home, running
@@ -17,8 +20,9 @@ from tasks.files import private_folder
 
 _SILENT = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL"}
 """What Prefect says on a terminal: nothing. What of it a person needs to know, a command says itself."""
+_VARIABLE = "PREFECT_API_URL"
 _OF_JURY_UP: set[str] = set()
-"""Addresses that stand in `PREFECT_API_URL` because `jury up` was found there, not because somebody set it."""
+"""Addresses that stand in it because `jury up` was found there, not because somebody set it."""
 
 
 def use_running(store: Path) -> Server | None:
@@ -35,7 +39,7 @@ def find_prefect(store: Path) -> bool:
     logging.raiseExceptions = False  # what cannot be sent to a server that has gone is no error of the logging
     for name, value in {**QUIET, **_SILENT}.items():
         os.environ.setdefault(name, value)
-    return "PREFECT_API_URL" in os.environ or "prefect" in sys.modules or use_running(store) is not None
+    return _VARIABLE in os.environ or "prefect" in sys.modules or use_running(store) is not None
 
 
 def prepare_prefect(store: Path) -> None:
@@ -48,22 +52,30 @@ def prepare_prefect(store: Path) -> None:
     place = Path(os.environ.get("PREFECT_HOME") or made_home(store)).expanduser().absolute()
     os.environ["PREFECT_HOME"] = str(place)
     # Windows has neither process groups nor sockets that a child takes over: there, too, it is left to Prefect.
-    if os.name != "posix" or _may_be_named_in_files(place):
+    if os.name != "posix" or _is_named_in_files(place):
         os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
         return
     private_folder(place)
     temporary_server.begin(place)
 
 
-def _may_be_named_in_files(place: Path) -> bool:
-    """Whether one of the files that Prefect reads its settings from may name a server: then it is left to Prefect."""
-    files = {
-        Path(".env"): "PREFECT_API_URL",
-        Path("prefect.toml"): "url",
-        Path("pyproject.toml"): "[tool.prefect",
-        place / "profiles.toml": "PREFECT_API_URL",
-    }
-    return any(file.is_file() and words in file.read_text(errors="replace") for file, words in files.items())
+def _is_named_in_files(place: Path) -> bool:
+    """Whether one of the files that Prefect reads its settings from names a server: then it is left to Prefect."""
+    profiles = _toml(place / "profiles.toml").get("profiles", {}).values()
+    tables = [_toml(Path("prefect.toml")), _toml(Path("pyproject.toml")).get("tool", {}).get("prefect", {})]
+    variables = Path(".env").read_text(errors="replace") if Path(".env").is_file() else ""
+    return (
+        any(_VARIABLE in profile for profile in profiles)
+        or any("url" in table.get("api", {}) for table in tables)
+        or bool(re.search(rf"^\s*(export\s+)?{_VARIABLE}\s*=", variables, re.MULTILINE))
+    )
+
+
+def _toml(file: Path) -> dict[str, Any]:
+    """What a file holds; nothing where it is not there, or is no TOML, which Prefect tells."""
+    with suppress(OSError, ValueError):
+        return tomllib.loads(file.read_text(encoding="utf-8"))
+    return {}
 
 
 @contextmanager
@@ -79,7 +91,7 @@ def answered() -> Generator[None]:
         yield
     except Exception as error:
         reason = error if isinstance(error, httpx.HTTPError) else error.__cause__
-        api = os.environ.get("PREFECT_API_URL")
+        api = os.environ.get(_VARIABLE)
         if not api or not isinstance(reason, httpx.HTTPError):
             raise
         if api in _OF_JURY_UP:

@@ -30,6 +30,7 @@ from tasks.text import one_line
 
 OF_LIST = {"description", "tags", "parameters", "version", "entrypoint"}
 """What is written of a deployment that is there; its limits, and whether it is paused, are people's."""
+OF_SCHEDULE = {"schedule", "active", "parameters", "slug"}
 SHOWN = 60
 """Longest value that is told, in characters."""
 CURE = "`jury up --reset` takes the list's"
@@ -68,6 +69,8 @@ async def register(runner: Runner, deployed: Deployed, reset: bool) -> Registere
         if known:
             before = _reset(deployed, known, last) if reset else last
             said = await _update(client, runner, deployed, known, before, OF_LIST | ({"paused"} if reset else set()))
+        elif former := await _known(client, former_title(deployed)):
+            said = await _move(client, runner, deployed, former)
         else:
             said = []
             await runner.aadd_deployment(await _made(deployed, of_list(deployed).fields, deployed.schedules))
@@ -94,6 +97,12 @@ async def left_over(served: Collection[str]) -> list[str]:
         "the former name of another"
         for title in sorted({*titles} - {*served})
     ]
+
+
+def former_title(deployed: Deployed) -> str:
+    """Under which a deployment stood before its name told its flow, too: `plot/nightly` of `plot/plot-nightly`."""
+    flow = deployed.title.partition("/")[0]
+    return f"{flow}/{deployed.name.removeprefix(f'{flow}-')}"
 
 
 def of_list(deployed: Deployed) -> Entry:
@@ -156,7 +165,9 @@ def _raw(fields: Fields) -> dict[str, Any]:
     return raw
 
 
-async def _made(deployed: Deployed, fields: Fields, schedules: list[Scheduled]) -> RunnerDeployment:
+async def _made(
+    deployed: Deployed, fields: Fields, schedules: list[Scheduled], paused: bool = False
+) -> RunnerDeployment:
     form = {name: value for name, value in fields.items() if name not in ("description", "tags")}
     return await deployed.flow.ato_deployment(
         deployed.name,
@@ -164,7 +175,7 @@ async def _made(deployed: Deployed, fields: Fields, schedules: list[Scheduled]) 
         tags=fields["tags"],
         schedules=[each.schedule(each.active) for each in schedules],
         parameters={"parameters": _raw(form)},
-        paused=False,
+        paused=paused,
         entrypoint_type=EntrypointType.MODULE_PATH,
     )
 
@@ -188,6 +199,27 @@ async def _update(
     for slug in dict.fromkeys((*listed.schedules, *last.schedules)):
         said += await _update_schedule(client, deployed, known, slug, last.schedules.get(slug, {}))
     return said
+
+
+async def _move(client: PrefectClient, runner: Runner, deployed: Deployed, former: DeploymentResponse) -> list[str]:
+    """Make a deployment of the list from the one under its former name, whose schedules are switched off."""
+    last = await _last(client, former_title(deployed))
+    listed, found = of_list(deployed), of_server(deployed, former)
+    defaults = _leaves(deployed.form().model_dump(mode="json"), deployed.form)
+    before = {"description": digest(found.fields["description"]), **last.fields}
+    merged = merge(before, listed.fields, found.fields, defaults)
+    await runner.aadd_deployment(await _made(deployed, merged.values, [], former.paused))
+    made = await client.read_deployment_by_name(deployed.title)
+    kept = [
+        DeploymentScheduleCreate.model_validate(each.model_dump(include=OF_SCHEDULE), from_attributes=True)
+        for each in former.schedules
+    ]
+    added = [_created(each) for each in deployed.schedules if each.slug not in {each.slug for each in former.schedules}]
+    await client.create_deployment_schedules(made.id, [*kept, *added])
+    for each in former.schedules:
+        await client.update_deployment_schedule(former.id, each.id, active=False)
+    told = _told("", merged, {**defaults, **listed.fields}, {**defaults, **found.fields})
+    return [f"made from {former_title(deployed)}, its former name, whose schedules are off now", *told]
 
 
 async def _update_schedule(

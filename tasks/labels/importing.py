@@ -12,12 +12,15 @@ from pathlib import Path
 from tasks.datasets.cells import Cells
 from tasks.datasets.rows import find_rows
 from tasks.errors import InputError, Problems
+from tasks.files import read_regular
 from tasks.kinds import kind_of
 from tasks.ledger.label_sets import ABOUT, LabelRow, LabelSet, folder, is_name, keep_labels, read_label_set
 from tasks.rubrics.rubric import load_rubric
 
 _RUN = re.compile(r"\d{8}T\d{6}")
 """How ids of runs begin."""
+LARGEST = 256_000_000
+"""Bytes of a file of labels."""
 
 
 def import_labels(store: Path, file: Path, flow: str, name: str = "") -> LabelSet:
@@ -26,13 +29,14 @@ def import_labels(store: Path, file: Path, flow: str, name: str = "") -> LabelSe
     The same file under the same name is kept once, and what was kept then is returned.
 
     Raises:
-        InputError: the name cannot be one or is that of other labels, or all that is wrong in the file, by row.
+        InputError: the name cannot be one or is that of other labels, the file is too large, or all that is wrong in
+            it, by row.
     """
     name = name or file.stem
     _check_name(name)
     if not file.is_file():
         raise InputError(f"labels {file}: there is no such file")
-    digest = sha256(file.read_bytes()).hexdigest()
+    digest = sha256(read_regular(file, LARGEST, follow_link=True)).hexdigest()
     place = folder(store, name)
     if (place / ABOUT).exists():
         return _same(read_label_set(place), flow, digest)
