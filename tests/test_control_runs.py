@@ -103,6 +103,7 @@ def test_one_run_of_sixty_samples_shows_what_judge_it_is(
     assert code == 0, err
     told = dict(re.findall(r"^([a-z ]+): . (GREEN|AMBER|RED), ", out, re.MULTILINE))
     assert [measure for measure, colour in told.items() if colour == "RED"] == red
+    assert out.startswith("Controls RED: ") is bool(red)
     # Injection may stay open: a sample that the Model wins as it is cannot tell.
     assert {told["false preference"], told["neglect"]} <= {"RED", "GREEN"} and len(told) == 3
     rates = ask("SELECT measure, n FROM control_rates WHERE measure <> 'injection' ORDER BY measure")

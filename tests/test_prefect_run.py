@@ -70,7 +70,14 @@ def test_a_name_that_a_person_typed_is_kept() -> None:
 
 
 def test_names_that_prefect_and_its_pages_make_up_are_told_from_those_of_people() -> None:
-    made_up = ["theta3-cancri-nebula", "alpha42-canis-majoris", "Rustic-Drob", "diagram · alpha · gpt-x · 3 samples"]
+    made_up = [
+        "theta3-cancri-nebula",
+        "beta4-nishio",
+        "mu-cygni",
+        "alpha42-canis-majoris",
+        "Rustic-Drob",
+        "diagram · alpha · gpt-x · 3 samples",
+    ]
     assert all(map(is_made_up, [*made_up, *(generate_slug(2) for _ in range(50))]))
     typed = [
         "before the fix",

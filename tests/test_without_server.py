@@ -119,7 +119,21 @@ def test_an_answer_to_the_final_state_that_is_lost_costs_nothing_else(tmp_path: 
         assert is_whole(run, out)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+STOPPED = "jury: stopped; every reply so far is in the ledger, and the same command goes on from there"
+SIGNALS = pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM], ids=["Ctrl-C", "SIGTERM"])
+
+
+@SIGNALS
+def test_whoever_stops_a_run_stops_its_temporary_server_too(number: signal.Signals, tmp_path: Path) -> None:
+    with Run(tmp_path / "store") as run:
+        server = temporary_server(run.store)
+        run.process.send_signal(number)
+        out, err = run.process.communicate(timeout=30)
+        assert (run.process.returncode, out, err.splitlines()[-1]) == (130, "", STOPPED)
+        assert "Traceback" not in err and not Path(f"/proc/{server}").exists()
+
+
+@SIGNALS
 def test_whoever_stops_a_run_whose_server_hangs_does_not_wait_for_it(
     number: signal.Signals, tmp_path: Path, prefect_server: str
 ) -> None:
@@ -129,7 +143,7 @@ def test_whoever_stops_a_run_whose_server_hangs_does_not_wait_for_it(
         out, err = run.process.communicate(timeout=60)
         assert (run.process.returncode, out) == (130, "")
         *before, stopped = err.splitlines()
-        assert stopped == "jury: stopped; every reply so far is in the ledger, and the same command goes on from there"
+        assert stopped == STOPPED
         assert all(words.startswith("waiting for other runs") for words in before), err
 
 

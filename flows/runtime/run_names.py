@@ -32,8 +32,9 @@ _CONSTELLATIONS = (
     "|reticuli|sagittae|sagittarii|scorpii|sculptoris|scuti|serpentis|sextantis|tauri|telescopii|trianguli"
     "|trianguli-australis|tucanae|ursae-majoris|ursae-minoris|velorum|virginis|volantis|vulpeculae"
 )
-_OF_THE_UIS = re.compile(rf"({_GREEK})\d*-({_CONSTELLATIONS})(-[a-z]+)*|({_PRAISE})-[^\W\da-z_].{{0,5}}")
-"""A star and where it lies (`theta3-cancri-nebula`), or praise of a dish of six letters at most (`Rustic-Drob`)."""
+_OF_THE_UIS = re.compile(rf"({_GREEK})(\d+-[a-z]+|-({_CONSTELLATIONS}))(-[a-z]+)*|({_PRAISE})-[^\W\da-z_].{{0,5}}")
+"""A star and where it lies (`theta3-cancri-nebula`), or praise of a dish of six letters at most (`Rustic-Drob`). The
+places are 1,354 words: without a number only constellations are told from what a person may have typed."""
 
 
 def is_made_up(name: str) -> bool:
