@@ -22,6 +22,7 @@ PAIRWISE = ("diagram", "plot")
 """Flows that judge the Model's figure against the Human one."""
 T2I = ("object", "counting", "colors", "position")
 """Flows that judge a generated image against its prompt."""
+FLOWS = (*PAIRWISE, *T2I)
 DEFAULT_STORE = "jury-store"
 EMBEDDED = "embedded"
 EMBEDDED_MODEL = "pixel-baseline"

@@ -118,7 +118,13 @@ def test_pictures_of_a_benchmark_are_carried_to_the_stages_that_a_content_critic
 
 @pytest.mark.parametrize(
     ("data", "own_order"),
-    [({"Monday": 1, "Friday": 2}, True), ([{"b": 1, "a": 2}], True), ({"a": [2, 1], "b": 1}, False), ("b, a", False)],
+    [
+        ({"Monday": 1, "Friday": 2}, True),
+        ([{"b": 1, "a": 2}], True),
+        ({"a": [2, 1], "b": 1}, False),
+        (["![a](b.png)"], False),
+        ("b, a", False),
+    ],
 )
 def test_data_that_would_read_otherwise_with_sorted_keys_is_part_of_the_protocol(
     tmp_path: Path, data: object, own_order: bool

@@ -14,7 +14,7 @@ from loopback_judge import LoopbackJudge
 
 from flows.cli import COMMANDS, main
 from flows.commands import demo
-from flows.commands.options import FLOWS, parse_options
+from flows.commands.options import parse_options
 from tasks.endpoint import known
 from tasks.endpoint.api_keys import find_key
 from tasks.endpoint.client import Vlm
@@ -25,7 +25,7 @@ from tasks.endpoint.tables import read_tables
 from tasks.errors import InputError
 from tasks.judging.protocol import asked_protocol
 from tasks.ledger.protocol_keys import judge_key
-from tasks.parameters import Judge, PairwiseParameters
+from tasks.parameters import EMBEDDED_MODEL, FLOWS, Judge, PairwiseParameters
 from tasks.rubrics.rubric import Rubric
 
 README = Path(__file__).parents[1] / "README.md"
@@ -34,7 +34,8 @@ MODEL_NAMES = re.compile(
     r"|\b(?:gpt|claude|gemini|mistral|pixtral|llama|qwen)[\w.-]*\d[\w.:-]*(?<![.:])\b|\bo\d\b"
 )
 """What is given as a judge's model, and names of the families that judge."""
-PLACEHOLDERS = {"…", "MODEL", "X"}
+NO_MODELS = {"…", "MODEL", "X", EMBEDDED_MODEL}
+"""What stands in the place of a model, and never ends."""
 WITH_ADDRESS = [name for name, each in endpoints().items() if not each.has_resources]
 
 
@@ -240,7 +241,7 @@ def helps() -> str:
 
 def test_every_model_that_readme_and_help_name_is_in_the_table_of_dates() -> None:
     in_readme = {*MODEL_NAMES.findall(README.read_text(encoding="utf-8"))}
-    named = (in_readme | {*MODEL_NAMES.findall(helps())}) - PLACEHOLDERS
+    named = (in_readme | {*MODEL_NAMES.findall(helps())}) - NO_MODELS
     assert named <= set(recommended()), "look up when these end, and add them to tasks/endpoint/models.toml"
     assert in_readme & set(recommended())
 

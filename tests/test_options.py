@@ -3,10 +3,10 @@
 import pytest
 from click import Context
 
-from flows.commands.options import FLOWS, HEADINGS, by_options, model_options, parse_options
+from flows.commands.options import HEADINGS, by_options, model_options, parse_options
 from flows.commands.sections import Command
 from tasks.errors import InputError
-from tasks.parameters import OF_SHARDS, PairwiseParameters, RubricParameters, parameters_of
+from tasks.parameters import FLOWS, OF_SHARDS, PairwiseParameters, RubricParameters, parameters_of
 
 
 def given(*words: str) -> RubricParameters:

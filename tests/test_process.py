@@ -5,8 +5,9 @@ import subprocess
 import sys
 
 import pytest
+from prefect.exceptions import TerminationSignal
 
-from flows.runtime.process import THRESHOLDS, bounded_memory, settle_garbage_collector
+from flows.runtime.process import THRESHOLDS, bounded_memory, ended_by_sigterm, settle_garbage_collector
 
 
 def test_the_collector_is_set_while_a_run_lasts_and_put_back_after_it() -> None:
@@ -36,3 +37,12 @@ def test_what_does_not_fit_into_the_memory_allowed_is_an_error_and_the_bound_goe
             bytearray(400_000_000)
         bytearray(50_000_000)
     bytearray(400_000_000)
+
+
+def test_sigterm_ends_a_run_as_ctrl_c_does_also_where_it_comes_within_tasks_of_groups() -> None:
+    raised = TerminationSignal(signal=15)
+    for error in (raised, BaseExceptionGroup("outer", [BaseExceptionGroup("inner", [raised])])):
+        with pytest.raises(KeyboardInterrupt), ended_by_sigterm():
+            raise error
+    with pytest.raises(ExceptionGroup), ended_by_sigterm():
+        raise ExceptionGroup("of ours", [ValueError("a fault")])

@@ -84,9 +84,13 @@ def test_two_runs_together_have_no_more_slots_than_the_limit(monkeypatch: pytest
     asyncio.run(run())
 
 
-def test_a_run_that_waits_gets_its_turn(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_waits_gets_its_turn_and_says_once_what_it_waits_for(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     monkeypatch.setattr(limits, "HELD_SECONDS", 1.0)
     monkeypatch.setattr(leases, "RENEW_SECONDS", 1.0)
+    monkeypatch.setattr(leases, "TELL_SECONDS", 0.0)
+    monkeypatch.setattr(leases, "ASK_SECONDS", 0.2)
 
     async def run() -> None:
         made = judge("http://turn.example/v1", 4)
@@ -98,6 +102,7 @@ def test_a_run_that_waits_gets_its_turn(monkeypatch: pytest.MonkeyPatch) -> None
                 assert await active("jury:turn.example") <= 4
 
     asyncio.run(run())
+    assert capsys.readouterr().err.count("waiting for other runs") == 1
 
 
 def test_blocks_that_a_run_leaves_idle_are_for_others_until_it_needs_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -207,11 +212,18 @@ BROKEN = {
 
 @pytest.mark.parametrize("said", BROKEN.values(), ids=BROKEN)
 def test_a_server_without_a_useful_answer_costs_the_limit_and_not_the_run(
-    said: Said, server: LoopbackPrefect, loopback: LoopbackJudge, warnings: list[str]
+    said: Said,
+    server: LoopbackPrefect,
+    loopback: LoopbackJudge,
+    warnings: list[str],
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
+    monkeypatch.setattr(leases, "TELL_SECONDS", 0.0)
     server.answer = lambda _: said
     assert asyncio.run(asyncio.wait_for(asked(loopback), 30)) == ["ok"] * 8
     assert "asking again" in warnings[0] and "Judging goes on without the limit jury:127.0.0.1:" in warnings[-1]
+    assert "other runs" not in capsys.readouterr().err  # nobody said that there are any
 
 
 def test_a_port_where_nobody_listens_costs_the_limit_and_not_the_run(

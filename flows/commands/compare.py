@@ -7,13 +7,14 @@ import click
 
 from flows.commands.behind import tell_if_behind
 from flows.commands.messages import printable_json, say
-from flows.commands.options import FLOWS, json_option, store_option
+from flows.commands.options import json_option, store_option
 from flows.commands.sections import Command
 from tasks.comparing.compare import Comparison, compare
 from tasks.comparing.wording import changed_lines, difference_grid, headline, notes, side_words
 from tasks.errors import InputError
 from tasks.history.evaluations import last_runs, shared_replies
 from tasks.ledger.remote import local_cache
+from tasks.parameters import FLOWS
 from tasks.presentation.tables import console, grid_table
 from tasks.text import printable
 

@@ -3,12 +3,12 @@
 import click
 
 from flows.commands.messages import command_line
-from flows.commands.options import FLOWS, store_option
+from flows.commands.options import store_option
 from flows.commands.run import run_flow
 from flows.commands.sections import Command
 from tasks.endpoint.models import recommended
 from tasks.ledger.remote import local_cache
-from tasks.parameters import PAIRWISE, default_store, parameters_of
+from tasks.parameters import FLOWS, PAIRWISE, default_store, parameters_of
 
 CANDIDATE = "drawn"
 """Whose the figures are; the drawn images have candidates of their own."""

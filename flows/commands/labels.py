@@ -5,7 +5,7 @@ from pathlib import Path
 import click
 
 from flows.commands.messages import command_line, warn
-from flows.commands.options import FLOWS, files, store_option
+from flows.commands.options import files, store_option
 from flows.commands.sections import Command, Group
 from tasks.errors import HistoryLocked
 from tasks.history.loading import store_labels
@@ -14,6 +14,7 @@ from tasks.labels.importing import import_labels
 from tasks.ledger.bucket import Bucket, RemoteUnavailable
 from tasks.ledger.label_sets import labels_words
 from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.parameters import FLOWS
 
 
 @click.group(cls=Group)

@@ -17,12 +17,11 @@ from pydantic.fields import FieldInfo
 from flows.commands.sections import Option
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError
-from tasks.parameters import DEFAULT_STORE, OF_SHARDS, PAIRWISE, T2I, Parameters, Probe
+from tasks.parameters import DEFAULT_STORE, OF_SHARDS, Parameters, Probe
 
 M = TypeVar("M", bound=Parameters | Probe)
 F = TypeVar("F", bound=Callable[..., Any])
 
-FLOWS = (*PAIRWISE, *T2I)
 HEADINGS = {
     "Data": (
         *("dataset", "results", "images", "stage", "metadata", "candidate_name"),

@@ -6,12 +6,13 @@ import click
 
 from flows.commands.behind import tell_if_behind
 from flows.commands.messages import say
-from flows.commands.options import FLOWS, files, store_option
+from flows.commands.options import files, store_option
 from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
 from tasks.pages.report_data import choose, gather
 from tasks.pages.report_page import write_page
+from tasks.parameters import FLOWS
 
 
 @click.command(cls=Command)

@@ -11,7 +11,7 @@ import click
 
 from flows.commands.connection import answered, prepare_prefect
 from flows.commands.messages import number_of, printable_json, warn
-from flows.commands.options import FLOWS, by_options, model_options, parse_options
+from flows.commands.options import by_options, model_options, parse_options
 from flows.commands.sections import Command, Group, Option
 from flows.runtime.process import ended_by_sigterm, run_async, settle_garbage_collector
 from flows.runtime.temporary_server import own
@@ -26,7 +26,7 @@ from tasks.ledger.remote import local_cache
 from tasks.pages.rate_tables import repeat_lines
 from tasks.pages.run_summary import Summary, summarize
 from tasks.pages.summary_texts import defect_lines, failure_lines
-from tasks.parameters import Parameters, at_store, parameters_of
+from tasks.parameters import FLOWS, Parameters, at_store, parameters_of
 from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
 from tasks.rubrics.rubric import load_rubric

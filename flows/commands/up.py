@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING
 import click
 
 from flows.commands.connection import answered
-from flows.commands.messages import printable
 from flows.commands.options import files, notify_option, store_option
 from flows.commands.prepare import HEARTBEAT_SECONDS, make_automations
 from flows.commands.sections import Command
@@ -25,6 +24,7 @@ from flows.runtime import sign_in
 from flows.runtime.server import api_at, client_settings, home, made_home, own_server, running
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
+from tasks.text import printable
 
 if TYPE_CHECKING:
     from flows.runtime.deployments import Deployed

@@ -14,10 +14,10 @@ from pydantic import BaseModel, ValidationError, field_validator, model_validato
 
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError, Problems
-from tasks.parameters import PAIRWISE, T2I, Parameters, parameters_of
+from tasks.parameters import FLOWS, Parameters, parameters_of
 
 LIST = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
-ENTRYPOINTS = {f"flows.{flow}.{flow}": flow for flow in (*PAIRWISE, *T2I)}
+ENTRYPOINTS = {f"flows.{flow}.{flow}": flow for flow in FLOWS}
 """Module and function of every flow, and its name."""
 
 

@@ -9,6 +9,7 @@ is logged as an error.
 """
 
 import asyncio
+import math
 import sys
 import time
 from contextlib import suppress
@@ -70,6 +71,8 @@ class Leases:
         """What the limit allows; None: it has to be asked for."""
         self._silent_since: float | None = None
         """Time of the first of the server's last answers that were all useless; None: the last one was useful."""
+        self._in_use_since: float | None = None
+        """Since when others have had the slots that are waited for; infinite: that was said; None: not known of any."""
 
     async def take(self, number: int) -> Block:
         """The block of this number, counted from 0, as soon as it is free; of no slots where the limit leaves none.
@@ -79,14 +82,11 @@ class Leases:
         """
         async with self._line:
             self._limit = None  # people may have changed it
-            tell = asyncio.get_running_loop().call_later(TELL_SECONDS, self._tell)
-            try:
-                while True:
-                    if block := await self._asked(number):
-                        return block
-                    await asyncio.sleep(ASK_SECONDS)
-            finally:
-                tell.cancel()
+            self._in_use_since = None
+            while True:
+                if block := await self._asked(number):
+                    return block
+                await asyncio.sleep(ASK_SECONDS)
 
     async def renew(self, block: Block) -> None:
         """Keep a block until this is cancelled. What fails is tried again before the lease ends."""
@@ -107,8 +107,13 @@ class Leases:
         except Exception as error:  # the run has had what it needed
             _log.debug("Slots of %s could not be given back: %s", self._name, error)
 
-    def _tell(self) -> None:
-        print(f"waiting for other runs: the calls that the limit {self._name} allows are in use", file=sys.stderr)
+    def _in_use(self) -> None:
+        """Others have the slots: said once, when that has lasted."""
+        now = time.monotonic()
+        self._in_use_since = self._in_use_since or now
+        if now - self._in_use_since >= TELL_SECONDS:
+            print(f"waiting for other runs: the calls that the limit {self._name} allows are in use", file=sys.stderr)
+            self._in_use_since = math.inf
 
     async def _asked(self, number: int) -> Block | None:
         """Ask for a block once; None: ask again."""
@@ -135,6 +140,7 @@ class Leases:
             )
         except httpx.HTTPStatusError as error:
             if error.response.status_code == HTTPStatus.LOCKED:
+                self._in_use()
                 return None
             raise
         taken = ConcurrencyLimitWithLeaseResponse.model_validate_json(response.content)

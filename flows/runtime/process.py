@@ -10,7 +10,7 @@ from collections.abc import Coroutine, Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event
-from typing import Any, TypeVar
+from typing import Any, TypeVar, cast
 
 THRESHOLDS = 50_000, 20, 50
 """Objects made, less those freed, after which the youngest are searched; then how many searches of one generation
@@ -97,7 +97,7 @@ def ended_by_sigterm() -> Generator[None]:
     try:
         yield
     except BaseException as error:
-        if type(error).__name__ == "TerminationSignal":
+        if _is_sigterm(error):
             raise KeyboardInterrupt from error
         raise
     finally:
@@ -140,7 +140,7 @@ def end_quietly() -> None:
         return not record.getMessage().startswith(("Finished in state Running", "Finished in state Cancelled"))
 
     def is_unexpected(record: logging.LogRecord) -> bool:
-        return not record.exc_info or type(record.exc_info[1]).__name__ != "TerminationSignal"
+        return not record.exc_info or not _is_sigterm(record.exc_info[1])
 
     atexit.register(hush)
     logging.getLogger("asyncio").addFilter(is_unexpected)
@@ -152,3 +152,10 @@ def hush() -> None:
     """Keep what DuckDB 2.0 prints at exit (nanobind's leak list) from the user; to be registered with `atexit`."""
     sys.stderr.flush()
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stderr.fileno())
+
+
+def _is_sigterm(error: BaseException | None) -> bool:
+    """Whether this is what Prefect raises at SIGTERM, wherever the event loop is: within a task of a group, too."""
+    if isinstance(error, BaseExceptionGroup):
+        return any(map(_is_sigterm, cast(BaseExceptionGroup[BaseException], error).exceptions))
+    return type(error).__name__ == "TerminationSignal"

@@ -69,7 +69,7 @@ async def register(runner: Runner, deployed: Deployed, reset: bool) -> Registere
         if known:
             before = _reset(deployed, known, last) if reset else last
             said = await _update(client, runner, deployed, known, before, OF_LIST | ({"paused"} if reset else set()))
-        elif former := await _known(client, former_title(deployed)):
+        elif (former := await _known(client, former_title(deployed))) and not former.work_pool_name:
             said = await _move(client, runner, deployed, former)
         else:
             said = []
@@ -184,30 +184,21 @@ async def _update(
     client: PrefectClient, runner: Runner, deployed: Deployed, known: DeploymentResponse, last: Entry, written: set[str]
 ) -> list[str]:
     """Merge the list into a deployment that is there, of which no more is written; returns what is to be said of it."""
-    listed, found = of_list(deployed), of_server(deployed, known)
-    # Unless somebody is known to have changed it, a description is that of an earlier version of the program.
-    before = {"description": digest(found.fields["description"]), **last.fields}
-    defaults = _leaves(deployed.form().model_dump(mode="json"), deployed.form)
-    merged = merge(before, listed.fields, found.fields, defaults)
+    merged, said = _merged(deployed, known, last)
     made = await _made(deployed, merged.values, [])
     made.model_fields_set.intersection_update(written)  # Prefect writes what was set
     try:
         await runner.aadd_deployment(made)
     except PrefectHTTPStatusError as error:
         raise InputError(f"{deployed.title} cannot be registered, {error.response.text[:500]}. {CURE}") from error
-    said = [*_told("", merged, {**defaults, **listed.fields}, {**defaults, **found.fields})]
-    for slug in dict.fromkeys((*listed.schedules, *last.schedules)):
+    for slug in dict.fromkeys((*of_list(deployed).schedules, *last.schedules)):
         said += await _update_schedule(client, deployed, known, slug, last.schedules.get(slug, {}))
     return said
 
 
 async def _move(client: PrefectClient, runner: Runner, deployed: Deployed, former: DeploymentResponse) -> list[str]:
     """Make a deployment of the list from the one under its former name, whose schedules are switched off."""
-    last = await _last(client, former_title(deployed))
-    listed, found = of_list(deployed), of_server(deployed, former)
-    defaults = _leaves(deployed.form().model_dump(mode="json"), deployed.form)
-    before = {"description": digest(found.fields["description"]), **last.fields}
-    merged = merge(before, listed.fields, found.fields, defaults)
+    merged, said = _merged(deployed, former, await _last(client, former_title(deployed)))
     await runner.aadd_deployment(await _made(deployed, merged.values, [], former.paused))
     made = await client.read_deployment_by_name(deployed.title)
     kept = [
@@ -218,8 +209,17 @@ async def _move(client: PrefectClient, runner: Runner, deployed: Deployed, forme
     await client.create_deployment_schedules(made.id, [*kept, *added])
     for each in former.schedules:
         await client.update_deployment_schedule(former.id, each.id, active=False)
-    told = _told("", merged, {**defaults, **listed.fields}, {**defaults, **found.fields})
-    return [f"made from {former_title(deployed)}, its former name, whose schedules are off now", *told]
+    return [f"made from {former_title(deployed)}, its former name, whose schedules are off now", *said]
+
+
+def _merged(deployed: Deployed, there: DeploymentResponse, last: Entry) -> tuple[Merged, list[str]]:
+    """The fields of a deployment of the list, merged with those of one that is there, and what is to be said of it."""
+    listed, found = of_list(deployed).fields, of_server(deployed, there).fields
+    # Unless somebody is known to have changed it, a description is that of an earlier version of the program.
+    before = {"description": digest(found["description"]), **last.fields}
+    defaults = _leaves(deployed.form().model_dump(mode="json"), deployed.form)
+    merged = merge(before, listed, found, defaults)
+    return merged, [*_told("", merged, {**defaults, **listed}, {**defaults, **found})]
 
 
 async def _update_schedule(

@@ -9,11 +9,10 @@ from typing import Any
 
 from coolname import data
 
-from tasks.parameters import PAIRWISE, T2I
+from tasks.parameters import FLOWS
 
 OF_OURS = " · "
 """Stands in every name that the program gives, behind the flow's."""
-FLOWS = (*PAIRWISE, *T2I)
 _GREEK = (
     "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|omicron|pi|rho|sigma|tau|upsilon|phi|chi"
     "|psi|omega"

@@ -53,8 +53,7 @@ async def first_answer(api: str) -> None:
     import httpx
 
     try:
-        async with httpx.AsyncClient(verify=False, timeout=START_SECONDS) as client:
-            await client.get(f"{api}/health")
+        await _ask(api, START_SECONDS)
     except httpx.TimeoutException as error:
         raise httpx.ReadTimeout(f"no answer within {START_SECONDS:g} seconds") from error
 
@@ -101,8 +100,14 @@ async def _answers(api: str) -> bool:
     import httpx
 
     try:
-        async with httpx.AsyncClient(verify=False, timeout=LOOK_SECONDS) as client:
-            await client.get(f"{api}/health")
+        await _ask(api, LOOK_SECONDS)
     except httpx.HTTPError:
         return False
     return True
+
+
+async def _ask(api: str, seconds: float) -> None:
+    import httpx
+
+    async with httpx.AsyncClient(verify=False, timeout=seconds) as client:
+        await client.get(f"{api}/health")

@@ -93,11 +93,10 @@ def read_entry(
         pictures={"human": human},
         notes=tuple(note for name, (text, links) in cleaned.items() for note in _notes(name, text, links)),
     )
-    values = {name: row.values[key] for name, key in keys.items()}
-    texts = json.dumps({name: _identity(value) for name, value in values.items()}, sort_keys=True)
-    own_order = any(
-        not isinstance(value, str | NoneType) and _sorted(value) != _json(value) for value in values.values()
-    )
+    identities = {name: _identity(row.values[key]) for name, key in keys.items()}
+    texts = json.dumps(identities, sort_keys=True)
+    data = [name for name, key in keys.items() if not isinstance(row.values[key], str | NoneType)]
+    own_order = any(identities[name] != cleaned[name][0] for name in data)
     picture = inner_picture(row.values.get(layout.human))
     human_sha256 = hashlib.sha256(picture).hexdigest() if isinstance(picture, bytes) else ""
     return Entry(sample, hashlib.sha256(texts.encode()).hexdigest(), human_sha256, own_order)
@@ -185,22 +184,15 @@ def clean_text(value: object, keep_links: bool = False) -> tuple[str, int]:
     if isinstance(value, str):
         text, links = (value, 0) if keep_links else _IMAGE_LINK.subn("", value)
     else:
-        text = "" if value is None else _json(value)
+        text = "" if value is None else json.dumps(value, ensure_ascii=False, default=str)
     return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace"), links
 
 
 def _identity(value: object) -> str:
-    """A text as it tells datasets apart, however it is sent: without links to images, and with its keys sorted."""
-    is_text = isinstance(value, str | NoneType)
-    return clean_text(value if is_text else _sorted(value))[0]
-
-
-def _sorted(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, sort_keys=True, default=str)
-
-
-def _json(value: object) -> str:
-    return json.dumps(value, ensure_ascii=False, default=str)
+    """A text as it tells datasets apart, however it is sent: without links to images; data with their keys sorted."""
+    if isinstance(value, str | NoneType):
+        return clean_text(value)[0]
+    return clean_text(json.dumps(value, ensure_ascii=False, sort_keys=True, default=str), keep_links=True)[0]
 
 
 def kind(value: object) -> str:
