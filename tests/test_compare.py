@@ -220,7 +220,7 @@ def test_the_last_runs_of_a_flow_leave_out_those_that_reused_every_reply(store: 
     assert last_runs(store, "diagram", 2) == (AFTER, "20261123T120000-diagram-0000ee")
     assert last_runs(store, "diagram", 3)[0] == BEFORE
     assert last_runs(store, "diagram", 2, "alpha") == (BEFORE, AFTER)
-    with pytest.raises(ValueError, match="holds 1 finished plot run that"):
+    with pytest.raises(ValueError, match="holds 1 finished plot run with"):
         last_runs(store, "plot", 2)
     with pytest.raises(ValueError, match="at least 2"):
         last_runs(store, "diagram", 1)
@@ -254,8 +254,8 @@ def test_a_tie_says_what_would_have_shown(tmp_path: Path, jury: Any) -> None:
 @pytest.mark.parametrize(
     ("runs", "last", "said"),
     [
-        ([BEFORE], 2, "1 finished diagram run that made calls of its own; `jury run diagram` makes another"),
-        ([BEFORE, AFTER], 3, "2 finished diagram runs that made calls of their own; ask for --last 2"),
+        ([BEFORE], 2, "1 finished diagram run with replies of its own; `jury run diagram` makes another"),
+        ([BEFORE, AFTER], 3, "2 finished diagram runs with replies of their own; ask for --last 2"),
     ],
 )
 def test_too_few_runs_are_counted_with_what_to_do(

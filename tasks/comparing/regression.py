@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 from tasks.comparing.pairing import Row, Series, rows, series
 from tasks.comparing.wording import headline
 from tasks.judging.results import results_of
+from tasks.ledger.anew import replies_anew
 from tasks.ledger.evaluations import Evaluation, finished_before, read_evaluation
 from tasks.records import RunStart
 from tasks.statistics.intervals import TAIL
@@ -58,7 +59,7 @@ class Since(NamedTuple):
 
 def since_last(store: Path, run_id: str) -> Since | None:
     """The comparison of an evaluation with the newest one before it of the same flow, candidates, dataset key and
-    protocol key; None where there is none, where a shard is missing, and where every reply was reused.
+    protocol key; None where there is none, where a shard is missing, and where nothing was measured.
 
     Args:
         run_id: of a run, or of an evaluation in shards.
@@ -68,7 +69,7 @@ def since_last(store: Path, run_id: str) -> Since | None:
         InputError: its ledger is damaged.
     """
     now = read_evaluation(store, run_id)
-    earlier = _earlier(store, now) if _measured(now) else None
+    earlier = _earlier(store, now) if _measured(store, now) else None
     if earlier is None:
         return None
     before, after = _by_candidate(earlier), _by_candidate(now)
@@ -119,14 +120,14 @@ def _drop(since: Since, standing: Standing) -> Drop:
     return Drop(words, resource, payload)
 
 
-def _measured(evaluation: Evaluation) -> bool:
-    """Whether all of it is finished, and not every reply was reused."""
-    end = evaluation.end
-    return bool(end and (end.calls > end.control_calls or not end.reused))
+def _measured(store: Path, evaluation: Evaluation) -> bool:
+    """Whether all of it is finished, and at least half of its replies are anew."""
+    return bool(evaluation.end and replies_anew(store, evaluation).measured)
 
 
 def _earlier(store: Path, now: Evaluation) -> Evaluation | None:
-    return next((each for each in finished_before(store, now.start) if _measured(each) and _alike(each, now)), None)
+    alike = (each for each in finished_before(store, now.start) if _alike(each, now))
+    return next((each for each in alike if _measured(store, each)), None)
 
 
 def _alike(one: Evaluation, other: Evaluation) -> bool:

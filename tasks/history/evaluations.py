@@ -45,7 +45,7 @@ def find(store: Path, wanted: str) -> Evaluation:
 
 
 def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[str, str]:
-    """The oldest and the newest of a flow's last evaluations, by id; those that reused every reply do not count.
+    """The oldest and the newest of a flow's last evaluations, by id; those that measured nothing do not count.
 
     Args:
         last: how many; 2 gives the newest and the one before it.
@@ -65,7 +65,7 @@ def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[s
     ids = [str(run_id) for (run_id,) in found.rows]
     if len(ids) < last:
         of = f" of {candidate}" if candidate else ""
-        runs = f"run{of} that made calls of its own" if len(ids) == 1 else f"runs{of} that made calls of their own"
+        runs = f"run{of} with replies of its own" if len(ids) == 1 else f"runs{of} with replies of their own"
         cure = f"ask for --last {len(ids)}" if len(ids) > 1 else f"`jury run {flow}` makes another"
         raise InputError(f"--last {last}: {store} holds {len(ids)} finished {flow} {runs}; {cure}")
     return ids[-1], ids[0]

@@ -32,6 +32,10 @@ _LAST_ATTEMPT = """attempt = max(attempt) OVER (
 _ASPECTS = """INSERT INTO aspect_scores BY NAME
     SELECT run_id, flow, candidate, sample_id, dimension AS tag, vote, unnest(scores, recursive := true)
     FROM judgments WHERE last_attempt AND len(scores) > 0 AND coalesce("control", '') = ''"""
+_REPLIES_FROM = """UPDATE runs SET replies_from = (
+    SELECT map(list(origin ORDER BY origin), list(n ORDER BY origin)) FROM (
+        SELECT if(reused_from = '', run_id, reused_from) AS origin, count(*) AS n FROM judgments
+        WHERE last_attempt AND status = 'ok' AND coalesce("control", '') = '' GROUP BY ALL))"""
 _PICTURES = """INSERT INTO pictures BY NAME
     SELECT DISTINCT picture.*, 'pictures/' || picture.source_sha256 || '.jpg' AS thumbnail
     FROM (SELECT unnest(map_values(pictures)) AS picture FROM outcomes)"""
@@ -98,6 +102,7 @@ def _insert_run(db: Connection, run: Path, ledger_bytes: int) -> None:
         results = results_of(start, shards)
         _insert(db, "scores", _under(start.evaluation_id, results.scores), outcomes)
         _insert(db, "rates", _under(start.evaluation_id, results.rates), outcomes)
+    db.execute(_REPLIES_FROM)
     db.execute(_ASPECTS)
     db.execute(_PICTURES)
 

@@ -35,6 +35,7 @@ CREATE TABLE runs (
     calls BIGINT,
     sham_calls BIGINT,
     reused BIGINT,
+    replies_from MAP(VARCHAR, BIGINT),
     judgments MAP(VARCHAR, BIGINT),
     outcomes MAP(VARCHAR, BIGINT),
     ledger_rows MAP(VARCHAR, BIGINT),
@@ -52,6 +53,8 @@ COMMENT ON TABLE runs IS
 COMMENT ON COLUMN runs.status IS 'finished, or unfinished: still running, or ended without finishing.';
 COMMENT ON COLUMN runs.judge_key IS
     'protocol_key without the prompts: equal for runs of several flows by one judge in one way. NULL while unfinished.';
+COMMENT ON COLUMN runs.replies_from IS
+    'Ok replies about samples, by the run that asked for them: this one, or one that they were taken over from.';
 COMMENT ON COLUMN runs.ledger_bytes IS
     'Size of the ledger when it was loaded. A ledger only grows: another size means more to load.';
 

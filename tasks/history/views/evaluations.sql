@@ -4,6 +4,19 @@ CREATE MACRO joint_key(one, answered) AS CASE count(DISTINCT one) FILTER (answer
     ELSE sha256(string_agg(DISTINCT one, ' ' ORDER BY one) FILTER (answered)) END;
 
 CREATE VIEW evaluations AS
+-- A reply belongs to the first evaluation that has it. So do those of a run that was killed belong to the one that went
+-- on with it. tasks/ledger/anew.py has the same rule for ledgers.
+WITH origins AS (
+    SELECT s.evaluation_id, started_at, unnest(map_entries(replies_from)) AS origin
+    FROM shard_runs s JOIN runs USING (run_id)
+), held AS (
+    SELECT evaluation_id, sum(origin.value) AS n,
+           row_number() OVER (PARTITION BY origin.key ORDER BY min(started_at), evaluation_id) = 1 AS is_first
+    FROM origins GROUP BY evaluation_id, origin.key
+), fresh AS (
+    SELECT evaluation_id, sum(n)::BIGINT AS replies, coalesce(sum(n) FILTER (is_first), 0)::BIGINT AS anew
+    FROM held GROUP BY evaluation_id
+)
 SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS started_at,
        max(finished_at) AS finished_at,
        CASE WHEN count(*) = 1 THEN max(seconds) ELSE epoch(max(finished_at) - min(started_at)) END AS seconds,
@@ -15,10 +28,13 @@ SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS st
        joint_key(judge_key, protocol['model answered'] <> '') AS judge_key,
        any_value(protocol) AS protocol, any_value(parameters) AS parameters, sum(calls)::BIGINT AS calls,
        sum(reused)::BIGINT AS reused,
-       sum(calls) > coalesce(sum(sham_calls), 0) OR sum(reused) = 0 AS measured,
+       coalesce(any_value(f.replies), 0) AS replies, coalesce(any_value(f.anew), 0) AS anew,
+       CASE WHEN any_value(f.replies) > 0 THEN 2 * any_value(f.anew) >= any_value(f.replies)
+            ELSE sum(calls) > coalesce(sum(sham_calls), 0) OR sum(reused) = 0 END AS measured,
        list_distinct(flatten(list(warnings))) AS warnings
-FROM shard_runs s JOIN runs USING (run_id)
+FROM shard_runs s JOIN runs USING (run_id) LEFT JOIN fresh f ON f.evaluation_id = s.evaluation_id
 GROUP BY s.evaluation_id;
 COMMENT ON VIEW evaluations IS
     'One row a finished run, or all shards of an evaluation as one: run_id is then the evaluation''s. Every view '
-    'but failures goes by it. measured: not every reply about its samples was taken from earlier runs.';
+    'but failures goes by it. replies: ok replies about its samples; anew: those of them that no earlier evaluation has; '
+    'measured: at least half of them are anew. What is not measured is in no trend.';

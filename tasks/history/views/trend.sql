@@ -27,5 +27,5 @@ ORDER BY flow, dataset, candidate, model, prompt_set, dimension_position(dimensi
 COMMENT ON VIEW trend IS
     'Scores over time, oldest first, for each flow, dataset, candidate, judge, prompt set and dimension or tag. '
     'comparable: both keys equal those of the row before; NULL for the first. break_reason: where they do not, the '
-    'items of the protocol that differ, and dataset where that does. Runs that reused every reply measured nothing new '
-    'and are left out.';
+    'items of the protocol that differ, and dataset where that does. Runs that measured nothing, because fewer than '
+    'half of their replies are anew (evaluations.measured), are left out.';
