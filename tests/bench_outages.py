@@ -44,7 +44,7 @@ class Found(NamedTuple):
     ok: int
     requests: int
     cut_off: int
-    """Requests that the judge took and dropped when it went away: no client can spare them."""
+    """Those of them that the judge took and dropped when it went away."""
     wall: float
     hung: float
     """Seconds from the moment when it fell silent until the command ended."""
@@ -146,8 +146,8 @@ def main() -> int:
 
 
 def came_through(found: Found) -> bool:
-    """Nothing is missing, and little was asked twice beside what the judge itself cut off."""
-    return (found.code, found.ok) == (0, CALLS) and found.requests - found.cut_off <= MOST_REQUESTS * CALLS
+    """Nothing is missing, and little was asked twice."""
+    return (found.code, found.ok) == (0, CALLS) and found.requests <= MOST_REQUESTS * CALLS
 
 
 def gave_up(found: Found) -> bool:

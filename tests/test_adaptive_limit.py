@@ -10,7 +10,14 @@ from hypothesis import given
 from hypothesis import strategies as some
 from simulated_limits import CALL_SECONDS, Board, Client, Limits, World
 
-from tasks.endpoint.adaptive_limit import FIRST_WINDOW, PAUSE_SECONDS, AdaptiveLimit, Figures, Turn
+from tasks.endpoint.adaptive_limit import (
+    ANSWERS_A_CALL,
+    FIRST_WINDOW,
+    PAUSE_SECONDS,
+    AdaptiveLimit,
+    Figures,
+    Turn,
+)
 
 CALLS = 584
 MOST_REFUSED = FIRST_WINDOW + 0.05 * CALLS
@@ -204,8 +211,35 @@ def test_a_judge_that_comes_back_is_not_asked_everything_at_once() -> None:
     client = Client(world, Limits(), 200, 2 * CALLS)
     world.run()
     assert client.limit.window == 200
-    client.limit.restart()
+    client.limit.restart(was_gone=False)
     assert client.limit.window == FIRST_WINDOW
+    client.limit.restart(was_gone=True)
+    assert client.limit.window == FIRST_WINDOW, "many calls were answered before it went away"
+
+
+def answers(limit: AdaptiveLimit, count: int, now: float) -> int:
+    """So many calls are answered one after another, and always another waits; returns how many are then in flight."""
+    turns: list[Turn] = []
+    for _ in range(count):
+        while limit.may_start(now) <= now:
+            turns.append(limit.start(now))
+        now += 0.01
+        limit.answered(now, turns.pop(0))
+    for _ in turns:
+        limit.failed()
+    return len(turns)
+
+
+@pytest.mark.parametrize("most", [16, 64])
+def test_a_judge_that_goes_away_again_and_again_loses_few_calls(most: int) -> None:
+    """Ten times, after 48 calls each: beside the first time, less than a twentieth of 584 calls is asked twice."""
+    limit, lost = AdaptiveLimit(most), []
+    for time in range(10):
+        lost.append(answers(limit, 48, 10.0 * time))
+        limit.restart(was_gone=True)
+    assert lost[0] >= 15 and lost[-1] <= 2 and sum(lost[1:]) <= 0.05 * CALLS, lost
+    answers(limit, ANSWERS_A_CALL * most, 100.0)
+    assert limit.window == most, "what has not happened for long no longer counts"
 
 
 def test_a_first_refusal_long_after_the_last_answer_leaves_a_rate() -> None:
@@ -236,7 +270,7 @@ ACTS: some.SearchStrategy[Callable[[AdaptiveLimit, float, list[Turn]], None]] = 
     some.just(lambda limit, now, turns: turns and limit.answered(now, turns.pop(0))),
     some.just(lambda limit, now, turns: turns and limit.answered(now, turns.pop())),
     some.just(lambda limit, now, turns: turns and (turns.pop(), limit.failed())),
-    some.just(lambda limit, now, turns: limit.restart()),
+    some.just(lambda limit, now, turns: limit.restart(now % 2 < 1)),
     some.tuples(some.integers(1, 5), some.lists(FIGURES, max_size=4)).map(
         lambda told: lambda limit, now, turns: limit.share(now, max(told[0], 1 + len(told[1])), told[1])
     ),

@@ -24,6 +24,9 @@ FIRST_WINDOW = 16
 """Calls in flight at the start; each answer adds one, which doubles them with every answered round, until a refusal."""
 FIRST_SHARED_WINDOW = 1
 """The same beside another run while neither knows the limit: both at once would be refused twice as often."""
+ANSWERS_A_CALL = 32
+"""After an outage, one call may be in flight for so many answers since the outage before: what is in flight when the
+endpoint goes away again is asked twice, and so that stays a small share of all."""
 FULL_SHARE = 0.3
 """Share of the calls of a round that had to wait for a figure, from which that figure is taken for what holds up."""
 WINDOW_CUT = 0.9
@@ -77,6 +80,10 @@ class AdaptiveLimit:
         """Calls a second; infinite until a refusal makes it worth knowing."""
         self.in_flight = 0
         self.refused_yet = False
+        self._growth = 1.0
+        """Of the window with every answer, until a refusal."""
+        self._answers = 0
+        """Since the last outage."""
         self._most = most
         self._window_hold, self._rate_hold = Hold(), Hold()
         self._window_cut = self._rate_cut = -math.inf
@@ -136,9 +143,18 @@ class AdaptiveLimit:
         """A call ended with neither an answer nor a refusal."""
         self.in_flight -= 1
 
-    def restart(self) -> None:
-        """The endpoint is back after it was away: what has just started is not asked everything at once."""
+    def restart(self, was_gone: bool) -> None:
+        """The endpoint answers again: what has just started is not asked everything at once.
+
+        Args:
+            was_gone: it could not be reached. The more often that happens, the fewer calls are in flight when it
+                happens again; a server that breaks under its load is spared, too.
+        """
         self.window = min(self.window, FIRST_WINDOW)
+        if was_gone:
+            self._growth = 1 / ANSWERS_A_CALL
+            self.window = max(1.0, min(self.window, self._growth * self._answers))
+            self._answers = 0
 
     def figures(self) -> Figures | None:
         """What other runs may count on; None while the limit is not known, or this run could not make use of more."""
@@ -177,9 +193,11 @@ class AdaptiveLimit:
         """The endpoint took the call."""
         self.in_flight -= 1
         self._pause = PAUSE_SECONDS[0]
+        self._answers += 1
         self._measure(now, turn)
         if not self.refused_yet:
-            self.window += self._full_at >= turn.started and self.window < self._most
+            if self._full_at >= turn.started:
+                self.window = min(self._most, self.window + self._growth)
             return
         if self.rate == math.inf:
             self.rate = FIRST_SPREAD * self.full_rate

@@ -149,7 +149,7 @@ class Gate:
         self._check_patience(now, self._silent(words))
         away = unreachable or self._failures >= AWAY_AFTER
         if away and not self._away:
-            self._away = asyncio.create_task(self._wait_until_back(words))
+            self._away = asyncio.create_task(self._wait_until_back(words, unreachable))
         self._leave()
         return away
 
@@ -259,7 +259,7 @@ class Gate:
         _, turn = heapq.heappop(self._line)
         turn.set_result(self._limit.start(now))
 
-    async def _wait_until_back(self, words: str) -> None:
+    async def _wait_until_back(self, words: str, is_gone: bool) -> None:
         began, pause = time.monotonic(), KNOCK_SECONDS[0]
         try:
             async with asyncio.timeout(self._patience - (began - (self._unanswered_since or began))):
@@ -267,11 +267,12 @@ class Gate:
                     await asyncio.sleep(pause)
                     if await self._knock():
                         break
+                    is_gone = True
                     pause = min(2 * pause, KNOCK_SECONDS[1])
         except TimeoutError:
             self._close(JudgeGaveUp(self._silent(words)))
         finally:
             self._away_seconds += time.monotonic() - began
             self._away, self._failures = None, 0
-            self._limit.restart()
+            self._limit.restart(is_gone)
             self._changed.set()
