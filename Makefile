@@ -5,8 +5,8 @@ READY := .venv/.ready
 LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --generate-hashes --no-annotate --no-header \
 	--no-emit-index-url --quiet $(UPGRADE)
 
-.PHONY: demo test check bench bench-speed bench-cold bench-limits bench-outages bench-history bench-large screenshots lock \
-	clean
+.PHONY: demo test check bench bench-speed bench-cold bench-limits bench-outages bench-history bench-large simulate-alarm \
+	screenshots lock clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -44,6 +44,10 @@ bench-history: $(READY)
 
 bench-large: $(READY)
 	$(BIN)/python tests/bench_large.py
+
+# How often the nightly alarm comes falsely, and how soon it finds a drop: some minutes for each seed.
+simulate-alarm: $(READY)
+	$(BIN)/python tests/simulate_alarm.py $(SEEDS)
 
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py

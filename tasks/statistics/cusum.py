@@ -1,0 +1,221 @@
+"""Whether a series of nights has dropped: each night against a frozen baseline, and the sum of what it lies below.
+
+Pure statistics on a table of scores, nights by units; a unit is a sample, or a prompt of generated images. A night is
+compared unit by unit with the mean of the baseline's nights, so that a missing unit shifts nothing, and what the same
+units have in common is no noise. Which nights make up a series is the caller's.
+
+The sum is that of Page (1954), with the allowance and the limit of the design. Two things are added, as the baseline is
+itself an estimate. Its nights are few: an outlier among them is pulled in, where mean and scatter would follow it. And
+its mean is off by an unknown amount that each night adds to the sum anew: the variance of a sum over n nights is not n
+but n + n²/m with m nights in the baseline, so the limit grows likewise from the third night on.
+`tests/simulate_alarm.py` shows what comes of it.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from tasks.statistics.intervals import Floats
+
+ALLOWANCE = 0.5
+"""What a night may lie below the baseline, in scales, without adding to the sum."""
+LIMIT = 6.0
+"""Of the sum, in scales, over up to three nights."""
+BASELINE = 14
+"""Nights of a whole baseline."""
+BACK = 3
+"""Nights in a row, none below the baseline by more than the allowance, that end a drop."""
+LOW = -1.96
+"""In scales: two nights in a row below this are a drop while the baseline is not whole."""
+SCATTER_UNKNOWN = 1.3
+"""Nights may scatter so much more than their units explain, as long as there are too few nights to tell."""
+LEAST_SCORED = 0.8
+"""Share of its units that a night must have scored to count."""
+PULLED_IN = 3.0
+"""An outlier of the baseline counts as so many robust standard deviations from its median."""
+_NORMAL_MAD = 1.4826
+"""Standard deviations in the median absolute deviation of normal values."""
+_FIRST_SUM = 3
+"""Nights from which the limit grows."""
+_LEAST_DEGREES = 20
+"""Of freedom, below which the error within runs is too uncertain to raise an alarm by it."""
+
+Phase = Literal["baseline", "watched", "left out"]
+
+
+class Night(NamedTuple):
+    """What a night adds to what is known of its series."""
+
+    phase: Phase
+    """baseline: one of the nights that all are measured by; watched: measured by them; left out: too little of it was
+    scored."""
+    baseline: float | None = None
+    """Mean score of the baseline's nights so far; None where there is nothing to compare the night with."""
+    change: float | None = None
+    """Of the night from the baseline, over the units that both have scored."""
+    scale: float | None = None
+    """Of the changes without any drop: the larger of the error within runs and the scatter of the nights."""
+    sum: float = 0.0
+    """By how much the nights lie below the baseline, in scales, each less the allowance; 0 while it is not whole."""
+    limit: float | None = None
+    """Of the sum; None while the baseline is not whole."""
+    raised: int | None = None
+    """Index of the night that raised the drop which is open after this one; None: none is."""
+    since: int | None = None
+    """Index of the night with which that drop began."""
+
+
+def watch(scores: Floats, highest: float) -> list[Night]:
+    """What is known after each night of a series.
+
+    Args:
+        scores: nights in their order x units, NaN where a unit has no score.
+        highest: upper end of the scale, which begins at 0.
+    """
+    watched = _Watch(scores, highest)
+    return [watched.take(at) for at in range(len(scores))]
+
+
+class _Baseline(NamedTuple):
+    units: Floats
+    """Mean of each unit; NaN where no night of the baseline has scored it."""
+    score: float
+    centre: float
+    """Of the changes of the baseline's own nights, with outliers pulled in."""
+    scale: float
+
+    def change(self, night: Floats) -> tuple[float, float]:
+        """The change of a night, and its scale: a night with fewer units than the baseline is less sure."""
+        paired = night - self.units
+        common, known = np.count_nonzero(~np.isnan(paired)), np.count_nonzero(~np.isnan(self.units))
+        return float(np.nanmean(paired)) - self.centre, self.scale * max(1.0, known / common) ** 0.5
+
+
+class _Watch:
+    """A series while its nights are taken in."""
+
+    def __init__(self, scores: Floats, highest: float) -> None:
+        self._scores = scores
+        self._least_scale = highest / 2 / max(1, scores.shape[1])
+        """A change of half the scale in one unit: where a judge always repeats itself, nothing else is left."""
+        self._nights: list[int] = []
+        """Indexes of the baseline's nights."""
+        self._low: list[int] = []
+        """The last night, where it was low while the baseline was not whole."""
+        self._whole: _Baseline | None = None
+        self._sum, self._run = 0.0, 0
+        self._raised: int | None = None
+        self._since = 0
+        self._back = 0
+
+    def take(self, at: int) -> Night:
+        """Take in the next night."""
+        if np.mean(~np.isnan(self._scores[at])) < LEAST_SCORED:
+            return self._known(Night("left out"))
+        whole = self._whole_baseline()
+        baseline = whole or self._so_far(at)
+        if baseline is None:
+            self._nights.append(at)
+            return Night("baseline")
+        change, scale = baseline.change(self._scores[at])
+        found = Night("watched", baseline.score, change, scale)
+        if self._raised is not None:
+            self._look_back(change / scale)
+        elif whole:
+            self._add(at, change / scale)
+            found = found._replace(sum=self._sum, limit=limit_of(self._run))
+        elif not self._two_low(at, change / scale):
+            found = found._replace(phase="baseline")
+        return self._known(found)
+
+    def _known(self, night: Night) -> Night:
+        return night if self._raised is None else night._replace(raised=self._raised, since=self._since)
+
+    def _whole_baseline(self) -> _Baseline | None:
+        """The frozen baseline, once there are all of its nights."""
+        if self._whole is None and len(self._nights) == BASELINE:
+            rows = self._scores[self._nights]
+            self._whole = self._of(rows, *_without_outliers(_changes(rows)), _error_within(rows))
+        return self._whole
+
+    def _so_far(self, at: int) -> _Baseline | None:
+        """The baseline before a night; its first nights are too few to tell how they scatter."""
+        if not self._nights:
+            return None
+        error = _error_within(self._scores[[*self._nights, *self._low, at]])
+        if error is None:
+            return None
+        error *= SCATTER_UNKNOWN * (1 + 1 / len(self._nights)) ** 0.5
+        return self._of(self._scores[self._nights], 0.0, 0.0, error)
+
+    def _of(self, rows: Floats, centre: float, scatter: float, error: float | None) -> _Baseline:
+        units = _means(rows)
+        scale = max(error or 0.0, scatter, self._least_scale)
+        return _Baseline(units, float(np.nanmean(units)) + centre, centre, scale)
+
+    def _two_low(self, at: int, z: float) -> bool:
+        """Take in a night of a baseline that is not whole; whether it is kept out of it, as low."""
+        if z >= LOW:
+            self._nights = [*self._nights, *self._low, at][:BASELINE]
+            self._low = []
+            return False
+        self._low.append(at)
+        if len(self._low) > 1:
+            self._raise(at, self._low[0])
+            self._low = []
+        return True
+
+    def _add(self, at: int, z: float) -> None:
+        self._sum = max(0.0, self._sum - z - ALLOWANCE)
+        self._run = self._run + 1 if self._sum else 0
+        if self._sum > limit_of(self._run):
+            self._raise(at, at - self._run + 1)
+
+    def _raise(self, at: int, since: int) -> None:
+        self._raised, self._since, self._back = at, since, 0
+
+    def _look_back(self, z: float) -> None:
+        self._back = self._back + 1 if z >= -ALLOWANCE else 0
+        if self._back == BACK:
+            self._raised, self._sum, self._run = None, 0.0, 0
+
+
+def limit_of(nights: int) -> float:
+    """Of a sum over so many nights; see above."""
+    return LIMIT * max(1.0, (BASELINE + nights) / (BASELINE + _FIRST_SUM)) ** 0.5
+
+
+def _means(rows: Floats) -> Floats:
+    """Mean of each unit over the nights that scored it; NaN where none did."""
+    counts = np.count_nonzero(~np.isnan(rows), axis=0)
+    return np.nansum(rows, axis=0) / np.where(counts, counts, np.nan)
+
+
+def _changes(rows: Floats) -> Floats:
+    """Of each night from the mean of all, over the units that it has scored."""
+    return np.nanmean(rows - _means(rows), axis=1)
+
+
+def _error_within(rows: Floats) -> float | None:
+    """Standard error of a night by what its units vary from night to night; None where that is too uncertain.
+
+    What all units of a night have in common is taken out: it is no error within the run, and may be a drop.
+    """
+    residuals = rows - _means(rows)
+    residuals = residuals - np.nanmean(residuals, axis=1, keepdims=True)
+    scored = ~np.isnan(residuals)
+    units, nights = np.count_nonzero(scored.any(axis=0)), len(rows)
+    degrees = np.count_nonzero(scored) - units - nights + 1
+    if degrees < _LEAST_DEGREES:
+        return None
+    return float((np.nansum(residuals**2) / degrees / units) ** 0.5)
+
+
+def _without_outliers(changes: Sequence[float] | Floats) -> tuple[float, float]:
+    """Mean and standard deviation, with what lies far from the median pulled in."""
+    values = np.asarray(changes, dtype=np.float64)
+    middle = np.median(values)
+    reach = PULLED_IN * _NORMAL_MAD * float(np.median(np.abs(values - middle)))
+    kept = np.clip(values, middle - reach, middle + reach)
+    return float(kept.mean()), float(kept.std(ddof=1))
