@@ -6,7 +6,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
 	--no-emit-index-url --quiet $(UPGRADE)
 
 .PHONY: demo test check bench bench-speed bench-cold bench-limits bench-outages bench-history bench-large simulate-alarm \
-	screenshots lock clean
+	screenshots models lock clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -48,6 +48,10 @@ bench-large: $(READY)
 # How often the nightly alarm comes falsely, and how soon it finds a drop: some minutes for each seed.
 simulate-alarm: $(READY)
 	$(BIN)/python tests/simulate_alarm.py $(SEEDS)
+
+# Dates on which providers switch models off, from public data; or from a copy of it, `make models DATA=FILE`.
+models: $(READY)
+	$(BIN)/python -m tasks.endpoint.shutdown_dates $(DATA)
 
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py

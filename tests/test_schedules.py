@@ -38,3 +38,7 @@ def test_what_a_person_paused_stays_paused_over_a_restart(seen: dict[str, Any]) 
     since = seen["then"][0]["expected_start_time"]
     late = {run["deployment_id"] for run in seen["runs"] if run["expected_start_time"] >= since}
     assert late == {seen["after"][RUNNING]["id"]}
+
+
+def test_a_judge_that_has_ended_is_told_with_its_deployment_when_schedules_are_served(seen: dict[str, Any]) -> None:
+    assert f"warning: the judge gpt-4-turbo (OpenAI) ended on 2026-10-23: {PAUSED} (by https://" in seen["said"]

@@ -14,7 +14,7 @@ from served import Up, free_port, jury_up, wait_for
 
 RUNNING, SCHEDULE_PAUSED, PAUSED = "running", "schedule-paused", "paused"
 DEPLOYMENTS = RUNNING, SCHEDULE_PAUSED, PAUSED
-"""All are due every minute. A person pauses the schedule of the second, and the third as a whole."""
+"""All are due every minute. A person pauses the schedule of the second; the third, whose judge is gone, as a whole."""
 PATIENCE_SECONDS = 150
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
 
@@ -29,7 +29,9 @@ def write_list(path: Path) -> Path:
         "schedules": [every_minute],
         "parameters": {"parameters": {"dataset": "samples", "limit": 1}},
     }
-    path.write_text(yaml.safe_dump({"deployments": [{"name": name, **common} for name in DEPLOYMENTS]}))
+    listed: list[dict[str, Any]] = [{"name": name, **common} for name in DEPLOYMENTS]
+    listed[-1]["parameters"] = {"parameters": {"judge": {"model": "gpt-4-turbo", "base_url": "openai"}}}
+    path.write_text(yaml.safe_dump({"deployments": listed}))
     return path
 
 
@@ -56,13 +58,14 @@ def watch(folder: Path) -> dict[str, Any]:
     listed, port, began = str(write_list(folder / "prefect.yaml")), free_port(), _now()
     with jury_up(folder / "store", port, "--deployments", listed) as up:
         pause_two(up)
-        before = _told(up)
+        before, said = _told(up), (folder / "store-up.log").read_text()
         wait_for(lambda: ended(up, began), PATIENCE_SECONDS)
         first = ended(up, began)
     with jury_up(folder / "store", port, "--deployments", listed) as up:
         restarted, after = _now(), _told(up)
         wait_for(lambda: ended(up, restarted), PATIENCE_SECONDS)
-        return {"before": before, "after": after, "first": first, "then": ended(up, restarted), "runs": up.runs()}
+        seen = {"before": before, "after": after, "first": first, "then": ended(up, restarted), "runs": up.runs()}
+        return {**seen, "said": said}
 
 
 def _told(up: Up) -> dict[str, Any]:

@@ -1,10 +1,11 @@
-"""`jury status`: what is up, what runs, failed, is paused and comes next, what ran last, and whether the history is in
-step with the ledgers.
+"""`jury status`: what is up, what runs, failed, is paused and comes next, what ran last, whose judge ends soon, and
+whether the history is in step with the ledgers.
 """
 
 import os
 import shlex
 import stat
+from collections.abc import Iterable
 from pathlib import Path
 
 import click
@@ -14,10 +15,12 @@ from flows.commands.messages import number_of, say
 from flows.commands.options import store_option
 from flows.commands.sections import Command
 from flows.runtime.server import Server
+from tasks.endpoint.models import ending, today
 from tasks.errors import HistoryLocked, InputError
 from tasks.history.loading import pending
 from tasks.ledger.reading import read_end, read_start, run_folders
 from tasks.ledger.remote import local_cache
+from tasks.records import RunStart
 from tasks.text import counted, one_line
 
 LAST = 5
@@ -37,8 +40,11 @@ def command(store: str) -> int:
         for line in _at_work():
             say(f"  {line}")
     print(f"store      {folder.absolute()}{_open_words(folder)}")
-    for run in run_folders(folder)[: -LAST - 1 : -1]:
-        say(f"  {_told(run)}")
+    last = [(run, read_start(run)) for run in run_folders(folder)[: -LAST - 1 : -1]]
+    for run, start in last:
+        say(f"  {_told(run, start)}")
+    for words in _endings(start for _, start in last):
+        say(f"  ending   {words}")
     return _show_history(folder)
 
 
@@ -54,8 +60,16 @@ def _open_words(store: Path) -> str:
     return f" (other users of this machine may enter it: chmod 700 {shlex.quote(str(store))})" if is_open else ""
 
 
-def _told(run: Path) -> str:
-    start, end = read_start(run), read_end(run)
+def _endings(starts: Iterable[RunStart]) -> list[str]:
+    """A line for each judge of these runs that ends soon, or has ended."""
+    day = today()
+    judges = dict.fromkeys((start.model, start.endpoint) for start in starts)
+    found = [each for model, endpoint in judges if (each := ending(model, endpoint, day))]
+    return [f"{each.words(day)} ({each.source})" for each in found]
+
+
+def _told(run: Path, start: RunStart) -> str:
+    end = read_end(run)
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
     return f"{start.run_id}  {what}: " + (f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else "unfinished")
 

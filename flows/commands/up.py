@@ -22,6 +22,7 @@ from flows.commands.prepare import HEARTBEAT_SECONDS, make_automations
 from flows.commands.sections import Command
 from flows.runtime import sign_in
 from flows.runtime.server import api_at, client_settings, home, made_home, own_server, running
+from tasks.endpoint.models import today
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
 from tasks.text import printable
@@ -118,8 +119,10 @@ def _serve(listed: Sequence[Deployed], ui: str, notify: str, reset: bool) -> int
 
 
 async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str, reset: bool) -> None:
+    from prefect import get_client
     from prefect.runner import Runner
 
+    from flows.runtime.endings import ending_lines
     from flows.runtime.registering import left_over, register
 
     class Interruptible(Runner):
@@ -137,5 +140,9 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str, reset: b
             print(f"      {printable(sentence)}")
     for sentence in await left_over([served.title for served in registered]):
         print(f"    {printable(sentence)}")
+    async with get_client() as client:
+        endings = ending_lines(await client.read_deployments(), today())
+    for words in endings:
+        print(f"    warning: the judge {printable(words)}")
     print("\nPress Run on a deployment in the UI, or wait for its schedule. Ctrl-C stops all of it.", flush=True)
     await runner.start()

@@ -1,4 +1,4 @@
-"""What a Prefect server is doing for us, in lines: what runs, what failed, what is paused, what comes next."""
+"""What a Prefect server is doing for us, in lines: what runs, failed, is paused, comes next, and whose judge ends."""
 
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
@@ -12,6 +12,8 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.sorting import FlowRunSort
 
+from flows.runtime.endings import ending_lines
+from tasks.endpoint.models import today
 from tasks.text import one_line
 
 NEXT, RUNNING, FAILED = 6, 20, 5
@@ -33,6 +35,7 @@ def at_work() -> list[str]:
             *(f"failed   {_named(run, names)}, {_when(run.end_time)}: {_message(run)}" for run in _failed(client)),
             *(f"paused   {words}" for words in _paused([*deployments.values()])),
             *(f"next     {_when(run.expected_start_time)}  {_whose(run, names)}" for run in _coming(client)),
+            *(f"ending   {words}" for words in ending_lines(deployments.values(), today())),
         ]
 
 

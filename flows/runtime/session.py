@@ -17,6 +17,7 @@ from prefect.states import Completed
 
 from flows.runtime.ahead import client_of
 from flows.runtime.chunks import Chunks
+from flows.runtime.endings import ending_sentences
 from flows.runtime.prefect_run import is_scheduled, log_start, name_run, own_run, results_key
 from flows.runtime.progress import Progress
 from flows.runtime.secrets import secret_block
@@ -108,7 +109,8 @@ class Session:
                 with current(run):
                     yield Chunks(run, shown, progress, self._sending)
             keep_results(run.results, [run.ledger.folder])
-            self.warnings = [*self._said, *dataset.warnings, *unfetched, *await self._warnings(run)]
+            ends = await ending_sentences(self.parameters.judge)
+            self.warnings = [*self._said, *dataset.warnings, *unfetched, *await self._warnings(run), *ends]
         except* (InputError, OSError):
             if run.ledger.folder.exists():
                 await asyncio.gather(self.storing(store(self.store, self.run_id)), self._sending.finish())
