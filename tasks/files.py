@@ -15,10 +15,16 @@ from uuid import uuid4
 from tasks.errors import InputError
 
 
-def write_whole(path: Path, data: bytes) -> None:
-    """Write a file whole, or leave nothing of it behind."""
+def write_whole(path: Path, data: bytes, private: bool = False) -> None:
+    """Write a file whole, or leave nothing of it behind.
+
+    Args:
+        private: it is a store's, and nobody else's to read; see `keep_private`.
+    """
     with drafted(path) as draft:
         draft.write_bytes(data)
+        if private:
+            keep_private(draft)
 
 
 @contextmanager

@@ -176,10 +176,16 @@ class Judge(Record):
     @model_validator(mode="after")
     def _address(self) -> "Judge":
         if self.base_url == EMBEDDED:
+            if self.model == EMBEDDED:
+                raise InputError(
+                    f"judge.model is {EMBEDDED!r}, which is an address: leave judge.model and judge.base_url out for "
+                    f"the embedded judge, which is {EMBEDDED_MODEL!r}, or give both for another"
+                )
             if self.model != EMBEDDED_MODEL:
                 raise InputError(
                     f"judge.model is {self.model!r} and needs an address, the embedded judge is {EMBEDDED_MODEL!r}: "
-                    "set judge.base_url, for example to https://api.openai.com/v1"
+                    "set judge.base_url to a short name, such as openai (`jury endpoints` lists them), or to an "
+                    "address, such as http://localhost:8000/v1"
                 )
             return self
         if self.base_url.isalnum():  # a short name, which `endpoint.known` looks up where a run begins

@@ -3,11 +3,33 @@
 The ground of every message; phrases about scores stand in `presentation`.
 """
 
+import json
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
 SHOWN = 20
 """Values listed in full; the rest is counted."""
+JSON_KINDS: dict[type, str] = {
+    type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "text", bytes: "bytes",
+    list: "a list", dict: "an object",
+}  # fmt: skip
+_JSON_PLACES = {
+    "Expecting value": "where a value must stand",
+    "Expecting property name": "where a key in double quotes must stand",
+    "Expecting ':'": "where a colon must stand",
+    "Expecting ','": "where a comma or a closing bracket must stand",
+    "Illegal trailing comma": "with nothing behind it",
+    "Extra data": "behind the end",
+    "Unterminated string": "that begins a text and has no other at its end",
+    "Invalid control character": "within a text: a line break is written \\n there, a tab \\t",
+    "Invalid \\": "that stands for nothing: a backslash itself is written \\\\",
+}
+"""How the messages of the JSON reader begin -> what is wrong with the character that they point at."""
+_CHARACTERS = {
+    "": "the end", "'": "a single quote", '"': "a double quote", "\\": "a backslash", "\n": "the end of the line",
+    "\t": "a tab", "None": "None, which JSON writes null,", "True": "True, which JSON writes true,",
+    "False": "False, which JSON writes false,",
+}  # fmt: skip
 
 
 def well_formed(text: str) -> str:
@@ -39,6 +61,24 @@ def printable(text: str) -> str:
 def quoted(name: str, longest: int = 120) -> str:
     """A name as a message quotes it, cut where it is longer than names are: it may be a whole picture in base64."""
     return repr(name) if len(name) <= longest else f"{name[:longest]!r}… ({len(name):,} characters)"
+
+
+def kind(value: object) -> str:
+    """A value's type in the words of JSON."""
+    return JSON_KINDS.get(type(value), f"of type {type(value).__name__}")
+
+
+def json_fault(error: json.JSONDecodeError) -> str:
+    """Where a text is no JSON, and what was found there: `line 2, column 5: found a single quote where a key …`.
+
+    Of other words than JSON's own only that there are some: the text may be anything.
+    """
+    where = f"line {error.lineno}, " if "\n" in error.doc else ""
+    rest = error.doc[error.pos :]
+    found = next((word for word in ("None", "True", "False") if rest.startswith(word)), rest[:1])
+    name = _CHARACTERS.get(found) or (repr(found) if found in "{}[]:," else "other text")
+    what = next((words for start, words in _JSON_PLACES.items() if error.msg.startswith(start)), "out of place")
+    return f"{where}column {error.colno}: found {name} {what}"
 
 
 def listed(values: Iterable[str], shown: int = SHOWN) -> str:

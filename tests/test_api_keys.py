@@ -183,7 +183,11 @@ def test_without_another_place_to_look_in_a_key_is_in_the_environment_or_nowhere
     judge = Judge(model="m", base_url=LOOPBACK, api_key_env="MY_KEY")  # pyright: ignore
     monkeypatch.delenv("MY_KEY", raising=False)
     monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("MY_KEY"))
-    with pytest.raises(JudgeStopped, match=r"no environment variable MY_KEY, and nowhere else to look for my-key$"):
+    with pytest.raises(
+        JudgeStopped,
+        match=r"no environment variable MY_KEY, and nowhere else to look for my-key; set it with "
+        r"`export MY_KEY=…` before `jury` is started$",
+    ):
         asyncio.run(find_key(judge))
     monkeypatch.setenv("MY_KEY", "mine")
     assert asyncio.run(find_key(judge)) == "mine"
@@ -245,7 +249,10 @@ def test_a_block_that_is_not_there_or_holds_no_key_is_told(monkeypatch: pytest.M
     ):
         found(LOOPBACK, "LOST_KEY")
     saved("json-key", {"a": "sk-1"})
-    with pytest.raises(JudgeStopped, match=r"the Secret block json-key holds JSON, where a key is a string$"):
+    with pytest.raises(
+        JudgeStopped,
+        match=r"the Secret block json-key holds JSON, where a key is a string; set it with `export JSON_KEY=…`",
+    ):
         found(LOOPBACK, "JSON_KEY")
 
 

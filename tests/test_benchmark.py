@@ -133,7 +133,7 @@ def test_problems_of_dataset_and_results_are_listed_together(bench: Path):
         loaded(bench, results=str(bench.parent / "run.json"))
     assert str(error.value).splitlines() == [
         "bench has 3 problems:",
-        "  test.json, record 2: id 'test_0' stands in test.json, record 1 before",
+        "  test.json, record 2: id 'test_0' stands in test.json, record 1 before: give one of them another id",
         "  test.json, record 3: 'visual_intent' is null, must be text",
         "  run.json, record 2: id 'test_3' is not in the dataset",
     ]

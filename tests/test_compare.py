@@ -254,7 +254,7 @@ def test_a_tie_says_what_would_have_shown(tmp_path: Path, jury: Any) -> None:
 @pytest.mark.parametrize(
     ("runs", "last", "said"),
     [
-        ([BEFORE], 2, "1 finished diagram run with replies of its own; `jury run diagram` makes another"),
+        ([BEFORE], 2, "1 finished diagram run with replies of its own; `jury run diagram --reuse-hours 0`, with "),
         ([BEFORE, AFTER], 3, "2 finished diagram runs with replies of their own; ask for --last 2"),
     ],
 )

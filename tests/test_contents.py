@@ -44,7 +44,7 @@ def test_texts_of_a_file_rewritten_since_are_refused(bench: Path):
         (f"é{inline(5)}", "'picture' in r.json is no picture"),
         (inline(5)[:-3], "'picture' in r.json is no picture"),
         ("data:image/svg+xml,<svg/>", "a data: URL must be in base64"),
-        (7, "found a value of type int"),
+        (7, "found a number"),
     ],
 )
 def test_an_inline_picture_is_decoded_or_refused(tmp_path: Path, value: object, expected: bytes | str):

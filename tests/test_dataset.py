@@ -269,7 +269,7 @@ def test_a_dataset_that_is_not_there_is_told_with_the_one_that_was_meant(tmp_pat
 
 
 def test_a_dataset_at_a_url_is_not_fetched():
-    with pytest.raises(InputError, match=r"^dataset https://x\.org/set is a URL, and no URL is fetched: download it"):
+    with pytest.raises(InputError, match=r"^dataset 'https://x\.org/set' is a URL, and no URL is fetched: download it"):
         load_dataset("diagram", PairwiseParameters(dataset="https://x.org/set"))
 
 

@@ -323,8 +323,7 @@ def test_problems_of_the_list_are_told_together_and_alone(tmp_path: Path):
     assert complaint(root).splitlines() == [
         f"metadata {root / LIST} has 3 problems:",
         f"  {LIST}, line 1: key 'prompt' is missing",
-        f"  {LIST}, line 2: is not a JSON object (found a value of type list); "
-        "the file is an array of objects, or one a line",
+        f"  {LIST}, line 2: is not a JSON object (found a list); the file is an array of objects, or one a line",
         f"  {LIST}, line 3: 'tag' is null, must be text",
     ]
     (root / LIST).write_text("\n", encoding="utf-8")
@@ -357,10 +356,13 @@ def test_without_a_list_candidates_must_agree_on_the_prompts(tmp_path: Path):
 @pytest.mark.parametrize(
     ("content", "words"),
     [
-        ("", "must hold exactly one row, a JSON object (Expecting value"),
-        (json.dumps(ROWS[0]) + "\n" + json.dumps(ROWS[1]), "must hold exactly one row, a JSON object (Extra data"),
+        ("", "must hold exactly one row, a JSON object (column 1: found the end where a value must stand)"),
+        (
+            json.dumps(ROWS[0]) + "\n" + json.dumps(ROWS[1]),
+            "must hold exactly one row, a JSON object (line 2, column 1: found '{' behind the end)",
+        ),
         ("[" * 100_000, "must hold exactly one row"),
-        ("[1]", "must hold exactly one row, a JSON object (found a value of type list)"),
+        ("[1]", "must hold exactly one row, a JSON object (found a list)"),
     ],
 )
 def test_a_folder_has_exactly_one_row(tmp_path: Path, content: str, words: str):

@@ -150,7 +150,10 @@ def test_an_image_out_of_reach_is_the_problem_of_its_sample_alone(tmp_path: Path
     ("rows", "words"),
     [
         ([image_row(1, includes=[])], "m.jsonl, line 1: column 'includes' does not exist, allowed are id, tag, prompt"),
-        ([image_row(1), image_row(1)], "m.jsonl, line 2: id 'i1' of 'm' stands in a row before"),
+        (
+            [image_row(1), image_row(1)],
+            "m.jsonl, line 2: id 'i1' of 'm' stands in m.jsonl, line 1 before: give one of them another id",
+        ),
         (
             [image_row(1, candidate="a"), image_row(1, candidate="b", **CLOCK)],
             "m.jsonl, line 2: id 'i1' has another tag or prompt than in m.jsonl, line 1",
@@ -188,3 +191,10 @@ def test_problems_of_all_rows_are_told_together_and_a_column_once(tmp_path: Path
 def test_a_manifest_takes_no_list_of_prompts(tmp_path: Path):
     path = write_manifest(tmp_path / "m.csv", [image_row(1)])
     assert "names the prompts itself: give no `metadata`" in complaint(path, metadata="list.jsonl")
+
+
+def test_a_manifest_of_figures_is_told_in_one_line_with_the_flows_that_take_it(tmp_path: Path):
+    figures = {"id": "s1", "task": "diagram", "context": "x", "caption": "y", "human_image": "h", "model_image": "m"}
+    assert complaint(write_manifest(tmp_path / "m.jsonl", [figures, {**figures, "id": "s2"}])) == (
+        "m.jsonl is a manifest of figures, for the flows diagram and plot; here it takes id, tag, prompt, image"
+    )

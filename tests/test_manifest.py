@@ -178,7 +178,10 @@ def test_a_mistake_of_the_user_is_no_forfeit_but_a_problem_of_one_line_with_its_
             "has 1 problem:\n  m.jsonl, line 1: column 'Category' must be",
         ),
         ([row(7, id=7), row(8, id=8)], 'id is a number, must be text: write "7", in every file that names it (1 more'),
-        ([row(1), row(1)], "m.jsonl, line 2: id 's1' of 'm' stands in a row before"),
+        (
+            [row(1), row(1)],
+            "m.jsonl, line 2: id 's1' of 'm' stands in m.jsonl, line 1 before: give one of them another id",
+        ),
         ([row(1, candidate=5)], "m.jsonl, line 1: 'candidate' is a number, must be text"),
         ([row(1, model_image=5)], "m.jsonl, line 1: key 'model_image' is a number, must be the path"),
         ([row(1, id="a/b"), row(2, caption=None)], "m.jsonl, line 2: 'caption' is null, must be text"),
@@ -212,3 +215,11 @@ def test_a_sample_takes_little_memory(tmp_path: Path):
     finally:
         tracemalloc.stop()
     assert len(entries) == many and taken / many < 2_000
+
+
+def test_a_manifest_of_generated_images_is_told_in_one_line_with_the_flows_that_take_it(tmp_path: Path):
+    image = {"id": "i1", "tag": "counting", "prompt": "four clocks", "image": "i.png", "include": "[]"}
+    assert complaint(write(tmp_path / "m.jsonl", [image, {**image, "id": "i2"}])) == (
+        "m.jsonl is a manifest of generated images, for the flows object, counting, colors, position; here it takes "
+        "id, task, context, caption, human_image, model_image"
+    )

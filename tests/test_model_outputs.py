@@ -100,7 +100,11 @@ def test_a_sample_without_a_record_says_so(tmp_path: Path):
     ("records", "stages", "words"),
     [
         ([result(0), result(5)], (), "run.json, record 2: id 'test_5' is not in the dataset"),
-        ([result(0), result(1), result(0)], (), "run.json, record 3: id 'test_0' stands in the file before"),
+        (
+            [result(0), result(1), result(0)],
+            (),
+            "run.json, record 3: id 'test_0' stands in run.json, record 1 before: keep one of them",
+        ),
         ([result(0, id=None)], (), "run.json, record 1: id is null, must be text"),
         ([result(0, **{KEY: 5})], (), f"run.json, record 1: '{KEY}' is a number, must be text or null"),
         ([result(0, eval_image_field=[1])], (), "'eval_image_field' is a list, must be text or null"),

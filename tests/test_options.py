@@ -82,9 +82,24 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
     [
         (
             ["--judge.model", "m"],
-            "--judge.model is 'm' and needs an address, the embedded judge is 'pixel-baseline': set --judge.base-url",
+            "--judge.model is 'm' and needs an address, the embedded judge is 'pixel-baseline': set --judge.base-url "
+            "to a short name, such as openai (`jury endpoints` lists them), or to an address, such as http://localhost:8000/v1",
+        ),
+        (
+            ["--judge.model", "embedded"],
+            "--judge.model is 'embedded', which is an address: leave --judge.model and --judge.base-url out for the "
+            "embedded judge",
         ),
         (["--judge.base-url", "judge"], "--judge.base-url 'judge' is no address: allowed are"),
+        (
+            ["--judge.base-url", "openai"],
+            "--judge.base-url is 'openai', and --judge.model names no model there: set it to one that sees pictures, "
+            "by the name that https://api.openai.com/v1/models lists",
+        ),
+        (
+            ["--judge.base-url", "http://127.0.0.1:8000/v1"],
+            "--judge.base-url is 'http://127.0.0.1:8000/v1', and --judge.model names no model there",
+        ),
         (
             ["--judge.base-url", "http://a:b@c"],
             "--judge.base-url must hold no user, password, query or fragment: a key is named in --judge.api-key-env",

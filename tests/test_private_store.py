@@ -19,6 +19,11 @@ def open_to_others(store: Path) -> list[str]:
     return found
 
 
+def read_by_others(folder: Path) -> list[Path]:
+    """Files of a folder that somebody else may read where they are taken out of it."""
+    return [path for path in folder.rglob("*") if path.is_file() and stat.S_IMODE(path.stat().st_mode) & 0o077]
+
+
 @pytest.mark.usefixtures("prefect_server")
 @pytest.mark.parametrize("by_hand", [True, False])
 def test_nobody_else_reads_what_a_run_leaves(tmp_path: Path, jury: Any, by_hand: bool) -> None:
@@ -31,6 +36,8 @@ def test_nobody_else_reads_what_a_run_leaves(tmp_path: Path, jury: Any, by_hand:
     tell_fault(ValueError("a fault"), {"store": str(store)})
     assert {"ledger", "pictures", "history.duckdb", home(store).name, LOG} <= {path.name for path in store.iterdir()}
     assert open_to_others(store) == []
+    assert read_by_others(store / "ledger") == read_by_others(store / "pictures") == []
+    assert any((store / "pictures").glob("*.jpg")) and any((store / "ledger").glob("*/judgments.jsonl"))
     assert stat.S_IMODE(store.stat().st_mode) == (0o755 if by_hand else 0o700)
     told = jury("status", "--store", store)[1]
     assert ("other users of this machine may enter it: chmod 700" in told) is by_hand

@@ -84,7 +84,7 @@ def test_an_array_of_one_line_and_lines_of_objects_are_told_apart_by_content(tmp
             "r.json",
             b'[{"id": "a"}, [1], {"id": "c"}]',
             ["a", "c"],
-            "record 2: is not a JSON object (found a value of type",
+            "record 2: is not a JSON object (found a list)",
         ),
         ("r.json", b'[{"id": "a"}, {"id": "\xff"}]', ["a"], "r.json, record 2: is not a JSON object"),
         (
@@ -96,6 +96,14 @@ def test_an_array_of_one_line_and_lines_of_objects_are_told_apart_by_content(tmp
         ("r.json", b'[{"id": "a"}, {"id": "b"', ["a"], "r.json: after record 1: the file ends"),
         ("r.jsonl", b'{"id": "a"}\nnull\n{"id": "c"', ["a"], "r.jsonl, line 3: is not a JSON object"),
         ("r.jsonl", b'{"id": 1' + b"0" * 5000 + b'}\n{"id": "c"}', ["c"], "r.jsonl, line 1: is not a JSON object"),
+        ("r.jsonl", b'[1, 2]\n{"id": "c"}', ["c"], "r.jsonl, line 1: is not a JSON object (found a list)"),
+        ("r.jsonl", b'{"id": "a"}\n{"id": True}', ["a"], "line 2: is not a JSON object (column 8: found True, which"),
+        (
+            "r.json",
+            b'[{\n "id": "a"\n},\n{\n "id": b\n}]',
+            ["a"],
+            "record 2: is not a JSON object (line 2, column 8: found",
+        ),
         ("r.csv", b'id,text\na,b,c\n\nd,"e"\n', ["d"], "r.csv, row 1: has 3 cells, the header names 2"),
         (
             "r.csv",

@@ -62,6 +62,27 @@ def test_who_asks_at_once_is_answered_when_it_is_ready(begun: TemporaryServer) -
     assert not is_there(pid_of(begun)) and (begun.log.parent / DATABASE).stat().st_size
 
 
+def test_what_is_waited_for_is_told_once(begun: TemporaryServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """The second flow of a demo finds the server started."""
+    begun.tell()
+    assert capsys.readouterr().err.startswith("starting a temporary Prefect server (about ")
+    begun.tell()
+    assert capsys.readouterr().err == ""
+
+
+@pytest.mark.parametrize("there", [True, False])
+def test_that_only_the_first_start_takes_long_is_told_at_the_first_start(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], there: bool
+) -> None:
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    if there:
+        (tmp_path / DATABASE).touch()
+    server = TemporaryServer(tmp_path)
+    server.end()
+    server.tell()
+    assert ("this once" in capsys.readouterr().err) is not there
+
+
 def test_it_listens_on_this_machine_alone(begun: TemporaryServer) -> None:
     assert begun.api.startswith("http://127.0.0.1:")
     port = int(begun.api.split(":")[2].removesuffix("/api"))

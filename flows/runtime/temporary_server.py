@@ -38,6 +38,7 @@ class TemporaryServer:
     def __init__(self, home: Path) -> None:
         """Begin a server on this home of Prefect; returns at once."""
         self.log = home / LOG
+        self._told = False
         self._prepared = (home / prepared_database.DATABASE).exists() or prepared_database.is_there()
         with socket.socket() as listening, self.log.open("ab") as log:
             listening.bind((HOST, 0))
@@ -80,8 +81,10 @@ class TemporaryServer:
             return await reader.readline()
 
     def tell(self) -> None:
-        """Say on standard error what is waited for."""
-        print(_MADE if self._prepared else _NOT_MADE, file=sys.stderr)
+        """Say on standard error what is waited for, once: the next run of this process finds it started."""
+        if not self._told:
+            print(_MADE if self._prepared else _NOT_MADE, file=sys.stderr)
+        self._told = True
 
     def end(self) -> None:
         """End it and whatever it has started, by force where it takes too long."""

@@ -1,7 +1,31 @@
-"""A path of the user's at which there is nothing: what is said of it, with the name that was likely meant."""
+"""A path of the user's at which there is nothing, or that is none: what is said of it, with what was likely meant."""
 
+import re
 from difflib import get_close_matches
 from pathlib import Path
+
+from tasks.datasets.folders import is_url
+from tasks.errors import InputError
+from tasks.text import quoted
+
+_DOWNLOADS = {
+    r"https://huggingface\.co/datasets/([\w.-]+/)([\w.-]+)/?": r"hf download \1\2 --repo-type dataset --local-dir \2",
+    r"https://github\.com/[\w.-]+/[\w.-]+/?": r"git clone \g<0>",
+    r"s3://\S+": r"aws s3 cp --recursive \g<0> DIR",
+    r"https?://\S+": r"curl -fLO '\g<0>'",
+}
+"""URLs -> the command that downloads what is there."""
+
+
+def check_no_url(field: str, path: str) -> None:
+    """Raise InputError, with how to download it, where a path that is read is a URL."""
+    if is_url(path):
+        ways = (found.expand(command) for url, command in _DOWNLOADS.items() if (found := re.fullmatch(url, path)))
+        way = next((f", for example with `{command}`" for command in ways), "")
+        raise InputError(
+            f"{field} {quoted(path)} is a URL, and no URL is fetched: download it{way}, and name the file or "
+            "folder here"
+        )
 
 
 def absent_words(path: Path) -> str:

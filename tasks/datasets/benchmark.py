@@ -96,7 +96,7 @@ def _read_list(
         entry = read_entry(row, flow, LAYOUT, folder, problems, keep_links)
         sample_id = str(row.values.get("id"))
         if sample_id in ids:
-            problems.add(row.where, f"id {sample_id!r} stands in {ids[sample_id]} before")
+            problems.add(row.where, f"id {sample_id!r} stands in {ids[sample_id]} before: give one of them another id")
         elif entry:
             entries.append(entry)
         ids.setdefault(sample_id, row.where)

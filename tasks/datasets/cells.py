@@ -6,10 +6,9 @@ Owns the checks of texts, of choices and of numbers. Which columns there are is 
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from tasks.datasets.entries import kind
 from tasks.datasets.rows import Row
 from tasks.errors import Problems
-from tasks.text import listed, well_formed
+from tasks.text import kind, listed, well_formed
 
 
 class Cells(NamedTuple):

@@ -14,7 +14,7 @@ from tasks.datasets.rows import read_row
 from tasks.errors import InputError
 from tasks.files import read_regular
 from tasks.records import PictureSource, Sample
-from tasks.text import cut
+from tasks.text import cut, kind
 
 LARGEST = 256_000_000
 """Bytes of a picture's file: more than the 64 megapixels allowed take in any form that is in use."""
@@ -69,7 +69,7 @@ def picture_sha256(source: PictureSource) -> str:
 
 def _from_base64(value: object) -> bytes:
     if not isinstance(value, str):
-        raise InputError(f"found a value of type {type(value).__name__}")
+        raise InputError(f"found {kind(value)}")
     head, _, text = value.partition(",") if value.startswith("data:") else (";base64", ",", value)
     if not head.endswith(";base64"):
         raise InputError("a data: URL must be in base64")

@@ -22,15 +22,10 @@ from tasks.parameters import PairwiseParameters, Parameters
 from tasks.pictures.bad_picture import NoReader
 from tasks.records import PictureSource, Sample
 from tasks.rubrics.rubric import is_imported
-from tasks.text import quoted
+from tasks.text import JSON_KINDS, kind, quoted
 
 # One level of brackets inside, as Markdown allows. The alternatives exclude each other, so no text makes it back-track.
 _IMAGE_LINK = re.compile(r"!\[(?:[^][\\]|\\.|\[[^][]*\])*+\]\((?:[^()\\\n]|\\.|\([^()\n]*\))*+\)")
-
-_KINDS: dict[type, str] = {
-    type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "text", bytes: "bytes",
-    list: "a list", dict: "an object",
-}  # fmt: skip
 
 
 class Layout(NamedTuple):
@@ -153,6 +148,14 @@ def candidate_and_picture(
         return None
 
 
+def met_before(candidate: str, sample_id: str, where: str) -> str:
+    """What is wrong with a row of a manifest whose id has the row at `where`, too."""
+    return (
+        f"id {quoted(sample_id)} of {quoted(candidate)} stands in {where} before: give one of them another id, or, "
+        "where they are of two systems, name these in the column candidate"
+    )
+
+
 def absence(row: Row, key: str) -> PictureSource | None:
     """Why a record has no picture under a key: it is missing, null or empty. None when there is something."""
     value = inner_picture(row.values.get(key))
@@ -195,11 +198,6 @@ def _identity(value: object) -> str:
     return clean_text(json.dumps(value, ensure_ascii=False, sort_keys=True, default=str), keep_links=True)[0]
 
 
-def kind(value: object) -> str:
-    """A value's type in the words of JSON."""
-    return _KINDS.get(type(value), f"of type {type(value).__name__}")
-
-
 def id_fault(value: object) -> InputError | None:
     """Why a value cannot be a sample id (it names files and folders later on); None when it can."""
     if isinstance(value, int | float) and not isinstance(value, bool):
@@ -221,7 +219,7 @@ def _faults(values: Mapping[str, object], flow: str, layout: Layout) -> Iterator
         if key not in values:
             yield InputError(f"key {key!r} is missing")
         elif not isinstance(values[key], allowed):
-            must = " or ".join(_KINDS[one] for one in allowed)
+            must = " or ".join(JSON_KINDS[one] for one in allowed)
             yield InputError(f"{key!r} is {kind(values[key])}, must be {must}")
     for key in ("category", "difficulty"):
         if not isinstance(values.get(key), str | None):

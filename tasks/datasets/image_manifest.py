@@ -9,17 +9,20 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.datasets.coverage import Generated, Image, covered
-from tasks.datasets.entries import candidate_and_picture, id_fault
+from tasks.datasets.entries import candidate_and_picture, id_fault, met_before
 from tasks.datasets.folders import Folder
 from tasks.datasets.requirements import Asked, read_asked
-from tasks.datasets.rows import Columns, Row, find_rows
+from tasks.datasets.rows import Columns, Other, Row, find_rows
 from tasks.errors import InputError, Problems
-from tasks.parameters import RubricParameters
+from tasks.parameters import PAIRWISE, RubricParameters
 from tasks.records import PictureSource
 from tasks.text import well_formed
 
 REQUIRED = ("id", "tag", "prompt", "image")
 OPTIONAL = ("candidate", "include", "exclude")
+FIGURES = Other(
+    ("context", "human_image", "model_image"), f"a manifest of figures, for the flows {' and '.join(PAIRWISE)}"
+)
 
 
 class _ImageRow(NamedTuple):
@@ -60,7 +63,7 @@ def read_image_manifest(path: Path, parameters: RubricParameters, problems: Prob
 
 def _rows(path: Path, parameters: RubricParameters, problems: Problems) -> Iterator[_ImageRow]:
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
-    columns = Columns(REQUIRED, OPTIONAL)
+    columns = Columns(REQUIRED, OPTIONAL, FIGURES)
     for row in find_rows(path, problems):
         if columns.meet(row, problems) and (image := _read(row, name, folder, problems)):
             yield image
@@ -85,8 +88,8 @@ def _check_ids(rows: Iterable[_ImageRow], problems: Problems) -> None:
     met: dict[tuple[str, str], _ImageRow] = {}
     first: dict[str, _ImageRow] = {}
     for row in rows:
-        if met.setdefault((row.candidate, row.sample_id), row) is not row:
-            problems.add(row.asked.where, f"id {row.sample_id!r} of {row.candidate!r} stands in a row before")
+        if (same := met.setdefault((row.candidate, row.sample_id), row)) is not row:
+            problems.add(row.asked.where, met_before(row.candidate, row.sample_id, same.asked.where))
         elif (other := first.setdefault(row.sample_id, row)).text != row.text:
             problems.add(row.asked.where, f"id {row.sample_id!r} has another tag or prompt than in {other.asked.where}")
 

@@ -11,6 +11,7 @@ from functools import partial
 from typing import BinaryIO, NamedTuple, cast
 
 from tasks.errors import Habitual, InputError
+from tasks.text import json_fault, kind
 
 BLOCK = 4 << 20
 """Bytes read at once."""
@@ -33,17 +34,28 @@ class Span(NamedTuple):
 def json_spans(file: BinaryIO) -> Iterator[tuple[str, Span]]:
     """Each record of a file that stands behind its byte order mark, with its number as people count (`record 9`).
 
-    An array has records; anything else is read as lines, of which the blank ones are left out. Raises InputError, when
-    it comes to the place, where the array is broken or a record is longer than `LONGEST`.
+    An array has records; anything else is read as lines, of which the blank ones are left out: a first line that is a
+    list without an object, too. Raises InputError, when it comes to the place, where the array is broken or a record is
+    longer than `LONGEST`.
     """
     start = file.tell()
     head = file.read(1 << 16)
-    if head.lstrip().startswith(b"["):
+    if head.lstrip().startswith(b"[") and not _is_row(head.lstrip().partition(b"\n")[0]):
         file.seek(start + head.index(b"[") + 1)
         yield from ((f"record {number}", span) for number, span in enumerate(array_spans(file), 1))
     else:
         file.seek(start)
         yield from ((f"line {number}", span) for number, span in _line_spans(file) if span.raw.strip())
+
+
+def _is_row(line: bytes) -> bool:
+    """Whether a line is a list of its own, `[1, 2]`, and not the beginning of an array of records."""
+    try:
+        values: object = json.loads(line)
+    except (ValueError, RecursionError):
+        return False
+    found = cast(list[object], values) if isinstance(values, list) else []
+    return bool(found) and not any(isinstance(value, dict) for value in found)
 
 
 def check_one_object(raw: bytes) -> None:
@@ -67,14 +79,18 @@ def check_one_object(raw: bytes) -> None:
 def json_object(raw: bytes) -> dict[str, object]:
     """The JSON object in these bytes. Raises InputError, with what was found, when they hold anything else."""
     try:
-        value: object = json.loads(raw)
+        value: object = json.loads(raw.rstrip())
     except UnicodeDecodeError as error:
         what = f"is not a JSON object in UTF-8 ({error}): save the file as UTF-8"
         raise Habitual(what, "another encoding than UTF-8") from error
-    except (ValueError, RecursionError) as error:  # a number of thousands of digits is a plain ValueError
-        raise InputError(str(error)) from error
+    except json.JSONDecodeError as error:
+        raise InputError(json_fault(error)) from error
+    except ValueError as error:
+        raise InputError("found a number of thousands of digits") from error
+    except RecursionError as error:
+        raise InputError("found brackets within brackets, too deep to be read") from error
     if not isinstance(value, dict):
-        raise InputError(f"found a value of type {type(value).__name__}")
+        raise InputError(f"found {kind(value)}")
     return cast(dict[str, object], value)
 
 

@@ -6,16 +6,17 @@ Owns the columns. Leaves what a sample must hold to `entries`, and filters to `f
 from dataclasses import replace
 from pathlib import Path
 
-from tasks.datasets.entries import Entry, Layout, Loaded, candidate_and_picture, read_entry, uncut
+from tasks.datasets.entries import Entry, Layout, Loaded, candidate_and_picture, met_before, read_entry, uncut
 from tasks.datasets.folders import Folder
-from tasks.datasets.rows import Columns, Row, find_rows
+from tasks.datasets.rows import Columns, Other, Row, find_rows
 from tasks.errors import Habitual, InputError, Problems
-from tasks.parameters import PairwiseParameters
+from tasks.parameters import T2I, PairwiseParameters
 from tasks.text import listed, quoted
 
 LAYOUT = Layout(context="context", caption="caption", human="human_image")
 REQUIRED = ("id", "task", "context", "caption", "human_image", "model_image")
 OPTIONAL = ("candidate", "category", "difficulty")
+IMAGES = Other(("tag", "prompt", "image"), f"a manifest of generated images, for the flows {listed(T2I)}")
 TASKS = ("diagram", "plot")
 
 
@@ -29,9 +30,10 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
     if parameters.results or parameters.images or parameters.stage:
         raise InputError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
-    columns, keep_links = Columns(REQUIRED, OPTIONAL), uncut(parameters)
+    columns, keep_links = Columns(REQUIRED, OPTIONAL, IMAGES), uncut(parameters)
     tasks: set[str] = set()
     entries: dict[tuple[str, str], Entry] = {}
+    first: dict[tuple[str, str], str] = {}
     for row in find_rows(path, problems):
         if not columns.meet(row, problems):
             continue
@@ -41,10 +43,12 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
             problems.add(row.where, Habitual(allowed, f"task {task}"))
         tasks.add(task)
         entry = _read(row, flow, name, folder, keep_links, problems) if task == flow else None
-        if entry and entries.setdefault((entry.sample.candidate, entry.sample.sample_id), entry) is not entry:
-            problems.add(
-                row.where, f"id {entry.sample.sample_id!r} of {entry.sample.candidate!r} stands in a row before"
-            )
+        if not entry:
+            continue
+        key = entry.sample.candidate, entry.sample.sample_id
+        if entries.setdefault(key, entry) is not entry:
+            problems.add(row.where, met_before(*key, first[key]))
+        first.setdefault(key, row.where)
     folder.check_named(problems)
     if columns.check(path.name, problems) and tasks and flow not in tasks:
         problems.add(path.name, f"has no row of task {flow!r}, its tasks are {listed(sorted(tasks))}")

@@ -9,13 +9,13 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from tasks.datasets.entries import absence, id_fault, in_record, kind
+from tasks.datasets.entries import absence, id_fault, in_record
 from tasks.datasets.folders import NO_PICTURE, Folder, is_url, plain_name
 from tasks.datasets.rows import Row, find_rows
 from tasks.datasets.stages import NAMED, carried, stage_key, stages_among
 from tasks.errors import Habitual, InputError, Problems
 from tasks.records import PictureSource
-from tasks.text import listed, quoted
+from tasks.text import kind, listed, quoted
 
 USUAL_ENDINGS = (".png", ".jpg", ".jpeg", ".webp", ".gif", ".avif")
 PICTURE_ENDINGS = (
@@ -57,10 +57,10 @@ def read_results(
     """
     keys = {stage: stage_key(stage, flow) for stage in stages} or {"": ""}
     found: dict[str, Pictures] = {stage: {} for stage in keys}
-    held = _Held()
+    held, met = _Held(), dict[str, str]()
     for row in find_rows(path, problems):
         held.keys |= row.values.keys()
-        sample_id = _result_id(row, ids, found, problems)
+        sample_id = _result_id(row, ids, met, problems)
         for stage, key in keys.items() if sample_id else ():
             found[stage][sample_id] = _stage_picture(row, stage, flow, held, problems) or _result_picture(
                 row, key, problems
@@ -93,14 +93,18 @@ def read_picture_folder(
     return pictures
 
 
-def _result_id(row: Row, ids: Collection[str], found: dict[str, Pictures], problems: Problems) -> str:
-    """The record's sample; empty, with a problem noted, when it has none."""
+def _result_id(row: Row, ids: Collection[str], met: dict[str, str], problems: Problems) -> str:
+    """The record's sample; empty, with a problem noted, when it has none.
+
+    Args:
+        met: id -> the record that had it first; this one is added.
+    """
     sample_id = row.values.get("id")
     fault = id_fault(sample_id)
     if not fault and sample_id not in ids:
         fault = InputError(f"id {quoted(str(sample_id))} is not in the dataset")
-    elif not fault and any(sample_id in pictures for pictures in found.values()):
-        fault = InputError(f"id {sample_id!r} stands in the file before")
+    elif not fault and met.setdefault(str(sample_id), row.where) != row.where:
+        fault = InputError(f"id {sample_id!r} stands in {met[str(sample_id)]} before: keep one of them")
     if fault:
         problems.add(row.where, fault)
     return "" if fault else str(sample_id)

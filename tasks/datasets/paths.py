@@ -10,6 +10,7 @@ from glob import glob, has_magic
 from pathlib import Path
 from string import Formatter
 
+from tasks.datasets.absent import check_no_url
 from tasks.datasets.roots import FENCED, check_place
 from tasks.errors import InputError, Problems
 from tasks.parameters import DEFAULT_STORE, Parameters
@@ -34,11 +35,13 @@ def resolved(parameters: Parameters, now: datetime) -> Parameters:
 
     Raises:
         InputError: lists each path that holds anything else in braces, matches nothing, or may not be a pattern; and
-            each place outside of `JURY_ROOTS`, where that is set.
+            each place outside of `JURY_ROOTS`, where that is set. Or names a URL in the place of what is read.
     """
     problems = Problems()
     found: dict[str, str] = {}
     for field, path in _places(parameters):
+        if field in READ:
+            check_no_url(field, path)
         try:
             dated = _dated(path, now) if field in (*READ, *WRITTEN) else path
             check_place(field, dated)  # before anything is looked for

@@ -10,11 +10,11 @@ from typing import Literal, NamedTuple, TypeVar
 from pydantic import BaseModel, Field, StrictInt, TypeAdapter, ValidationError
 from pydantic_core import ErrorDetails
 
-from tasks.datasets.entries import clean_text, kind
+from tasks.datasets.entries import clean_text
 from tasks.datasets.rows import Row
 from tasks.errors import Problems
 from tasks.records import Place, Requirement
-from tasks.text import listed, one_line, well_formed
+from tasks.text import kind, listed, one_line, well_formed
 
 _POSITION = (
     "[relation, index of another entry of include from 0], the relation one of left of, right of, above and below"

@@ -47,20 +47,40 @@ class _Cells(NamedTuple):
 _NO_CELLS = _Cells([], 0, 0)
 
 
+class Other(NamedTuple):
+    """Another kind of file, which is easily given in the place of this one."""
+
+    columns: tuple[str, ...]
+    """It has them all; this one has other ones in their place."""
+    words: str
+    """What it is, and what reads it."""
+
+
 class Columns:
     """The columns that the rows of one file turn out to have: those it must have, those it may have, and no others.
 
     A misspelt optional column would be lost in silence, so any other is a problem, noted once, where it is first met.
     """
 
-    def __init__(self, required: tuple[str, ...], optional: tuple[str, ...]) -> None:
+    def __init__(self, required: tuple[str, ...], optional: tuple[str, ...], other: Other | None = None) -> None:
         self._required = required
+        self._other = other
         self._allowed = required + optional
         self._met: set[str] = set()
         self._misspelt: set[str] = set()
 
     def meet(self, row: Row, problems: Problems) -> bool:
-        """Take in the columns of a row; returns whether those that the row has are all written as they must be."""
+        """Take in the columns of a row; returns whether those that the row has are all written as they must be.
+
+        Raises:
+            InputError: it is a row of the other kind of file.
+        """
+        if (
+            (other := self._other)
+            and {*other.columns} <= row.values.keys()
+            and not {*self._required} <= row.values.keys()
+        ):
+            raise InputError(f"{Path(row.place.path).name} is {other.words}; here it takes {listed(self._required)}")
         meant = {column: column.strip().casefold() for column in row.values}
         strange = sorted(row.values.keys() - self._met - {*self._allowed})
         if strange and not {*meant.values()} & {*self._allowed}:  # a file of something else, whose words stay its own

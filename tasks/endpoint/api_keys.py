@@ -128,7 +128,8 @@ async def _found(judge: Judge, name: str, what: str, secret: Secret) -> str:
         value = os.environ.get(name, "").strip() or (await secret(block_name(name))).strip()
     except LookupError as nowhere:
         raise JudgeStopped(
-            f"The {what} for {host} is not set: there is no environment variable {name}, and {nowhere}"
+            f"The {what} for {host} is not set: there is no environment variable {name}, and {nowhere}; set it with "
+            f"`export {name}=…` before `jury` is started"
         ) from None
     if not (value and value.isascii() and value.isprintable()):
         raise JudgeStopped(f"The {what} for {host} is empty or holds characters other than printable ASCII")

@@ -14,7 +14,7 @@ from pydantic import Field, model_validator
 
 from tasks.endpoint.tables import read_tables
 from tasks.errors import InputError
-from tasks.parameters import EMBEDDED, Parameters, Probe
+from tasks.parameters import EMBEDDED, EMBEDDED_MODEL, Parameters, Probe
 from tasks.records import Record
 from tasks.text import listed
 
@@ -92,13 +92,21 @@ def addressed(asked: P) -> P:
     """The same with the address of the judge in the place of a short name, as it is recorded.
 
     Raises:
-        InputError: nothing is known by that name, or its address is another for every user.
+        InputError: nothing is known by that name, or its address is another for every user; or no model is named for
+            an address.
     """
     name = asked.judge.base_url
-    if name == EMBEDDED or not name.isalnum():
+    if name == EMBEDDED:
         return asked
-    judge = asked.judge.model_copy(update={"base_url": _address(name)})
-    return asked.model_copy(update={"judge": judge})
+    address = _address(name) if name.isalnum() else name
+    if asked.judge.model == EMBEDDED_MODEL:  # the default of a field that nobody filled in
+        raise InputError(
+            f"judge.base_url is {name!r}, and judge.model names no model there: set it to one that sees pictures, by "
+            f"the name that {address}/models lists"
+        )
+    if address == name:
+        return asked
+    return asked.model_copy(update={"judge": asked.judge.model_copy(update={"base_url": address})})
 
 
 def usual_keys() -> dict[str, set[str]]:

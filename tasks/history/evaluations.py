@@ -66,7 +66,8 @@ def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[s
     if len(ids) < last:
         of = f" of {candidate}" if candidate else ""
         runs = f"run{of} with replies of its own" if len(ids) == 1 else f"runs{of} with replies of their own"
-        cure = f"ask for --last {len(ids)}" if len(ids) > 1 else f"`jury run {flow}` makes another"
+        another = f"`jury run {flow} --reuse-hours 0`, with the options of the run before, makes another"
+        cure = f"ask for --last {len(ids)}" if len(ids) > 1 else another
         raise InputError(f"--last {last}: {store} holds {len(ids)} finished {flow} {runs}; {cure}")
     return ids[-1], ids[0]
 

@@ -6,10 +6,9 @@ the run then takes what was read.
 
 from pathlib import Path
 
-from tasks.datasets.absent import absent_words
+from tasks.datasets.absent import absent_words, check_no_url
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.filters import of_shard
-from tasks.datasets.folders import is_url
 from tasks.errors import InputError
 from tasks.files import private_folder
 from tasks.kinds import kind_of
@@ -53,11 +52,8 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
         private_folder(drawn)
         folder = drawn_samples(drawn, flow)
         parameters = parameters.model_copy(update={"dataset": str(folder)})
+    check_no_url("dataset", parameters.dataset)
     source = Path(parameters.dataset).expanduser().absolute()
-    if is_url(parameters.dataset):
-        raise InputError(
-            f"dataset {parameters.dataset} is a URL, and no URL is fetched: download it, and name the folder"
-        )
     if not source.exists():
         raise InputError(f"dataset {absent_words(source)}")
     if not source.is_dir() and not source.is_file():

@@ -59,7 +59,7 @@ def _keep(store: Path, name: str, found: Mapping[str, bytes]) -> None:
     place = folder(store, name)
     private_folder(place)
     for file in (LABELS, ABOUT):
-        write_whole(place / file, found[_object(name, file)])
+        write_whole(place / file, found[_object(name, file)], private=True)
 
 
 def _clashing(bucket: Bucket, store: Path, names: list[str]) -> list[str]:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from tasks.files import write_whole
+from tasks.files import keep_private, write_whole
 from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN
 from tasks.records import Record
 
@@ -96,7 +96,9 @@ def read_part(run: Path, part: Part) -> bytes:
 
 def write_part(run: Path, part: Part, lines: bytes) -> None:
     """Put a part at its own place, not at the end: whoever wrote it before, half or whole, wrote the same bytes."""
-    (run / part.file).touch()
+    if not (run / part.file).exists():
+        (run / part.file).touch()
+        keep_private(run / part.file)
     with (run / part.file).open("r+b") as file:
         file.seek(part.start)
         file.write(lines)
@@ -111,7 +113,7 @@ def read_notes(run: Path) -> Sent | None:
 
 def write_notes(run: Path, sent: Sent) -> None:
     """Keep what has been sent."""
-    write_whole(run / SENT, sent.model_dump_json().encode())
+    write_whole(run / SENT, sent.model_dump_json().encode(), private=True)
 
 
 def _parts_there(file: str, sizes: Mapping[str, int]) -> list[Part]:

@@ -71,7 +71,7 @@ class LabelSet(HistoryRecord):
 def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
     """Write the labels of a set, then `label.json`, each whole or not at all."""
     private_folder(place)
-    write_whole(place / LABELS, b"".join(sealed(row.model_dump_json()) for row in rows))
+    write_whole(place / LABELS, b"".join(sealed(row.model_dump_json()) for row in rows), private=True)
     write_record(place / ABOUT, about)
 
 

@@ -172,7 +172,7 @@ class Remote:
         if part.file in PARTED:
             write_part(run, part, data)
         else:
-            write_whole(run / part.file, data)
+            write_whole(run / part.file, data, private=True)
         if part.file == END:
             _date(run)
 

@@ -44,7 +44,7 @@ class RemotePictures:
         for names in _slices(lacking):
             found = self._bucket.get(names)
             for name, data in found.items():
-                write_whole(self._folder / name, data)
+                write_whole(self._folder / name, data, private=True)
             self._know(found)
 
     def _know(self, pictures: Iterable[str]) -> None:

@@ -56,6 +56,8 @@ class Ledger:
             keep_private(self.folder)
             write_record(self.folder / RUN, self._start)
             self._files = {name: FileIO(self.folder / name, "ab") for name in self._rows}
+            for name in self._files:
+                keep_private(self.folder / name)
 
 
 def _add(file: FileIO, line: bytes) -> None:
@@ -72,4 +74,4 @@ def _add(file: FileIO, line: bytes) -> None:
 
 def write_record(path: Path, record: Record) -> None:
     """Write the one record that a file holds, whole or not at all; `reading.read_record` reads it."""
-    write_whole(path, sealed(record.model_dump_json(indent=1)))
+    write_whole(path, sealed(record.model_dump_json(indent=1)), private=True)

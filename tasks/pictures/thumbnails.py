@@ -20,7 +20,7 @@ from typing import Self
 from PIL import Image
 
 from tasks.errors import InputError
-from tasks.files import drafted, open_regular, private_folder, read_regular, write_whole
+from tasks.files import drafted, keep_private, open_regular, private_folder, read_regular, write_whole
 from tasks.pictures.decoding import decode
 
 SIDES = (256, 640)
@@ -116,7 +116,7 @@ class Thumbnails:
             return
         folder = _waiting_folder(self._store)
         private_folder(folder)
-        write_whole(folder / sha256, data)
+        write_whole(folder / sha256, data, private=True)
         with self._lock:
             self._put_by += 1
             if self._put_by > FEW and not self._processes:
@@ -178,6 +178,7 @@ def _write(store: Path, sha256: str, image: Image.Image) -> None:
     small = scaled(image, SIDES[1] / max(image.size), Image.Resampling.BOX)
     with drafted(place) as draft:
         small.save(draft, "JPEG", quality=QUALITY)  # into a file, Pillow encodes without holding Python's lock
+        keep_private(draft)
         _check_whole(draft)
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import NamedTuple, cast
 
 from tasks.errors import InputError
+from tasks.text import json_fault
 
 FORMS = "Markdown with each prompt in a fenced block under its heading, or a JSON object with each prompt under its tag"
 
@@ -78,8 +79,7 @@ def _json(source: Path, text: str) -> Published:
     try:
         pairs = cast(tuple[tuple[str, object], ...], json.loads(text, object_pairs_hook=tuple))
     except json.JSONDecodeError as error:
-        where = f"{source}, line {error.lineno}, column {error.colno}"
-        raise InputError(f"{where}: found broken JSON ({error.msg}); allowed: {FORMS}") from None
+        raise InputError(f"{source}, {json_fault(error)}; allowed: {FORMS}") from None
     except RecursionError:
         raise InputError(f"{source}: found JSON too deep to be read; allowed: {FORMS}") from None
     if twice := [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]:
