@@ -139,6 +139,7 @@ def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply) -
         pictures=case.notes(),
         model_asked=run.parameters.judge.model,
         model_answered=answer.model,
+        system_fingerprint=answer.fingerprint,
         endpoint=run.parameters.judge.base_url,
         tokens_in=answer.tokens_in,
         tokens_out=answer.tokens_out,

@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-SCHEMA = 4
+SCHEMA = 5
 """Version of the ledger's rows. Readers lift older rows to this one."""
 
 MOST_COUNTED = 2**31 - 1
@@ -270,6 +270,8 @@ class Judgment(HistoryRecord):
     """Model named in the request."""
     model_answered: str
     """Model named in the reply; empty when none came."""
+    system_fingerprint: str = ""
+    """What the reply says it was computed with (`system_fingerprint`); empty: not told, as in rows before schema 5."""
     endpoint: str
     """Address of the judge."""
     tokens_in: int

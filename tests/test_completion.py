@@ -32,7 +32,9 @@ def odd_object(*keys: str, **known: st.SearchStrategy[Any]) -> st.SearchStrategy
 messages = odd_object("content", "refusal", "reasoning", "reasoning_content", "tool_calls")
 choices = odd_object("finish_reason", "error", message=messages | anything)
 usages = odd_object("prompt_tokens", "completion_tokens", "prompt_tokens_details")
-completions = odd_object("model", "error", choices=st.lists(choices | anything, max_size=2), usage=usages | anything)
+completions = odd_object(
+    "model", "system_fingerprint", "error", choices=st.lists(choices | anything, max_size=2), usage=usages | anything
+)
 
 
 def redacted(words: str) -> str:
@@ -43,8 +45,9 @@ def check(reply: Reply) -> None:
     """Whatever it was: a status, words where it is not ok, and values that a ledger and a history can hold."""
     assert reply.status in STATUSES and bool(reply.error) == (reply.status != "ok")
     assert all(0 <= count <= MOST_COUNTED for count in (reply.tokens_in, reply.tokens_out, reply.tokens_cached))
-    assert len(reply.model) <= 200 and len(reply.finish_reason) <= 200
-    (reply.model + reply.finish_reason).encode()
+    names = (reply.model, reply.fingerprint, reply.finish_reason)
+    assert all(len(name) <= 200 for name in names)
+    "".join(names).encode()
     reading = verdict_reply.read(reply.text, PROMPT)
     assert reading.verdict is None if reading.error else reading.verdict in PROMPT.verdicts
 

@@ -149,6 +149,20 @@ def test_the_stored_ledger_of_schema_3_loads(tmp_path: Path) -> None:
     assert ask(tmp_path, "FROM rates ORDER BY ALL") == before
 
 
+@pytest.mark.parametrize(("schema", "told"), [("4", [(None, 31)]), ("5", [("fp_1", 19), ("fp_2", 12)])])
+def test_the_stored_ledgers_of_schemas_4_and_5_load(tmp_path: Path, schema: str, told: list[Any]) -> None:
+    (tmp_path / "ledger").symlink_to(Path(__file__).parent / "ledgers" / schema)
+    synced = sync(tmp_path)
+    assert len(synced.loaded) == 1 and not synced.left_out
+    assert ask(tmp_path, "SELECT sample_id, overall FROM outcomes ORDER BY 1") == [
+        ("test_0", "Model"),
+        ("test_1", "Human"),
+        ("test_2", None),
+    ]
+    fingerprints = "SELECT system_fingerprint, count(*) FROM judgments WHERE status = 'ok' GROUP BY 1 ORDER BY 1"
+    assert ask(tmp_path, fingerprints) == told
+
+
 def test_rates_and_published_scores_go_by_the_evaluation_and_only_by_what_was_repeated(tmp_path: Path) -> None:
     def shard(number: int, *rows: Judgment | Outcome) -> None:
         run_id = f"2026112{number}T120000-diagram-0000aa"

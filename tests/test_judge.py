@@ -4,6 +4,7 @@ import asyncio
 import io
 from collections.abc import Callable
 from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -98,6 +99,15 @@ def test_a_reply_is_on_record_whole(scene: Callable[..., Scene], loopback: Loopb
     assert (row.tokens_in, row.tokens_out, row.tokens_cached, row.price) == (1200, 80, 1024, None)
     assert row.pictures["model"].source_sha256 != row.pictures["human"].source_sha256
     assert row.prompt_sha256 == RUBRIC.prompt("faithfulness").sha256
+
+
+def test_what_the_judge_says_that_it_runs_on_is_on_record(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
+    said = verdict("Model")
+    for told in ({"system_fingerprint": "fp_44709d6fcb"}, {"system_fingerprint": None}, {}):
+        loopback.answer = lambda _, told=told: replace(said, body={**said.body, **told})
+        made = scene()
+        made.judge()
+        assert made.rows[-1].system_fingerprint == (told.get("system_fingerprint") or "")
 
 
 def test_pictures_are_let_go_with_the_reply_that_settles_their_sample_and_no_earlier(

@@ -2,6 +2,8 @@
 
 import hashlib
 import json
+import re
+import shutil
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -39,7 +41,7 @@ def sha256(rows: Iterable[bytes]) -> str:
     return hashlib.sha256(b"\n".join(rows)).hexdigest()
 
 
-ADDED = {"waits", "waited_seconds", "limits", "carried_from", "ledger_rows"}
+ADDED = {"waits", "waited_seconds", "limits", "carried_from", "ledger_rows", "system_fingerprint"}
 """Fields that came later, which ledgers of before do not have."""
 
 
@@ -70,10 +72,16 @@ ADDED = {"waits", "waited_seconds", "limits", "carried_from", "ledger_rows"}
             "d7eaa6c5a56e26bb6a757b9cc272e62f8d496741800f291f2ac43f7c1d9a9a12",
             "db93ec172b2a1da1378f4d3144d0c46b69f43b5b556adf7134b17c61b50a6326",
         ),
+        (
+            "5",
+            "f777b460869741cbc329e34b1aad01ad868ba271daecec5315cf86bad79fd0d6",
+            "31adac4c3febfb7cff00ed8949679c654404330711544525c514d3604e089a8a",
+            "07de860702ce9ce5048aeffedd7f93ca0dfa5b3c57d58361dc6d9b43c589839b",
+        ),
     ],
 )
 def test_ledgers_of_all_schemas_read_the_same_as_ever(schema: str, judgments: str, outcomes: str, records: str) -> None:
-    """SHA-256 of lifted rows (canonical JSON), and of all records of the run. Schema 4 added nothing to a record."""
+    """SHA-256 of lifted rows (canonical JSON), and of all records of the run, without what older rows lack."""
     [run] = (LEDGERS / schema).iterdir()
 
     def canonical(name: str) -> list[bytes]:
@@ -86,7 +94,26 @@ def test_ledgers_of_all_schemas_read_the_same_as_ever(schema: str, judgments: st
     as_3 = [record.model_copy(update={"schema_version": 3}) for record in read if record]
     assert sha256(record.model_dump_json(exclude=ADDED).encode() for record in as_3) == records
     later = [value for record in read if record for name, value in record if name in ADDED]
-    assert later and any(later) == (schema == "4")
+    assert later and any(later) == (schema >= "4")
+
+
+def test_rows_of_schema_4_tell_no_fingerprint_and_those_of_5_the_one_that_came_with_the_reply() -> None:
+    found = [{row.system_fingerprint for row in read_judgments(next((LEDGERS / schema).iterdir()))} for schema in "45"]
+    assert found == [{""}, {"fp_1", "fp_2"}]
+
+
+@pytest.mark.parametrize("schema", ["4", "5"])
+def test_rows_since_schema_4_are_believed_by_their_checksum_alone(tmp_path: Path, schema: str) -> None:
+    [stored] = (LEDGERS / schema).iterdir()
+    run = tmp_path / stored.name
+    shutil.copytree(stored, run)
+    text = (run / JUDGMENTS).read_bytes()
+    (run / JUDGMENTS).write_bytes(text.replace(b'"verdict":"Model"', b'"verdict":"Human"', 1))
+    with pytest.raises(InputError, match=r"judgments\.jsonl, line 1: damaged: .*checksum does not hold"):
+        list(read_judgments(run))
+    (run / JUDGMENTS).write_bytes(re.sub(rb',"crc32":"\w+"', b"", text))
+    with pytest.raises(InputError, match=r"judgments\.jsonl, line 1: damaged: .*checksum does not hold"):
+        list(read_judgments(run))
 
 
 def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:

@@ -68,7 +68,7 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     "a bit of a status": (lambda run: flip(run / JUDGMENTS, b'"ok"', b'"oj"'), "line 1: damaged"),
     "a bit of a score": (lambda run: flip(run / OUTCOMES, b"100.0", b"000.0"), "line 1: damaged"),
     "a digit that leaves an outcome valid": (lambda run: flip(run / OUTCOMES, b"100.0", b"900.0"), "checksum"),
-    "a schema that has no checksum": (lambda run: flip(run / JUDGMENTS, b'"schema":4', b'"schema":3'), "checksum"),
+    "a schema that has no checksum": (lambda run: flip(run / JUDGMENTS, b'"schema":5', b'"schema":3'), "checksum"),
     "no checksum": (lambda run: (run / JUDGMENTS).write_text(judgment().model_dump_json() + "\n"), "checksum"),
     "a bit of the end": (lambda run: flip(run / END, b'"ok": 12', b'"ok": 13'), "checksum"),
     "a bit of the start": (lambda run: flip(run / START, b'"samples"', b'"ramples"'), "checksum"),

@@ -45,6 +45,8 @@ class Reply(NamedTuple):
     finish_reason: str = ""
     rung: str = ""
     model: str = ""
+    fingerprint: str = ""
+    """The endpoint's `system_fingerprint`: what the model runs on, as far as the endpoint tells it apart."""
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0
@@ -130,6 +132,7 @@ def _with_particulars(reply: Reply, completion: dict[str, Any]) -> Reply:
     usage = _object(completion.get("usage"))
     return reply._replace(
         model=_name(completion.get("model")),
+        fingerprint=_name(completion.get("system_fingerprint")),
         tokens_in=token_count(usage.get("prompt_tokens")),
         tokens_out=token_count(usage.get("completion_tokens")),
         tokens_cached=token_count(_object(usage.get("prompt_tokens_details")).get("cached_tokens")),

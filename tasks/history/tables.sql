@@ -90,6 +90,7 @@ CREATE TABLE judgments (
     )) NOT NULL,
     model_asked VARCHAR NOT NULL,
     model_answered VARCHAR NOT NULL,
+    system_fingerprint VARCHAR,
     endpoint VARCHAR NOT NULL,
     tokens_in BIGINT NOT NULL,
     tokens_out BIGINT NOT NULL,

@@ -7,6 +7,8 @@ from zlib import crc32
 
 CHECKSUM = "crc32"
 """Name of the field, the last of its row."""
+SINCE = 4
+"""The first schema whose rows all have it."""
 
 _BEGINS, _ENDS = b',"%b":"' % CHECKSUM.encode(), b'"}\n'
 _LENGTH = len(_BEGINS) + 8 + len(_ENDS)

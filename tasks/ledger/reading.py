@@ -17,7 +17,7 @@ from pydantic_core import from_json
 
 from tasks.errors import InputError
 from tasks.files import open_regular, read_regular
-from tasks.ledger.checksums import CHECKSUM, holds
+from tasks.ledger.checksums import CHECKSUM, SINCE, holds
 from tasks.records import MOST_COUNTED, SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
 from tasks.text import one_line
 
@@ -150,16 +150,16 @@ def parse_row(text: bytes, path: Path, line: int = 1, confirms: Confirms | None 
 def _lifted(row: dict[str, Any], text: bytes, where: str, run_id: str, confirms: Confirms | None) -> dict[str, Any]:
     """A row of any known schema as one of the present, without its checksum, if it is to be believed."""
     found, checksum = row.get("schema"), row.pop(CHECKSUM, None)
-    if found not in range(1, SCHEMA + 1):
+    if not isinstance(found, int) or found not in range(1, SCHEMA + 1):
         raise InputError(f"{where}: ledger schema {found!r}, known here are 1 to {SCHEMA}: upgrade Image Jury")
-    if (checksum is not None or found == SCHEMA) and not holds(text):
+    if (checksum is not None or found >= SINCE) and not holds(text):
         raise InputError(f"{where}: damaged: it is not as it was written, for its checksum does not hold")
     if row.get("run_id", run_id) != run_id:
         raise InputError(f"{where}: of the run {one_line(str(row['run_id']))!r}; its folder is that of another")
     # 2 added what text-to-image rubrics say, 3 shards, controls and what votes and orders tell: all of it absent here.
-    # 4 added the checksum.
+    # 4 added the checksum, 5 what tells one state of a judge from another.
     lifted = {**row, "schema": SCHEMA, **_unknown(row)}
-    if found != SCHEMA and row.get("status") == "ok" and confirms and not confirms(_valid(Judgment, lifted, where)):
+    if found < SINCE and row.get("status") == "ok" and confirms and not confirms(_valid(Judgment, lifted, where)):
         raise InputError(f"{where}: damaged: its reply, read again, does not say what the row says")
     return lifted
 

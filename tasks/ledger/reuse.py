@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from tasks.errors import InputError
 from tasks.files import open_regular
-from tasks.ledger.checksums import holds
+from tasks.ledger.checksums import SINCE, holds
 from tasks.ledger.reading import (
     END,
     JUDGMENTS,
@@ -31,7 +31,7 @@ from tasks.ledger.reading import (
 from tasks.records import SCHEMA, Judgment, RunStart
 
 _KNOWN = tuple(b'{"schema":%d,' % number for number in range(1, SCHEMA + 1))
-_WITHOUT_CHECKSUM = _KNOWN[:-1]
+_WITHOUT_CHECKSUM = _KNOWN[: SINCE - 1]
 _FIELDS = [re.compile(rb'"%s":"([ -!#-\[\]-~]*)"' % name) for name in (b"status", b"key", b"judged_at")]
 """Fields of a row in their order. A quote inside of a text is escaped: what a judge wrote cannot look like a field."""
 
