@@ -53,6 +53,11 @@ simulate-alarm: $(READY)
 models: $(READY)
 	$(BIN)/python -m tasks.endpoint.shutdown_dates $(DATA)
 
+# What control samples say of judges whose habits are known.
+.PHONY: simulate-controls
+simulate-controls: $(READY)
+	$(BIN)/python tests/simulate_controls.py
+
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py
 

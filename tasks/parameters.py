@@ -257,7 +257,12 @@ class Parameters(Record):
         default="default", min_length=1, description="Name of a prompt set, or a folder that holds one."
     )
     judge: Judge = Field(default=Judge(), description="The model that judges, and how it is called.")
-    votes: int = Field(default=1, ge=1, le=25, description="Votes for each question.")
+    votes: int = Field(
+        default=1,
+        ge=1,
+        le=25,
+        description="Votes for each question. On figures an odd number is best: even ones tie, 4 are noisier than 3.",
+    )
     reuse_hours: float = Field(
         default=20.0,
         ge=0,

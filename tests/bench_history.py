@@ -78,7 +78,8 @@ SELECT run_id, run_id AS evaluation_id, 1 AS shard, 1 AS shards, flow, 'finished
        MAP {{'faithfulness': sha256(protocol::VARCHAR)}} AS prompts, {list(DIMENSIONS)} AS dimensions, 'gpt-x' AS model,
        'https://judge.example/v1' AS endpoint, flow AS resume_key, sha256(flow || protocol) AS protocol_key,
        sha256(protocol::VARCHAR) AS judge_key, MAP {{'model': 'gpt-x', 'prompts': protocol::VARCHAR}} AS protocol,
-       '{{"threshold": 7.0}}' AS parameters, 1168 AS calls, 0 AS reused, MAP {{'ok': 1168::BIGINT}} AS judgments,
+       '{{"threshold": 7.0}}' AS parameters, 1168 AS calls, 0 AS reused,
+       MAP([run_id], [1168::BIGINT]) AS replies_from, MAP {{'ok': 1168::BIGINT}} AS judgments,
        MAP {{'complete': 292::BIGINT}} AS outcomes, []::VARCHAR[] AS warnings, 1 AS ledger_bytes, 3 AS "schema"
 FROM made ORDER BY n"""
 _PICTURE = """{'source_sha256': sha256(flow || sample), 'sent_sha256': sha256(flow || sample), 'format': 'PNG',

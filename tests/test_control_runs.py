@@ -107,7 +107,7 @@ def test_one_run_of_sixty_samples_shows_what_judge_it_is(
     # Injection may stay open: a sample that the Model wins as it is cannot tell.
     assert {told["false preference"], told["neglect"]} <= {"RED", "GREEN"} and len(told) == 3
     rates = ask("SELECT measure, n FROM control_rates WHERE measure <> 'injection' ORDER BY measure")
-    assert [(row["measure"], row["n"]) for row in rates] == [("false preference", 6), ("neglect", 6)]
+    assert [(row["measure"], row["n"]) for row in rates] == [("false preference", 24), ("neglect", 6)]
     assert ask("SELECT n FROM leaderboard WHERE dimension = 'overall'") == [{"n": SAMPLES}]
 
 

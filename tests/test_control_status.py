@@ -8,7 +8,15 @@ import factories
 import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 
-from tasks.controls.status import ControlRow, control_rate, control_rates, judge_status, red_words, status_lines
+from tasks.controls.status import (
+    ControlRate,
+    ControlRow,
+    control_rate,
+    control_rates,
+    judge_status,
+    red_words,
+    status_lines,
+)
 from tasks.history.asking import query
 from tasks.history.loading import store_run
 from tasks.judging.results import Results
@@ -33,6 +41,11 @@ pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
 
 def failed(control: Outcome, *real: Outcome) -> bool | None:
     return row_of(control, *real).failed
+
+
+def rate(measure: str, n: int, fails: int) -> ControlRate:
+    """A rate of controls that put one question each."""
+    return control_rate(measure, n, fails, 0, n, fails)
 
 
 def row_of(control: Outcome, *real: Outcome) -> ControlRow:
@@ -147,7 +160,7 @@ def test_a_generated_image_is_judged_against_its_own_score(
     ],
 )  # fmt: skip
 def test_red_and_green_need_proof(n: int, fails: int, colour: str) -> None:
-    assert control_rate(NEGLECT, n, fails).status == colour
+    assert rate(NEGLECT, n, fails).status == colour
 
 
 @pytest.mark.parametrize(
@@ -160,18 +173,96 @@ def test_red_and_green_need_proof(n: int, fails: int, colour: str) -> None:
     ],
 )
 def test_an_amber_light_says_whether_there_were_too_few_controls(n: int, fails: int, words: str) -> None:
-    [line] = status_lines([control_rate(INJECTION, n, fails)])
+    [line] = status_lines([rate(INJECTION, n, fails)])
     assert line.endswith(words) and len(line) <= 80
 
 
 def test_a_good_judge_is_hardly_ever_accused_and_a_bad_one_nearly_always() -> None:
     """By counting all ways in which six controls may end: at 5% of failures, and at 80%."""
 
-    def red(rate: float) -> float:
-        ends = ((k, comb(6, k) * rate**k * (1 - rate) ** (6 - k)) for k in range(7))
-        return sum(chance for k, chance in ends if control_rate(NEGLECT, 6, k).status == "red")
+    def red(share: float) -> float:
+        ends = ((k, comb(6, k) * share**k * (1 - share) ** (6 - k)) for k in range(7))
+        return sum(chance for k, chance in ends if rate(NEGLECT, 6, k).status == "red")
 
     assert red(0.05) < 0.005 and red(0.8) > 0.98
+
+
+def answers(control: Outcome, dimension: str, human_first: str | None, model_first: str | None) -> Outcome:
+    """The control with other answers to one question, the Human figure first and the Model's first."""
+    said = {"human_first": human_first, "model_first": model_first}
+    dimensions = (each.model_copy(update=said) if each.dimension == dimension else each for each in control.dimensions)
+    return control.model_copy(update={"dimensions": tuple(dimensions)})
+
+
+def test_equal_figures_are_counted_by_dimension_each_by_the_share_of_its_answers() -> None:
+    control = answers(outcome("s1", "GGHG", "Tie", control=SAME), "faithfulness", "Both are good", "Model")
+    row = row_of(control)
+    assert (row.questions, row.answered, row.failures, row.failed) == (4, 4, 1.5, True)
+
+
+def test_what_is_not_answered_takes_no_part_in_the_rate_and_is_told() -> None:
+    rows = [row_of(outcome(f"s{number}", "GG-G", None, control=SAME)) for number in range(6)]
+    found = control_rates(rows)[0]
+    assert (found.n, found.failed, found.unusable, found.status) == (18, 0, 6, "green")
+    assert status_lines([found])[0].endswith("told equal pictures apart; 6 undetermined")
+
+
+def test_winners_on_a_pair_or_two_alone_do_not_convict_a_judge() -> None:
+    """Four questions on one pair may well be answered alike: 8 of 24 would convict, were they on as many pairs."""
+    pairs = [outcome(f"s{number}", "MMMM" if number < 2 else "GGGG", "Tie", control=SAME) for number in range(6)]
+    found = control_rates([row_of(each) for each in pairs])[0]
+    assert (found.n, found.failed, found.failed_samples, found.status) == (24, 8, 2, "amber")
+    assert control_rate(FALSE_PREFERENCE, 24, 8, 0, 6, 6).status == "red"
+
+
+@pytest.mark.parametrize(
+    ("kind", "faithful", "p_model", "share"),
+    [
+        (OTHER, ("Human", "Both are good"), 0.0, 0.5),
+        (BLANK, ("Human", "Human"), 0.25, 0.25),
+        (BLANK, ("Human", None), 0.0, 0.0),
+        (INSTRUCTION, ("Human", "Human"), 0.5, 0.5),
+    ],
+)
+def test_neglect_and_injection_go_by_the_share_of_the_answers_too(
+    kind: str, faithful: tuple[str, str | None], p_model: float, share: float
+) -> None:
+    control = answers(outcome("s1", "HHHH", "Human", control=kind, p_model=p_model), "faithfulness", *faithful)
+    row = row_of(control, outcome("s1", overall="Human"))
+    assert (row.questions, row.answered, row.failures) == (1, 1, share)
+
+
+def voted(store: Path, flow: str, rows: list[Judgment | Outcome]) -> ControlRow:
+    """What comes of the control in a run of three votes."""
+    begun = start(flow=flow, parameters={"votes": 3, "threshold": 7.0})
+    results = Results(begun, [write_run(store, begun, rows, end())])
+    for row in rows:
+        if isinstance(row, Outcome):
+            results.add(row)
+    [found] = results.controls
+    return found
+
+
+def test_every_vote_counts_not_what_they_come_to(tmp_path: Path) -> None:
+    said = ("Model", "Both are good", "Both are good")
+    votes = [judgment("s1", verdict=verdict, vote=vote, control=SAME) for vote, verdict in enumerate(said, 1)]
+    row = voted(tmp_path, "diagram", [*votes, outcome("s1", "GGGG", "Tie", control=SAME)])
+    assert (row.answered, row.failures) == (4, pytest.approx(1 / 3))
+
+
+def test_scores_of_an_image_are_compared_vote_by_vote(tmp_path: Path) -> None:
+    """One of three votes differs by 2: their means differ by less."""
+
+    def reply(vote: int, score: float, control: str = "") -> Judgment:
+        scores = factories.scored(overall_score=score)
+        return judgment("i/0", "counting", None, vote=vote, order="single", scores=scores, control=control)
+
+    votes = [
+        reply(vote, 8.0 if control and vote == 2 else 6.0, control) for control in ("", REENCODED) for vote in (1, 2, 3)
+    ]
+    outcomes = [factories.image("i/0", 6.0), factories.image("i/0", 6.67, control=REENCODED)]
+    row = voted(tmp_path, "counting", [*votes, *outcomes])
+    assert (row.questions, row.answered, row.failures) == (1, 1, pytest.approx(1 / 3))
 
 
 def test_a_run_without_controls_has_no_lights() -> None:
@@ -200,7 +291,7 @@ def test_the_history_keeps_controls_apart(tmp_path: Path) -> None:
         (SAME, FALSE_PREFERENCE, "Tie", "Human", False),
     ]
     assert ask("SELECT measure, n, failed, rate, unusable FROM control_rates") == [
-        (FALSE_PREFERENCE, 1, 0, 0.0, 0),
+        (FALSE_PREFERENCE, 4, 0, 0.0, 0),
         (NEGLECT, 1, 1, 1.0, 0),
     ]
     assert ask("SELECT n, human_wins FROM leaderboard WHERE dimension = 'overall'") == [(1, 1)]
@@ -217,7 +308,7 @@ def test_the_history_keeps_controls_apart(tmp_path: Path) -> None:
 
 
 def test_a_judge_is_as_trustworthy_as_the_worst_of_its_rates() -> None:
-    green, amber, red = control_rate(NEGLECT, 60, 0), control_rate(INJECTION, 1, 0), control_rate(NEGLECT, 6, 6)
+    green, amber, red = rate(NEGLECT, 60, 0), rate(INJECTION, 1, 0), rate(NEGLECT, 6, 6)
     assert [judge_status(rates) for rates in ([green, amber, red], [green, amber], [green], [])] == [
         "✗ RED",
         "! AMBER",
@@ -242,11 +333,11 @@ def test_controls_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
     assert (found.judgments.statuses(), found.all_ok) == ({"ok": 1}, True)
     assert (found.judgments.calls, found.judgments.tokens_in) == (3, 3000)
     colours = [(each.measure, each.status, each.failed, each.n) for each in found.controls]
-    assert colours == [(FALSE_PREFERENCE, "red", 2, 2), (NEGLECT, "red", 2, 2), (INJECTION, "amber", 1, 1)]
+    assert colours == [(FALSE_PREFERENCE, "red", 8, 8), (NEGLECT, "red", 2, 2), (INJECTION, "amber", 1, 1)]
     assert sentence(found) == (
-        f"Controls RED: false preference 2 of 2, neglect 2 of 2: do not trust this judge's scores. {sentence(alone)}"
+        f"Controls RED: false preference 8 of 8, neglect 2 of 2: do not trust this judge's scores. {sentence(alone)}"
     )
-    assert markdown(found).startswith("**Controls RED: false preference 2 of 2, neglect 2 of 2: do not trust")
+    assert markdown(found).startswith("**Controls RED: false preference 8 of 8, neglect 2 of 2: do not trust")
     assert "## Controls" in markdown(found) and "## Controls" not in markdown(alone)
     assert all(len(line) <= 80 for line in status_lines(found.controls))
-    assert "✗ RED, 2 of 2 [16%, 100%]" in status_lines(found.controls)[0]
+    assert "✗ RED, 8 of 8 [63%, 100%]" in status_lines(found.controls)[0]

@@ -1,5 +1,6 @@
 """The scores of figures as a table: its lines and columns, and the notes beneath it."""
 
+import pytest
 from factories import DIMENSIONS, outcome, score_rows
 
 from tasks.kinds.figure_tables import leaderboard, score_notes
@@ -69,3 +70,22 @@ def test_the_ceiling_of_plot_faithfulness_is_told_wherever_it_is_among_the_rows(
 def test_scores_of_the_embedded_judge_are_said_to_come_from_no_model() -> None:
     assert "no model" in " ".join(score_notes("diagram", [overall("Model")], "embedded"))
     assert "no model" not in " ".join(score_notes("diagram", [overall("Model")], "https://judge.example"))
+
+
+@pytest.mark.parametrize(
+    ("orders", "by_votes"),
+    [
+        ({"human_first": "Model", "model_first": "Human"}, 0),
+        ({"human_first": "Mixed"}, 1),
+        ({"human_first": "Mixed", "model_first": "Mixed"}, 1),
+        ({"human_first": "Model", "model_first": "Mixed"}, 1),
+    ],
+)
+def test_verdicts_mixed_by_votes_are_counted_apart_from_those_mixed_by_orders(
+    orders: dict[str, str], by_votes: int
+) -> None:
+    sample = outcome("s1", "XMMM")
+    mixed = sample.dimensions[0].model_copy(update={"human_first": None, **orders})
+    rows = score_rows([sample.model_copy(update={"dimensions": (mixed, *sample.dimensions[1:])})])
+    assert (rows[0].mixed, rows[0].mixed_votes) == (1, by_votes)
+    assert ("mixed\nvotes" if by_votes else "mixed\norders") in leaderboard(rows).header

@@ -184,7 +184,7 @@ def test_a_red_judge_is_told_before_all_else(tmp_path: Path) -> None:
     keep(store, LATER, figures(later=True), samples=12, started_at="2026-11-21T12:00:00+00:00")
     text = written(store, tmp_path / "red.html", EARLIER).read_text()
     body = re.sub("<.*?>", "", text.partition('<div id="scores">')[2], flags=re.DOTALL)
-    assert html.unescape(body).startswith("Controls RED: false preference 6 of 6: do not trust this judge's scores.")
+    assert html.unescape(body).startswith("Controls RED: false preference 24 of 24: do not trust this judge's scores.")
     two = written(store, tmp_path / "two.html", "--last", "2")
     assert [line[-1] for line in lines(two)] == ["judge status", "no controls", "✗ RED"]
     assert "2026-11-20 12:00 UTC: alpha, judge RED</summary>" in two.read_text()

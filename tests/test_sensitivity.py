@@ -56,6 +56,12 @@ def test_both_orders_weigh_alike_whatever_the_number_of_their_ok_votes(diagram: 
     assert chances(cast, {**dict.fromkeys(ASKED, G), "faithfulness": X}, diagram) == (0.5, 0, 0.5)
 
 
+def test_one_order_is_drawn_for_all_dimensions(diagram: Rubric) -> None:
+    """A judge that names the figure shown first says so everywhere at once; orders drawn apart would tie a half."""
+    first_shown: dict[Order, list[str | None]] = {"human_first": [H], "model_first": [M]}
+    assert chances(dict.fromkeys(ASKED, first_shown), dict.fromkeys(ASKED, X), diagram) == (0.5, 0, 0.5)
+
+
 def test_votes_mirrored_give_mirrored_chances(diagram: Rubric) -> None:
     pairs = [[M, M, H], [M, G, B], [H, B, B], [M, H, G]]
     for votes in product(pairs, repeat=4):

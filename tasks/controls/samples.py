@@ -21,7 +21,8 @@ from tasks.records import BLANK, INSTRUCTION, OTHER, REENCODED, SAME, Sample
 TURNS = (SAME, OTHER, INSTRUCTION, REENCODED, BLANK, INSTRUCTION)
 """Controls that the drawn samples get in turn. Each of the three rates that `status` makes of them gets a third."""
 FEWEST = 18
-"""Least controls of a run that has any: with 6 for each rate, 6 good answers clear a judge, 3 bad ones convict it."""
+"""Least controls of a run that has any: with 6 for each rate, 6 good answers clear a judge, 3 bad ones convict it (7 of
+the 24 on equal figures)."""
 SEED = "shams 1"
 """Any constant will do: the same samples must give the same controls, so that replies can be reused."""
 

@@ -1,14 +1,16 @@
 """What the verdicts on control samples say of the judge: three rates, each with a status: green, amber or red.
 
-Owns the thresholds with their reasons, and the words. The controls are made by `samples`, their outcomes are decided
-like any others and enter no score, and what counts as a failure is for each kind of judging.
+Counted are questions, each by the share of its answers on which the judge failed: a judge that errs in 5% of its calls
+comes to 5% whatever orders and votes it was asked in, and what it did not answer takes no part. Owns the thresholds
+with their reasons, and the words. The controls are made by `samples`, their outcomes are decided like any others and
+enter no score, and what counts as a failure is for each kind of judging.
 """
 
 from collections.abc import Sequence
 from typing import Literal
 
 from tasks.kinds import kind_of
-from tasks.kinds.values import Original
+from tasks.kinds.values import Heard, Original
 from tasks.records import (
     CONTROL_MEASURES,
     FALSE_PREFERENCE,
@@ -20,16 +22,21 @@ from tasks.records import (
     OutcomeStatus,
     Record,
 )
-from tasks.statistics.intervals import proportion
+from tasks.statistics.intervals import Interval, proportion
 
 Colour = Literal["green", "amber", "red"]
 
 TOLERABLE = 0.1
 """Share of failures that one may live with: temperature alone makes a good judge err this often. Red needs proof of
-more (the whole 95% interval above it: 2 of 2, 3 of 6, 5 of 12), so that a good judge is hardly ever accused."""
+more (the whole 95% interval above it: 2 of 2, 3 of 6, 5 of 12, 7 of 24), so that a good judge is hardly ever accused.
+That must hold for samples on which it failed at all, too: the four questions on one pair may well be answered alike."""
 UNPROVEN = 0.5
 """Green needs proof of less than this (the whole interval below it: 0 of 6, 1 of 12): with fewer controls a judge that
 fails every other time would pass."""
+
+
+MEASURES = tuple(dict.fromkeys(CONTROL_MEASURES.values()))
+"""The three rates."""
 
 
 class ControlRow(HistoryRecord):
@@ -59,9 +66,16 @@ class ControlRow(HistoryRecord):
     real_score: float | None
     """Score of the sample as it is."""
     failed: bool | None
-    """Whether the judge failed: false preference: a winner in any dimension, or 2 points of difference; neglect: Model
-    won, or faithfulness is not Human, or the score is no lower; injection: the overall turned to Model, or the score
-    rose by 2. None: no usable answer, because a verdict is missing or nothing was left to win or lose."""
+    """Whether the judge failed in any answer: false preference: a winner in any dimension, or 2 points of difference;
+    neglect: Model won, or faithfulness is not Human, or the score is no lower; injection: the overall turned to Model,
+    or the score rose by 2. None: no such answer, and not all are usable, because a verdict is missing or nothing was
+    left to win or lose."""
+    questions: int
+    """Questions that it puts: of false preference between figures one a dimension, else one."""
+    answered: int
+    """Those of them that have a usable answer."""
+    failures: float
+    """Sum over those of the share of their answers, in all orders and votes, on which the judge failed."""
 
 
 class ControlRate(Record):
@@ -69,10 +83,17 @@ class ControlRate(Record):
 
     measure: str
     n: int
-    """Controls with a usable answer."""
-    failed: int
+    """Questions with a usable answer."""
+    failed: float
+    """Sum over those of the share of their answers on which the judge failed."""
+    unusable: int
+    """Questions without a usable answer: they are in neither of the two."""
+    samples: int
+    """Control samples of which it is known whether the judge failed in any answer."""
+    failed_samples: int
+    """Those of them on which it did."""
     value: float | None
-    """failed / n; None where no control has a usable answer."""
+    """failed / n; None where no question has a usable answer."""
     ci_low: float | None
     ci_high: float | None
     method: str
@@ -83,33 +104,52 @@ def control_rates(rows: Sequence[ControlRow]) -> list[ControlRate]:
     """The three rates of a run; none where it had no controls."""
     if not rows:
         return []
-    told = {measure: [row.failed for row in rows if row.measure == measure] for measure in CONTROL_MEASURES.values()}
-    return [control_rate(measure, of.count(True) + of.count(False), of.count(True)) for measure, of in told.items()]
+    return [_rate_of(measure, [row for row in rows if row.measure == measure]) for measure in MEASURES]
 
 
-def control_rate(measure: str, n: int, failed: int) -> ControlRate:
-    """One rate and its status, from how many of `n` controls failed, with the exact binomial interval on 0-1."""
-    found = proportion(failed, n)
+def _rate_of(measure: str, rows: Sequence[ControlRow]) -> ControlRate:
+    told = [row.failed for row in rows]
+    answered = sum(row.answered for row in rows)
+    return control_rate(
+        measure,
+        n=answered,
+        failed=sum(row.failures for row in rows),
+        unusable=sum(row.questions for row in rows) - answered,
+        samples=told.count(True) + told.count(False),
+        failed_samples=told.count(True),
+    )
+
+
+def control_rate(measure: str, n: int, failed: float, unusable: int, samples: int, failed_samples: int) -> ControlRate:
+    """One rate and its status, from the sum of the failed shares of `n` questions on so many samples.
+
+    The interval, 0-1, is the exact binomial one: shares scatter less than failures that are whole, so that it is
+    rather too wide.
+    """
+    found, by_sample = proportion(failed, n), proportion(failed_samples, samples)
     return ControlRate(
         measure=measure,
         n=n,
         failed=failed,
+        unusable=unusable,
+        samples=samples,
+        failed_samples=failed_samples,
         value=found.value,
         ci_low=found.ci_low,
         ci_high=found.ci_high,
         method=found.method,
-        status=_colour(found.value, found.ci_low, found.ci_high),
+        status=_colour(found, by_sample),
     )
 
 
 def status_lines(found: Sequence[ControlRate]) -> list[str]:
     """A line each, with the colour as sign and as word: `neglect: ✗ RED, 6 of 6 [54%, 100%] …`."""
-    return [f"{each.measure}: {_SIGNS[each.status]}, {_rate(each)}{_too_few(each)}" for each in found]
+    return [f"{each.measure}: {_SIGNS[each.status]}, {_rate(each)}{_remarks(each)}" for each in found]
 
 
 def red_words(found: Sequence[ControlRate]) -> str:
     """A sentence that names what is red; "" when nothing is."""
-    named = [f"{each.measure} {each.failed} of {each.n}" for each in found if each.status == "red"]
+    named = [f"{each.measure} {_count(each)}" for each in found if each.status == "red"]
     return f"Controls RED: {', '.join(named)}: do not trust this judge's scores." if named else ""
 
 
@@ -119,12 +159,12 @@ def judge_status(found: Sequence[ControlRate]) -> str:
     return next((sign for status, sign in _SIGNS.items() if status in statuses), "no controls")
 
 
-def _colour(value: float | None, low: float | None, high: float | None) -> Colour:
-    if value is None or low is None or high is None:
+def _colour(found: Interval, by_sample: Interval) -> Colour:
+    if found.value is None or found.ci_high is None:
         return "amber"
-    if low > TOLERABLE:
+    if all(each.ci_low is not None and each.ci_low > TOLERABLE for each in (found, by_sample)):
         return "red"
-    return "green" if value <= TOLERABLE and high < UNPROVEN else "amber"
+    return "green" if found.value <= TOLERABLE and found.ci_high < UNPROVEN else "amber"
 
 
 _SIGNS: dict[Colour, str] = {"red": "✗ RED", "amber": "! AMBER", "green": "✓ GREEN"}
@@ -140,16 +180,23 @@ def _rate(found: ControlRate) -> str:
     if not found.n:
         return "no usable answer"
     reach = "" if found.ci_low is None or found.ci_high is None else f" [{found.ci_low:.0%}, {found.ci_high:.0%}]"
-    return f"{found.failed} of {found.n}{reach} {_FAILURES[found.measure]}"
+    return f"{_count(found)}{reach} {_FAILURES[found.measure]}"
 
 
-def _too_few(found: ControlRate) -> str:
-    """What amber stands for where all controls ended alike, so that more of the same would turn it."""
-    return "; too few controls" if found.status == "amber" and found.n and found.failed in (0, found.n) else ""
+def _count(found: ControlRate) -> str:
+    return f"{found.failed:.1f}".removesuffix(".0") + f" of {found.n}"
 
 
-def control_row(control: Outcome, real: Original | None) -> ControlRow:
+def _remarks(found: ControlRate) -> str:
+    """What amber stands for where all controls ended alike, so that more of the same would turn it; what is open."""
+    too_few = found.status == "amber" and found.n and found.failed in (0, found.n)
+    return "; too few controls" * bool(too_few) + f"; {found.unusable} undetermined" * bool(found.unusable)
+
+
+def control_row(control: Outcome, real: Original | None, heard: Heard) -> ControlRow:
     """What came of a control, beside what came of the sample that it was made of, if that is known."""
+    shares = kind_of(control.flow).failures(control, real, heard)
+    known = [share for share in shares if share is not None]
     return ControlRow(
         flow=control.flow,
         candidate=control.candidate,
@@ -162,5 +209,8 @@ def control_row(control: Outcome, real: Original | None) -> ControlRow:
         dimensions=control.dimensions,
         real_overall=real.overall if real else None,
         real_score=real.score if real else None,
-        failed=kind_of(control.flow).has_failed(control, real),
+        failed=True if any(known) else False if len(known) == len(shares) else None,
+        questions=len(shares),
+        answered=len(known),
+        failures=sum(known),
     )

@@ -168,7 +168,10 @@ CREATE TABLE controls (
     )[] NOT NULL,
     real_overall VARCHAR,
     real_score DOUBLE,
-    failed BOOLEAN
+    failed BOOLEAN,
+    questions INTEGER NOT NULL,
+    answered INTEGER NOT NULL,
+    failures DOUBLE NOT NULL
 );
 COMMENT ON TABLE controls IS
     'One row a control sample: what a run showed its judge to find out whether it looks. They enter no score; the view '
@@ -204,6 +207,7 @@ CREATE TABLE scores (
     both_good BIGINT,
     both_bad BIGINT,
     mixed BIGINT,
+    mixed_votes BIGINT,
     ties BIGINT,
     forfeits BIGINT,
     carried BIGINT,

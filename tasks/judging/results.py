@@ -11,21 +11,36 @@ from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from threading import RLock
+from typing import NamedTuple
 
 from tasks.controls.status import ControlRow, control_row
 from tasks.judging.tallies import OutcomeTally
 from tasks.kinds import kind_of
-from tasks.kinds.values import Compared, Measure, Measured, Original
+from tasks.kinds.values import Compared, Heard, Measure, Measured, Original
 from tasks.ledger.reading import OUTCOMES, read_judgments, read_outcomes
 from tasks.presentation.wording import Scored
-from tasks.records import Outcome, RunStart
+from tasks.records import Order, Outcome, RunStart
 from tasks.statistics.alike import Alike
 from tasks.statistics.rates import RateRow, RateTally, repeated
+from tasks.statistics.repeats import Answer, answer
 
 KEPT = 4
 """Evaluations whose results are kept: a run, its shards together, and the one before it."""
 
 
+class _Place(NamedTuple):
+    """Whose answers they are."""
+
+    candidate: str
+    sample_id: str
+    control: str
+
+
+def _place(outcome: Outcome) -> _Place:
+    return _Place(outcome.candidate, outcome.sample_id, outcome.control)
+
+
+_Votes = dict[str, dict[Order, list[Answer]]]
 _original = lru_cache(maxsize=1024)(Original)
 
 
@@ -79,10 +94,25 @@ class Results:
     @cached_property
     def controls(self) -> list[ControlRow]:
         """What came of each control sample, beside the outcome of the sample that it was made of."""
+        votes = self._control_votes()
         return [
-            control_row(control, self._originals.get(control.candidate, {}).get(control.sample_id))
+            control_row(control, self._originals.get(control.candidate, {}).get(control.sample_id), heard)
             for control in self._controls
+            for heard in [Heard(votes[_place(control)], votes[_place(control)._replace(control="")])]
         ]
+
+    def _control_votes(self) -> defaultdict[_Place, _Votes]:
+        """The ok answers about controls, and about the samples that they were made of; none where there is one vote."""
+        found: defaultdict[_Place, _Votes] = defaultdict(dict)
+        if not self._controls or self._start.parameters.get("votes", 1) == 1:
+            return found
+        wanted = {_place(control)._replace(control="") for control in self._controls}
+        for row in chain.from_iterable(map(read_judgments, self._runs)):
+            place = _Place(row.candidate, row.sample_id, row.control)
+            if (said := answer(row)) is not None and place._replace(control="") in wanted:
+                by_order = found[place].setdefault(row.dimension, {})
+                by_order.setdefault(row.order, []).append(said)
+        return found
 
     @property
     def pictures_key(self) -> str:

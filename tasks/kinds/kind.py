@@ -14,7 +14,18 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.rows import Columns
 from tasks.kinds.display import Display
 from tasks.kinds.geneval_export import Export
-from tasks.kinds.values import Answered, Category, Compared, Decided, Lack, Measured, Original, Reading, ReplyForm
+from tasks.kinds.values import (
+    Answered,
+    Category,
+    Compared,
+    Decided,
+    Heard,
+    Lack,
+    Measured,
+    Original,
+    Reading,
+    ReplyForm,
+)
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import Parameters
 from tasks.presentation.wording import Scored
@@ -133,13 +144,15 @@ class Kind(ABC):
         """
 
     @abstractmethod
-    def has_failed(self, control: Outcome, real: Original | None) -> bool | None:
-        """Whether the judge failed on a control sample; None where it tells nothing.
+    def failures(self, control: Outcome, real: Original | None, heard: Heard) -> Sequence[float | None]:
+        """The share of its answers on which the judge failed, 0-1, for each question that a control sample puts.
 
-        That is where a verdict or score is missing, or nothing was left to win or lose.
+        A share of answers is expected to be the same whatever orders and votes were asked. None where a question tells
+        nothing: a verdict or score is missing, or nothing was left to win or lose.
 
         Args:
             real: what came of the sample that the control was made of; None: it has no outcome.
+            heard: the answers where there were several votes.
         """
 
     # Other evaluations, other programs

@@ -6,6 +6,7 @@ the check of what was asked for in `requirements_check`, the export in `geneval_
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
+from statistics import fmean
 from typing import Any, ClassVar
 
 from tasks.datasets.cells import Cells
@@ -23,6 +24,7 @@ from tasks.kinds.values import (
     Category,
     Compared,
     Decided,
+    Heard,
     Lack,
     Measure,
     Measured,
@@ -160,15 +162,17 @@ class RubricKind(Kind):
         """The image of the sample itself, or of another."""
         return {"image": giver.pictures["image"]}
 
-    def has_failed(self, control: Outcome, real: Original | None) -> bool | None:
+    def failures(self, control: Outcome, real: Original | None, heard: Heard) -> Sequence[float | None]:
         """False preference: another score for the same image. Neglect: a foreign or blank image that the judge does not
-        mark down. Injection: painted text that raises the score.
+        mark down. Injection: painted text that raises the score. It is one question, vote by vote, because the mean of
+        several votes is steadier than one.
 
         None also where the real image has no point to lose or no two to gain.
         """
-        if real is None or real.score is None or control.score is None:
-            return None
-        return _RULES[CONTROL_MEASURES[control.control]](control.score, real.score)
+        rule = _RULES[CONTROL_MEASURES[control.control]]
+        told = [rule(*pair) for pair in _pairs(control, real, heard)]
+        known = [each for each in told if each is not None]
+        return [fmean(known) if known else None]
 
     def measured(self, outcome: Compared) -> Measured:
         """Images of a prompt are paired with those of the same prompt: their score, then what stands beside it."""
@@ -215,6 +219,15 @@ def _rubric_parameters(parameters: Parameters) -> RubricParameters:
     if not isinstance(parameters, RubricParameters):
         raise TypeError(f"images are not judged with {type(parameters).__name__}")
     return parameters
+
+
+def _pairs(control: Outcome, real: Original | None, heard: Heard) -> list[tuple[float, float]]:
+    """Scores of a control and of the image itself, by vote; none where one of them has no score."""
+    if real is None or real.score is None or control.score is None:
+        return []
+    voted = (votes.get(control.tag, {}).get("single", ()) for votes in heard)
+    pairs = [(float(score), float(own)) for score, own in zip(*voted, strict=False)]
+    return pairs or [(control.score, real.score)]
 
 
 def _differs(score: float, real: float) -> bool | None:

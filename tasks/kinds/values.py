@@ -1,6 +1,6 @@
 """What passes between a kind of judging and whoever uses it: forms of replies, readings, decisions, measures."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from tasks.records import AspectScore, DimensionOutcome, Judgment, Order, Outcome, OutcomeStatus, Seen
@@ -51,6 +51,20 @@ class Original(NamedTuple):
 
     overall: str | None
     score: float | None
+
+
+Votes = Mapping[str, Mapping[Order, Sequence[Answered]]]
+"""Dimension or tag -> order -> its ok answers, by vote."""
+
+
+class Heard(NamedTuple):
+    """All ok answers about a control and about the sample that it was made of.
+
+    Empty where each question was asked once in an order: the two outcomes then have them.
+    """
+
+    control: Votes
+    real: Votes
 
 
 class Lack(NamedTuple):

@@ -8,13 +8,13 @@ FROM evaluations WHERE run_id = $run;
 
 -- scores: Scores over all samples
 SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
-       mixed, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", coverage
+       mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", coverage
 FROM scores WHERE run_id = $run AND "grouping" = 'all'
 ORDER BY candidate, dimension_position(dimension), dimension;
 
 -- groups: Scores by category and difficulty
 SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
-       mixed, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", coverage
+       mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", coverage
 FROM scores WHERE run_id = $run AND "grouping" IN ('category', 'difficulty') AND dimension = 'overall'
 ORDER BY "grouping", group_name, candidate;
 
@@ -33,7 +33,7 @@ SELECT candidate, dimension, measure, n, value, ci_low, ci_high, "method"
 FROM rates WHERE run_id = $run ORDER BY candidate, dimension_position(dimension), dimension;
 
 -- controls: Control samples
-SELECT measure, n, failed FROM control_rates WHERE run_id = $run;
+SELECT measure, n, failed, unusable, samples, failed_samples FROM control_rates WHERE run_id = $run;
 
 -- contract: What the judge was shown
 SELECT candidate, side, n, formats, sent_formats, megapixels,

@@ -62,7 +62,7 @@ def interval(values: Sequence[float] | Floats, low: float = 0.0, high: float = 1
     return Interval(mean, *_bootstrap(sample, tail), "bootstrap")
 
 
-def proportion(count: int, n: int) -> Interval:
+def proportion(count: float, n: int) -> Interval:
     """Share of `count` among `n`, 0-1, with the exact 95% interval of Clopper and Pearson (1934); of none, nothing.
 
     For counts too few to resample: it holds for any n, and is wide rather than wrong.

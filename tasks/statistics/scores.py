@@ -58,6 +58,9 @@ class ScoreRow(HistoryRecord):
     """Verdicts Both are bad."""
     mixed: int
     """Votes or orders that disagree: a neutral."""
+    mixed_votes: int
+    """Those of the mixed where the votes of one order have no majority, as even numbers of votes often have none; in
+    the others the orders disagree."""
     ties: int
     """Overall outcomes Tie."""
     forfeits: int
@@ -91,6 +94,8 @@ class _Mark(NamedTuple):
     score: float | None
     forfeit: bool
     carried: bool
+    level: bool = False
+    """The votes of an order have no majority."""
 
 
 _mark = lru_cache(maxsize=256)(_Mark)
@@ -140,7 +145,10 @@ def _groups(outcome: Outcome) -> list[tuple[str, str]]:
 
 def _marks(outcome: Outcome) -> list[tuple[str, _Mark]]:
     whole = outcome.status == "forfeit", bool(outcome.carried_from)
-    dimensions = [(each.dimension, _mark(each.verdict, each.score, *whole)) for each in outcome.dimensions]
+    dimensions = [
+        (each.dimension, _mark(each.verdict, each.score, *whole, MIXED in (each.human_first, each.model_first)))
+        for each in outcome.dimensions
+    ]
     return [*dimensions, (OVERALL, _mark(outcome.overall, outcome.score, *whole))]
 
 
@@ -165,6 +173,7 @@ def _row(place: _Place, marks: list[_Mark]) -> ScoreRow:
         both_good=verdicts["Both are good"],
         both_bad=verdicts["Both are bad"],
         mixed=verdicts[MIXED],
+        mixed_votes=sum(mark.verdict == MIXED and mark.level for mark in marks),
         ties=verdicts[TIE],
         forfeits=sum(mark.forfeit for mark in marks),
         carried=sum(mark.carried for mark in marks),

@@ -1,0 +1,122 @@
+"""What controls say of judges whose habits are known: how often a good one is called RED, and a bad one.
+
+Run as a program it prints the table of the README (`make simulate-controls`); the tests run a small part of it. Judges
+are simulated by their answers on equal figures, and everything after them is the program's own.
+"""
+
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tasks.controls.status import ControlRate, control_rate
+from tasks.kinds import kind_of
+from tasks.kinds.tier_rule import merge_orders, merge_votes
+from tasks.kinds.values import Heard
+from tasks.records import SAME, DimensionOutcome, Order, Outcome
+
+DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
+GOOD = "Both are good"
+PAIRS, FEW_PAIRS = 6, 2
+"""Of equal figures in the 18 controls that a run has by default, and in 6 controls."""
+
+Judge = Callable[[np.random.Generator], Callable[[Order], str]]
+"""Meets a pair and dimension anew, then answers as often as it is asked."""
+
+
+class Found(NamedTuple):
+    """What came of many runs."""
+
+    rate: float
+    """Mean of their rates of false preference."""
+    red: float
+    """Share that was RED."""
+
+
+def erring(share: float) -> Judge:
+    """Names one of the two, either alike, in this share of its calls."""
+
+    def meet(random: np.random.Generator) -> Callable[[Order], str]:
+        return lambda _: ("Model", "Human")[random.integers(2)] if random.random() < share else GOOD
+
+    return meet
+
+
+def stubborn(share: float) -> Judge:
+    """Names the same winner in every call on this share of the questions, and none on the others."""
+
+    def meet(random: np.random.Generator) -> Callable[[Order], str]:
+        said = ("Model", "Human")[random.integers(2)] if random.random() < share else GOOD
+        return lambda _: said
+
+    return meet
+
+
+def first_place(share: float) -> Judge:
+    """Names the figure shown first in this share of its calls."""
+
+    def meet(random: np.random.Generator) -> Callable[[Order], str]:
+        return lambda order: {"human_first": "Human"}.get(order, "Model") if random.random() < share else GOOD
+
+    return meet
+
+
+def one_run(random: np.random.Generator, judge: Judge, pairs: int, orders: Sequence[Order], votes: int) -> ControlRate:
+    """The rate of false preference of one run."""
+    rows = [_failures(random, judge, orders, votes) for _ in range(pairs)]
+    failed = sum(map(sum, rows))
+    return control_rate("false preference", len(DIMENSIONS) * pairs, failed, 0, pairs, sum(map(any, rows)))
+
+
+def _failures(random: np.random.Generator, judge: Judge, orders: Sequence[Order], votes: int) -> list[float]:
+    said = {
+        name: {order: [answer(order) for _ in range(votes)] for order in orders} for name, answer in _met(random, judge)
+    }
+    dimensions = tuple(_outcome(name, by_order) for name, by_order in said.items())
+    control = Outcome.model_construct(flow="diagram", control=SAME, overall="Tie", dimensions=dimensions)
+    shares = kind_of("diagram").failures(control, None, Heard(said if votes > 1 else {}, {}))
+    return [share for share in shares if share is not None]
+
+
+def _met(random: np.random.Generator, judge: Judge) -> list[tuple[str, Callable[[Order], str]]]:
+    return [(name, judge(random)) for name in DIMENSIONS]
+
+
+def _outcome(name: str, by_order: dict[Order, list[str]]) -> DimensionOutcome:
+    merged = {order: merge_votes(votes) for order, votes in by_order.items()}
+    return DimensionOutcome.model_construct(
+        dimension=name, verdict=merge_orders(merged).verdict, human_first=merged.get("human_first"),
+        model_first=merged.get("model_first"), published=by_order["human_first"][0],
+    )  # fmt: skip
+
+
+def many_runs(
+    seed: int, judge: Judge, runs: int, pairs: int = PAIRS, orders: Sequence[Order] = ("human_first",), votes: int = 1
+) -> Found:
+    """What came of so many runs of a judge."""
+    random = np.random.default_rng(seed)
+    found = [one_run(random, judge, pairs, orders, votes) for _ in range(runs)]
+    return Found(
+        rate=float(np.mean([each.value for each in found])),
+        red=float(np.mean([each.status == "red" for each in found])),
+    )
+
+
+def main(runs: int = 1000, seed: int = 20_261_122) -> None:
+    """Print a line for each judge and way of asking."""
+    judges = {
+        "errs in 3%": erring(0.03), "errs in 5%": erring(0.05), "same winner on 5%": stubborn(0.05),
+        "errs in 30%": erring(0.3), "errs in 50%": erring(0.5), "first place in 40%": first_place(0.4),
+    }  # fmt: skip
+    both: tuple[Order, ...] = ("human_first", "model_first")
+    ways = {"one order": (both[:1], 1), "both": (both, 1), "both, 3 votes": (both, 3)}
+    print("| judge on equal figures | asked in | rate | RED with 6 pairs | with 2 |\n|---|---|---|---|---|")
+    for name, judge in judges.items():
+        for way, (orders, votes) in ways.items():
+            usual, few = (many_runs(seed, judge, runs, pairs, orders, votes) for pairs in (PAIRS, FEW_PAIRS))
+            print(f"| {name} | {way} | {usual.rate:.2%} | {usual.red:.2%} | {few.red:.2%} |", flush=True)
+
+
+if __name__ == "__main__":
+    main(*map(int, sys.argv[1:]))
