@@ -25,6 +25,7 @@ COMMANDS = {
         "demo": "Draw samples with known defects and judge them, with no key and no network.",
         "run": "Judge a dataset.",
         "probe": "Ask the judge one cheap question.",
+        "passport": "Test what a judge can see and keeps to, on drawn pictures with known answers.",
         "endpoints": "List the endpoints that are known by a short name, with what their documentation says.",
         "prompts": "List, show, check or import prompts.",
         "samples": "Draw figures and images with known defects into a folder.",
@@ -49,7 +50,7 @@ COMPLETE = "_JURY_COMPLETE"
 """Environment variable through which a shell asks for completions."""
 WIDEST = 100
 """Columns of the help on a wide terminal."""
-GOES_ON = ("run", "demo")
+GOES_ON = ("run", "demo", "passport")
 """Commands that take up their work again where they were stopped."""
 
 

@@ -40,6 +40,8 @@ LEFT_OUT = (
     r"model_wins|human_wins|both_good|both_bad|mixed|mixed_votes|ties|forfeits|carried|image_mean|aspect_mean|gap|satisfied",
     r"scored|coverage",
     r"flow|model",
+    r"needed_by|edition|seed|schema|calls|chance|guessing|unanswered|items|title|model_answered",
+    r"found",
 )
 """Columns that a table does without on a narrow terminal, group after group until it fits."""
 GAP = "  "

@@ -10,6 +10,7 @@ from tasks.errors import InputError
 from tasks.history.database import HISTORY
 from tasks.history.loading import sync
 from tasks.ledger.label_sets import label_folders
+from tasks.ledger.passports import passport_folders
 from tasks.ledger.reading import run_folders
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.pictures.thumbnails import make_waiting
@@ -26,13 +27,15 @@ def command(rebuild: bool, store: str) -> int:
         sent, fetched = remote.send_all(), remote.fetch()
         print(f"{number_of(len(sent), 'run')} sent, {len(fetched):,} fetched")
         share_labels(remote.bucket, folder)
-    if not run_folders(folder) and not label_folders(folder):
+    if not any(found(folder) for found in (run_folders, label_folders, passport_folders)):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
     done = sync(folder, rebuild=rebuild)
     for sentence in done.left_out:
         warn(sentence)
     if done.labels:
         say(f"labels loaded: {', '.join(done.labels)}")
+    if done.passports:
+        say(f"passports loaded: {', '.join(done.passports)}")
     loaded = f"{number_of(len(done.loaded), 'run')} loaded into {folder / HISTORY}"
     print(loaded if done.loaded else "the history is in step with the ledgers")
     thumbnails, lost = make_waiting(folder)

@@ -37,6 +37,7 @@ from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, Parameters
+from tasks.passport.wording import warning as passport_warning
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import RunStart
 from tasks.rubrics.rubric import Rubric, load_rubric
@@ -145,7 +146,10 @@ class Session:
         alone = run.start.shards == 1  # shards are compared with the last run once all of them are there
         unchanged = await unchanged_sentences(Path(self.store), run.start.run_id) if alone else []
         cut = run.input_tokens.warnings(self.parameters.judge.base_url)
-        return [*exported, *unused, *cut, *run.tally.comparability.warnings(), *unchanged]
+        asked = self._asked
+        untested = await asyncio.to_thread(passport_warning, Path(self.store), self._flow, asked.judge, asked.store)
+        seen = [untested] if untested else []
+        return [*exported, *unused, *cut, *run.tally.comparability.warnings(), *unchanged, *seen]
 
     async def storing(self, step: Coroutine[Any, Any, None]) -> list[str]:
         """Run the store step; a history that stays in use costs a warning, for the ledger holds everything."""

@@ -2,7 +2,8 @@
 
 Owns which questions are answered and how a client is served: it cannot tell this judge from a model behind an endpoint,
 except by the answered model's name. The wire format stands in `chat`. Of figures, `measures` has the measurements and
-`figure_rules` what follows from them; of generated images, `blobs` and `image_scores`.
+`figure_rules` what follows from them; of generated images, `blobs` and `image_scores`; `passport_answers` what it says
+to the plain questions of a passport.
 """
 
 import asyncio
@@ -21,6 +22,7 @@ from tasks.embedded_judge.figure_rules import QUESTIONS, compare
 from tasks.embedded_judge.image_scores import ASPECTS, look, score
 from tasks.embedded_judge.image_view import Survey
 from tasks.embedded_judge.measures import Measures, decode_rgb, measure
+from tasks.embedded_judge.passport_answers import PASSPORT, passport_answer
 from tasks.parameters import T2I
 from tasks.pictures.bad_picture import BadPicture
 from tasks.records import OVERALL_SCORE, SEEN
@@ -121,6 +123,8 @@ def answer(body: bytes) -> dict[str, Any]:
     schema = request.response_format.json_schema
     if schema.name == PROBE:
         return {"ready": True}
+    if schema.name.startswith(PASSPORT):
+        return passport_answer(request)
     if schema.name in QUESTIONS:
         return _compared(schema.name, schema.verdicts(), request.pictures())
     if schema.name.partition("_")[0] in T2I:

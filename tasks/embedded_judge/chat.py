@@ -107,6 +107,15 @@ class ChatRequest(BaseModel):
             raise BadRequest(f"A generated image is judged alone, in one picture; found {len(found)} pictures")
         return found[0]
 
+    def files(self) -> list[bytes]:
+        """The files of all pictures, in their order. Raises BadRequest when one is no data URL."""
+        return [data for _, data in self._pictures()]
+
+    def first_words(self) -> str:
+        """The text that stands before all others beside the pictures; empty: there is none."""
+        parts = [part for message in self.messages if isinstance(message.content, list) for part in message.content]
+        return next((part.text for part in parts if part.text), "")
+
     def text(self, label: str) -> str:
         """The delimited text under this label. Raises BadRequest when there is none.
 

@@ -9,6 +9,7 @@ from functools import cache
 
 from tasks.controls.status import ControlRow
 from tasks.ledger.label_sets import LabelRow, LabelSet
+from tasks.ledger.passports import Card, CardLine
 from tasks.records import AspectScore, HistoryRecord, Judgment, Outcome, PictureNote, RunEnd, RunStart
 from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.rates import RateRow
@@ -24,6 +25,7 @@ RECORDS: Mapping[str, tuple[type[HistoryRecord], ...]] = {
     "rates": (RateRow,),
     "pictures": (PictureNote,),
     "labels": (LabelRow, LabelSet),
+    "passports": (CardLine, Card),
 }
 """Table -> records whose fields are its columns."""
 

@@ -1,10 +1,11 @@
-"""Runs and labels loaded from their ledgers into the history.
+"""Runs, labels and passports loaded from their ledgers into the history.
 
 Owns which of them are due and how they take their place; what their rows are is for `staging`. The ledger is the truth:
 a run that could not be loaded now is loaded by the next `sync`, and the history can be made anew at any time.
 """
 
 import tempfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -15,10 +16,27 @@ from tasks.errors import InputError
 from tasks.history.database import HISTORY, attach, kept_out, reading, staging
 from tasks.history.layout import is_laid_out, lay_out
 from tasks.ledger import label_sets as labels
+from tasks.ledger import passports
 from tasks.ledger import reading as ledger
 
 _OF_RUNS = ("runs", "judgments", "outcomes", "controls", "aspect_scores")
 _OF_EVALUATIONS = ("scores", "rates")
+
+
+class _Once(NamedTuple):
+    """A ledger that is written once, never changed, and loaded into one table: labels, a passport."""
+
+    table: str
+    column: str
+    """That which holds the name of the folder."""
+    mark: str
+    """File that is there once all is."""
+    folders: Callable[[Path], list[Path]]
+
+
+_LABELS = _Once("labels", "name", labels.ABOUT, labels.label_folders)
+_PASSPORTS = _Once("passports", "passport_id", passports.CARD, passports.passport_folders)
+_ONCE = (_LABELS, _PASSPORTS)
 
 
 class NotLoaded(InputError):
@@ -34,6 +52,8 @@ class Synced(NamedTuple):
     """A sentence for every ledger that could not be read, or not be loaded."""
     labels: tuple[str, ...] = ()
     """Names of the labels that were loaded."""
+    passports: tuple[str, ...] = ()
+    """Ids of the passports that were loaded."""
 
 
 def store_run(store: Path, run_id: str, wait_seconds: float = 2.0) -> None:
@@ -53,13 +73,28 @@ def store_labels(store: Path, name: str, wait_seconds: float = 2.0) -> None:
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: their ledger is damaged, or the history was made by another version.
     """
-    for place in _new_labels(store / HISTORY, store, wait_seconds):
+    _store_once(_LABELS, store, name, wait_seconds)
+
+
+def store_passport(store: Path, passport_id: str, wait_seconds: float = 2.0) -> None:
+    """Load one finished passport, where the history has it not.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: its card is damaged, or the history was made by another version.
+    """
+    _store_once(_PASSPORTS, store, passport_id, wait_seconds)
+
+
+def _store_once(kind: _Once, store: Path, name: str, wait_seconds: float) -> None:
+    for place in _new(kind, store / HISTORY, store, wait_seconds):
         if place.name == name:
             _load(store / HISTORY, place, wait_seconds)
 
 
 def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Synced:
-    """Load every run whose ledger is not in the history as it now stands: new, grown or finished since; and new labels.
+    """Load every run whose ledger is not in the history as it now stands: new, grown or finished since; and new
+    labels and passports.
 
     With `rebuild` a history is made from all ledgers beside the present one, which serves until the new one takes its
     place. Without, no run is ever removed, whether or not its ledger is still there.
@@ -78,8 +113,11 @@ def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Sync
             late = _load_changed(fresh, store, wait_seconds)
             if fresh.exists():
                 fresh.replace(history)
-    names = tuple(sorted({*early.labels, *late.labels}))
-    return Synced(tuple(sorted({*early.loaded, *late.loaded})), late.left_out, names)
+    loaded, names, cards = (
+        tuple(sorted({*one, *other}))
+        for one, other in ((early.loaded, late.loaded), (early.labels, late.labels), (early.passports, late.passports))
+    )
+    return Synced(loaded, late.left_out, names, cards)
 
 
 def pending(store: Path, wait_seconds: float = 30.0) -> list[str]:
@@ -97,14 +135,17 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
 
     loaded: list[Path] = []
     left_out: list[str] = []
-    for place in [*_changed(history, store, wait_seconds), *_new_labels(history, store, wait_seconds)]:
+    new = [place for kind in _ONCE for place in _new(kind, history, store, wait_seconds)]
+    for place in [*_changed(history, store, wait_seconds), *new]:
         try:
             _load(history, place, wait_seconds)
             loaded.append(place)
         except (DamagedLedger, NotLoaded) as error:
             left_out.append(str(error))
-    runs = tuple(place.name for place in loaded if not _is_labels(place))
-    return Synced(runs, tuple(left_out), tuple(place.name for place in loaded if _is_labels(place)))
+    runs, names, cards = (
+        tuple(place.name for place in loaded if _once(place) is kind) for kind in (None, _LABELS, _PASSPORTS)
+    )
+    return Synced(runs, tuple(left_out), names, cards)
 
 
 def _changed(history: Path, store: Path, wait_seconds: float) -> list[Path]:
@@ -112,9 +153,10 @@ def _changed(history: Path, store: Path, wait_seconds: float) -> list[Path]:
     return [run for run in ledger.run_folders(store) if known.get(run.name) != _ledger_bytes(run)]
 
 
-def _new_labels(history: Path, store: Path, wait_seconds: float) -> list[Path]:
-    known = {name for (name,) in _known(history, "SELECT DISTINCT name FROM labels", wait_seconds)}
-    return [place for place in labels.label_folders(store) if place.name not in known]
+def _new(kind: _Once, history: Path, store: Path, wait_seconds: float) -> list[Path]:
+    sql = f"SELECT DISTINCT {kind.column} FROM {kind.table}"
+    known = {name for (name,) in _known(history, sql, wait_seconds)}
+    return [place for place in kind.folders(store) if place.name not in known]
 
 
 def _known(history: Path, sql: str, wait_seconds: float) -> list[tuple[Any, ...]]:
@@ -125,8 +167,9 @@ def _known(history: Path, sql: str, wait_seconds: float) -> list[tuple[Any, ...]
         return db.execute(sql).fetchall() if is_laid_out(db) else []
 
 
-def _is_labels(place: Path) -> bool:
-    return (place / labels.ABOUT).exists()
+def _once(place: Path) -> _Once | None:
+    """What a folder holds; None: a run."""
+    return next((kind for kind in _ONCE if (place / kind.mark).exists()), None)
 
 
 def _ledger_bytes(run: Path) -> int:
@@ -135,30 +178,33 @@ def _ledger_bytes(run: Path) -> int:
 
 
 def _load(history: Path, place: Path, wait_seconds: float) -> None:
-    """Load the folder of a run, or of labels."""
+    """Load the folder of a run, of labels, or of a passport."""
     # Brings numpy and scipy, which whoever only asks what is pending does without.
-    from tasks.history.staging import stage_labels, stage_run, vector_bytes
+    from tasks.history.staging import stage_labels, stage_passport, stage_run, vector_bytes
 
-    with staging(0 if _is_labels(place) else vector_bytes(place)) as db:
-        if _is_labels(place):
-            stage_labels(db, place)
+    once = _once(place)
+    with staging(0 if once else vector_bytes(place)) as db:
+        if once:
+            (stage_labels if once is _LABELS else stage_passport)(db, place)
         else:
             stage_run(db, place, _ledger_bytes(place))
         attach(db, history, wait_seconds)
         try:
-            _hand_over(db, place)
+            _hand_over(db, place, once)
         except duckdb.Error as error:
             words = str(error).partition("\n")[0]
             raise NotLoaded(f"{history} cannot be written: {words}; {place.name} was left out") from error
 
 
-def _hand_over(db: Connection, place: Path) -> None:
+def _hand_over(db: Connection, place: Path, once: _Once | None) -> None:
     laid_out = is_laid_out(db)
     db.begin()
     if not laid_out:
         lay_out(db)
-    if _is_labels(place):
-        db.execute("INSERT INTO history.labels FROM labels WHERE name NOT IN (SELECT name FROM history.labels)")
+    if once:
+        table, column = once.table, once.column
+        kept = f"SELECT {column} FROM history.{table}"
+        db.execute(f"INSERT INTO history.{table} FROM {table} WHERE {column} NOT IN ({kept})")
     else:
         _hand_over_run(db, place)
     db.commit()

@@ -6,7 +6,7 @@ how rows come out of files; what is computed of them is for `judging.results`.
 
 import json
 import tempfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -22,6 +22,7 @@ from tasks.history.layout import make_tables
 from tasks.judging.results import results_of
 from tasks.kinds import kind_of
 from tasks.ledger import label_sets as labels
+from tasks.ledger import passports
 from tasks.ledger import reading as ledger
 from tasks.ledger.evaluations import evaluation_folders
 from tasks.ledger.protocol_keys import judge_key
@@ -42,7 +43,7 @@ _PICTURES = """INSERT INTO pictures BY NAME
 
 
 class DamagedLedger(InputError):
-    """The ledger of a run, or of labels, cannot be read."""
+    """The ledger of a run, of labels or of a passport cannot be read."""
 
 
 def vector_bytes(run: Path) -> int:
@@ -77,9 +78,24 @@ def stage_labels(db: Connection, place: Path) -> None:
     Raises:
         DamagedLedger: they cannot be read.
     """
+    _stage(db, "labels", labels.history_rows, place, labels.LABELS)
+
+
+def stage_passport(db: Connection, place: Path) -> None:
+    """Fill the table of passports with the card in a folder.
+
+    Raises:
+        DamagedLedger: it cannot be read.
+    """
+    _stage(db, "passports", passports.history_rows, place, passports.CARD)
+
+
+def _stage(
+    db: Connection, table: str, rows: Callable[[Path], Iterable[Mapping[str, Any]]], place: Path, file: str
+) -> None:
     make_tables(db)
     try:
-        _insert(db, "labels", labels.history_rows(place), place / labels.LABELS)
+        _insert(db, table, rows(place), place / file)
     except (InputError, ValidationError, OSError, duckdb.Error) as error:
         raise _damaged(place, error) from error
 

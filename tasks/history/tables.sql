@@ -276,3 +276,29 @@ CREATE TABLE labels (
 );
 COMMENT ON TABLE labels IS
     'What people say of samples: one row a person and question, as imported by `jury labels import`.';
+
+CREATE TABLE passports (
+    passport_id VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    endpoint VARCHAR NOT NULL,
+    line VARCHAR NOT NULL,
+    title VARCHAR NOT NULL,
+    state VARCHAR NOT NULL,
+    items INTEGER NOT NULL,
+    right_answers INTEGER NOT NULL,
+    unanswered INTEGER NOT NULL,
+    pass_mark INTEGER NOT NULL,
+    chance DOUBLE NOT NULL,
+    guessing DOUBLE NOT NULL,
+    found VARCHAR NOT NULL,
+    needed_by VARCHAR[] NOT NULL,
+    model_answered VARCHAR NOT NULL,
+    finished_at TIMESTAMP NOT NULL,
+    edition VARCHAR NOT NULL,
+    seed BIGINT NOT NULL,
+    calls INTEGER NOT NULL,
+    seconds DOUBLE NOT NULL,
+    "schema" INTEGER NOT NULL
+);
+COMMENT ON TABLE passports IS
+    'What judges were found to see and to keep to, by `jury passport`: one row a passport and line.';

@@ -35,7 +35,7 @@ class Ledger:
         """
         self._open()
         name = JUDGMENTS if isinstance(row, Judgment) else OUTCOMES
-        _add(self._files[name], sealed(row.model_dump_json()))
+        append_line(self._files[name], sealed(row.model_dump_json()))
         self._rows[name] += 1
 
     def end(self, end: RunEnd) -> None:
@@ -60,7 +60,7 @@ class Ledger:
                 keep_private(self.folder / name)
 
 
-def _add(file: FileIO, line: bytes) -> None:
+def append_line(file: FileIO, line: bytes) -> None:
     """Append a line whole or not at all: a disk that is nearly full takes the beginning of it."""
     before = os.fstat(file.fileno()).st_size
     try:

@@ -15,9 +15,11 @@ from tasks.comparing.wording import difference_grid
 from tasks.controls.status import red_words, status_lines
 from tasks.judging.tallies import NotableSample
 from tasks.kinds.display import Quoted
+from tasks.ledger.passports import newest_card
 from tasks.pages.rate_tables import rate_grid, rate_notes
 from tasks.pages.run_summary import Summary
 from tasks.pages.summary_texts import cost_lines, defect_lines, failure_lines
+from tasks.passport.wording import meaning_lines, summary_line
 from tasks.pictures.thumbnails import made
 from tasks.presentation.drawing import png
 from tasks.presentation.markup import bullets, picture, plain, table
@@ -68,6 +70,7 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
         *_groups(summary),
         *_section("Injected defects", defect_lines(summary)),
         *_section("Controls", status_lines(summary.controls)),
+        *_section("What the judge sees", _passport_lines(summary)),
         *_section("Failures and warnings", trouble),
         *_section("Calls", _call_lines(summary)),
         *(part for each in summary.notable for part in _sample(summary, each)),
@@ -163,6 +166,12 @@ def _groups(summary: Summary) -> list[str]:
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
     return [f"## {title}", bullets(lines)] if lines else []
+
+
+def _passport_lines(summary: Summary) -> list[str]:
+    """What the newest passport of the judge says; nothing where there is none."""
+    card = newest_card(summary.store, summary.start.model, summary.start.endpoint)
+    return [summary_line(card), *(f"  {line}" for line in meaning_lines(card))] if card else []
 
 
 def _call_lines(summary: Summary) -> list[str]:

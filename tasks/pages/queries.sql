@@ -35,6 +35,13 @@ FROM rates WHERE run_id = $run ORDER BY candidate, dimension_position(dimension)
 -- controls: Control samples
 SELECT measure, n, failed, unusable, samples, failed_samples FROM control_rates WHERE run_id = $run;
 
+-- passport: What the judge sees and keeps to (jury passport)
+SELECT title, state, right_answers, items, pass_mark, round(100 * guessing, 2) AS guessing, found,
+       finished_at::DATE::VARCHAR AS day
+FROM passports
+WHERE passport_id = (SELECT max(passport_id) FROM passports JOIN evaluations e USING (model, endpoint) WHERE e.run_id = $run)
+ORDER BY rowid;
+
 -- contract: What the judge was shown
 SELECT candidate, side, n, formats, sent_formats, megapixels,
        (100 * reencoded)::INTEGER AS reencoded, (100 * transparent)::INTEGER AS transparent, tokens_in::INTEGER AS tokens_in

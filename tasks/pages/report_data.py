@@ -35,7 +35,19 @@ MOST_CHANGES = 20
 MOST_TRENDS = 30
 """Trends drawn: those of six candidates on all dimensions."""
 
-_QUESTIONS = ("scores", "groups", "aspects", "six_tags", "rates", "controls", "contract", "cost", "statuses", "trend")
+_QUESTIONS = (
+    "scores",
+    "groups",
+    "aspects",
+    "six_tags",
+    "rates",
+    "controls",
+    "passport",
+    "contract",
+    "cost",
+    "statuses",
+    "trend",
+)
 
 
 @dataclass(frozen=True)

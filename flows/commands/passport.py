@@ -1,0 +1,69 @@
+"""`jury passport`: what a judge can see and keeps to, on drawn pictures with known answers."""
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import click
+
+from flows.commands.connection import find_prefect
+from flows.commands.messages import number_of, printable_json, warn
+from flows.commands.options import model_options, parse_options, store_option
+from flows.commands.sections import Command, Option
+from flows.runtime.secrets import secret_block
+from tasks.errors import HistoryLocked, InputError
+from tasks.files import private_folder
+from tasks.ledger.passports import Card
+from tasks.ledger.remote import local_cache
+from tasks.parameters import Probe
+from tasks.passport.making import calls_of, make_passport
+from tasks.passport.wording import card_grid, meaning_lines, needed_failed, summary_line, told_lines
+from tasks.presentation.tables import console, grid_table
+from tasks.text import printable
+
+PASSED, NOT_PASSED = 0, 3
+
+
+def passport(seed: int, as_json: bool, store: str, **given: Any) -> int:
+    """Ask, keep, print; 3 where a line that any flow needs was not passed."""
+    judge = parse_options(given, Probe).judge
+    folder = local_cache(store)
+    find_prefect(folder)  # a key may be kept there, as a Secret block
+    private_folder(folder)
+    asked = number_of(calls_of(seed), "small question")
+    warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")
+    card = asyncio.run(make_passport(folder, judge, seed, secret_block))
+    _load(folder, card)
+    if as_json:
+        print(printable_json(card.model_dump(mode="json")))
+    else:
+        _print(card)
+    return NOT_PASSED if needed_failed(card) else PASSED
+
+
+def _load(folder: Path, card: Card) -> None:
+    from tasks.history.loading import store_passport  # DuckDB, which is not needed before the end
+
+    try:
+        store_passport(folder, card.passport_id)
+    except (HistoryLocked, InputError) as error:
+        warn(f"{error}; `jury sync` loads the card into the history")
+
+
+def _print(card: Card) -> None:
+    out = console()
+    out.print(grid_table(card_grid(card), []), soft_wrap=True)
+    for line in (*told_lines(card), *meaning_lines(card), summary_line(card)):
+        out.print(printable(line))
+
+
+command = Command(
+    "passport",
+    params=[
+        *model_options(Probe),
+        Option(["--seed"], type=click.IntRange(0), default=1, show_default=True, help="Seed of the drawn pictures."),
+        Option(["--json", "as_json"], is_flag=True, help="Print the card as JSON."),
+    ],
+    callback=passport,
+)
+store_option(command)

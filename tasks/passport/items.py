@@ -1,0 +1,200 @@
+"""The items of a passport: what is asked about which pictures, and the answer that is right.
+
+Owns the questions and what counts as right. All of it is made by chance from a seed, each item from its own, so that
+one line's items do not change those of another. How a question is sent, and its reply read, stands in `asking`.
+"""
+
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from random import Random
+from typing import NamedTuple, TypeVar
+
+from tasks.passport import lines
+from tasks.passport.drawing import BLANKS, PAPERS, Thing, blank, linked_boxes, scene, written
+from tasks.passport.lines import COLORS, LINE, NOTHING, PLACES, SHAPES, WHICH
+
+SIZES = (28, 20, 16, 12)
+"""Pixels of the letters that must be read: those of figures in papers, shown at their width in print."""
+SMALLER = 9
+"""Pixels of letters that are shown besides, to find out the smallest that is read."""
+
+T = TypeVar("T")
+Answer = str | int | tuple[str, ...]
+Draw = Callable[[], bytes]
+
+
+class Item(NamedTuple):
+    """One question with its answer."""
+
+    line: str
+    number: int
+    question: str
+    draws: tuple[Draw, ...]
+    """Makers of the pictures, as PNG files, in the order in which they are shown."""
+    answer: Answer
+    allowed: tuple[str, ...] = ()
+    """The words that an answer is made of; empty: any, or a number."""
+    counts: bool = True
+    """Whether it enters the line's right answers."""
+    letters: int = 0
+    """Pixels of the letters to be read; 0: there are none."""
+
+    def is_right(self, answer: Answer | None) -> bool:
+        """Whether this is the answer: of two pictures in any order, of words in letters of any size."""
+        if self.line == lines.TWO and isinstance(answer, tuple):
+            return sorted(answer) == sorted(self.answer if isinstance(self.answer, tuple) else ())
+        if isinstance(answer, str) and isinstance(self.answer, str):
+            return answer.strip(" .'\"").casefold() == self.answer.casefold()
+        return answer == self.answer
+
+
+def items_of(seed: int) -> list[Item]:
+    """All items of a passport, line by line."""
+    return [item for name, make in _MAKERS.items() for item in make(Random(f"{lines.EDITION} {seed} {name}"))]
+
+
+def _dealt(values: Sequence[T], line: str, random: Random) -> list[T]:
+    """Answers for the items of a line: each value as often as any other, or once more, in an order by chance."""
+    number = LINE[line].items
+    full = [*values] * (number // len(values))
+    dealt = [*full, *random.sample(values, number - len(full))]
+    random.shuffle(dealt)
+    return dealt
+
+
+def _words(random: Random) -> Iterator[Item]:
+    sizes = [size for size in (*SIZES, SMALLER) for _ in range(LINE[lines.TEXT].items // len(SIZES))]
+    for number, size in enumerate(sizes):
+        syllables = [random.choice(lines.CONSONANTS) + random.choice(lines.VOWELS) for _ in range(lines.SYLLABLES)]
+        word = "".join(syllables).capitalize()
+        draw = partial(written, word, size, random.random())
+        question = "What is written in the picture? It is one word, which means nothing."
+        yield Item(lines.TEXT, number, question, (draw,), word, counts=size != SMALLER, letters=size)
+
+
+def _counts(random: Random) -> Iterator[Item]:
+    counts = range(lines.LEAST_COUNTED, lines.MOST_COUNTED + 1)
+    for number, count in enumerate(_dealt(counts, lines.COUNTING, random)):
+        shape, color = random.choice(SHAPES), random.choice([*COLORS.values()])
+        places = random.sample([(x, y) for x in (60, 180, 300, 420) for y in (53, 160, 267)], count)
+        things = [Thing(shape, *_near(place, random), random.randint(54, 70), color) for place in places]
+        draw = partial(scene, tuple(things), random.choice(PAPERS))
+        question = f"How many objects are in the picture? There are {counts[0]} to {counts[-1]}."
+        yield Item(lines.COUNTING, number, question, (draw,), count)
+
+
+def _near(place: tuple[int, int], random: Random) -> tuple[float, float]:
+    return place[0] + random.randint(-14, 14), place[1] + random.randint(-10, 10)
+
+
+def _colors(random: Random) -> Iterator[Item]:
+    for number, color in enumerate(_dealt(lines.ASKED_COLORS, lines.COLOR, random)):
+        shapes = random.sample(SHAPES, 3)
+        others = random.sample([name for name in COLORS if name != color], 2)
+        painted = list(zip(shapes, (color, *others), (90, 240, 390), strict=True))
+        places = random.sample([x for *_, x in painted], 3)
+        things = [Thing(shape, x, 160, 100, COLORS[name]) for (shape, name, _), x in zip(painted, places, strict=True)]
+        draw = partial(scene, tuple(things), PAPERS[0])
+        question = f"Which colour does the {shapes[0]} have?"
+        yield Item(lines.COLOR, number, question, (draw,), color, tuple(COLORS))
+
+
+_STEPS = {"left": (-1, 0), "right": (1, 0), "above": (0, -1), "below": (0, 1)}
+
+
+def _positions(random: Random) -> Iterator[Item]:
+    for number, place in enumerate(_dealt(PLACES, lines.POSITION, random)):
+        one, other = random.sample(SHAPES, 2)
+        across, down = _STEPS[place]
+        x, y = _near((240, 160), random)
+        things = [
+            Thing(one, x + 90 * across, y + 72 * down, 96),
+            Thing(other, x - 90 * across, y - 72 * down, 96),
+        ]
+        draw = partial(scene, tuple(things), random.choice(PAPERS))
+        question = f"Where is the {one}, seen from the {other}?"
+        yield Item(lines.POSITION, number, question, (draw,), place, PLACES)
+
+
+def _two_pictures(random: Random) -> Iterator[Item]:
+    for number in range(LINE[lines.TWO].items):
+        shown = tuple(random.sample(SHAPES, 2))
+        draws = tuple(_alone(shape, random) for shape in shown)
+        yield Item(lines.TWO, number, "Which shape does each of the two pictures show?", draws, shown, SHAPES)
+
+
+def _alone(shape: str, random: Random) -> Draw:
+    place = _near((240, 160), random)
+    return partial(scene, (Thing(shape, *place, random.randint(130, 190)),), random.choice(PAPERS))
+
+
+def _which_is_first(random: Random) -> Iterator[Item]:
+    for number, answer in enumerate(_dealt(WHICH, lines.FIRST, random)):
+        wanted, *others = random.sample(SHAPES, 5)
+        draws = tuple(
+            partial(
+                scene, _pair([wanted, others[side]] if is_there else others[side * 2 : side * 2 + 2], random), paper
+            )
+            for side, is_there in enumerate(marks(answer))
+            for paper in [random.choice(PAPERS)]
+        )
+        yield Item(lines.FIRST, number, f"In which of the two pictures is a {wanted}?", draws, answer, WHICH)
+
+
+def _pair(shapes: Sequence[str], random: Random) -> tuple[Thing, ...]:
+    places = random.sample([(130, 160), (350, 160)], 2)
+    return tuple(Thing(shape, *_near(place, random), 120) for shape, place in zip(shapes, places, strict=True))
+
+
+def _blanks(random: Random) -> Iterator[Item]:
+    number_of_blanks = LINE[lines.BLANK].items // 2
+    shown = random.sample(SHAPES, LINE[lines.BLANK].items - number_of_blanks)
+    blanks = random.sample(BLANKS, number_of_blanks)
+    made = [(NOTHING, partial(blank, color)) for color in blanks] + [(shape, _alone(shape, random)) for shape in shown]
+    random.shuffle(made)
+    question = "What does the picture show?"
+    for number, (answer, draw) in enumerate(made):
+        yield Item(lines.BLANK, number, question, (draw,), answer, (*SHAPES, NOTHING))
+
+
+def _orders(random: Random) -> Iterator[Item]:
+    for number in range(LINE[lines.ORDER].items):
+        row = random.sample(SHAPES, 4)
+        things = tuple(Thing(shape, *_near((60 + 120 * place, 160), random), 84) for place, shape in enumerate(row))
+        draw = partial(scene, things, random.choice(PAPERS))
+        question = "In which order do the shapes stand, from left to right?"
+        yield Item(lines.ORDER, number, question, (draw,), tuple(row), tuple(sorted(row)))
+
+
+_FAULTS = {
+    "broken": "Both pictures show boxes that arrows link. In which of them does the outline of a box have a gap?",
+    "headless": "Both pictures show boxes that arrows link. In which of them does an arrow have no head?",
+}
+
+
+def _faint_faults(random: Random) -> Iterator[Item]:
+    for number, answer in enumerate(_dealt(WHICH, lines.FAINT, random)):
+        fault, question = random.choice([*_FAULTS.items()])
+        draws = tuple(
+            partial(linked_boxes, has and fault == "broken", has and fault == "headless", random.random())
+            for has in marks(answer)
+        )
+        yield Item(lines.FAINT, number, question, draws, answer, WHICH)
+
+
+def marks(answer: str) -> tuple[bool, bool]:
+    """Of the first and of the second picture, whether an answer of `WHICH` names it."""
+    return answer in ("first", "both"), answer in ("second", "both")
+
+
+_MAKERS = {
+    lines.TEXT: _words,
+    lines.COUNTING: _counts,
+    lines.COLOR: _colors,
+    lines.POSITION: _positions,
+    lines.TWO: _two_pictures,
+    lines.FIRST: _which_is_first,
+    lines.BLANK: _blanks,
+    lines.ORDER: _orders,
+    lines.FAINT: _faint_faults,
+}

@@ -1,0 +1,178 @@
+"""A passport made: every item asked through the client that runs use, every reply kept the moment it arrives.
+
+Owns the order of the questions and which replies of an unfinished passport are taken over. What they come to stands in
+`card`, how they are kept in `ledger.passports`.
+"""
+
+import asyncio
+import secrets
+import time
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime, timedelta
+from importlib.metadata import version
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.endpoint.api_keys import Secret
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.completion import Reply
+from tasks.endpoint.requests import probe_request
+from tasks.errors import first_of
+from tasks.ledger.passports import Card, PassportLedger, PassportReply, PassportStart, unfinished_replies
+from tasks.ledger.reading import moment_of
+from tasks.parameters import Judge
+from tasks.passport import asking, lines
+from tasks.passport.card import card_lines
+from tasks.passport.items import Item, items_of
+from tasks.passport.technical import REPEAT, SEEDED, TURNS, turns
+from tasks.pictures.prepare import Picture
+from tasks.records import LimitsFound
+
+OWN_SEED = 7
+"""Of the replies that must be alike, where the judge is given none."""
+
+FRESH_HOURS = 20
+"""Age up to which replies of an unfinished passport are taken over: a card tells of the judge as it is."""
+
+
+def calls_of(seed: int) -> int:
+    """Questions of a passport, with those that are asked again."""
+    return len(items_of(seed)) + 2 * TURNS
+
+
+async def make_passport(store: Path, judge: Judge, seed: int, secret: Secret) -> Card:
+    """Ask all, and keep the card.
+
+    Args:
+        seed: of the pictures: equal ones ask the very same.
+        secret: where a key may be that is not in the environment.
+
+    Raises:
+        JudgeStopped: no call can succeed, or the judge was away for too long; what it replied is taken over by the next
+            passport.
+    """
+    return await _Making(store, judge, seed, secret).card()
+
+
+class _Asked(NamedTuple):
+    item: Item
+    turn: str = ""
+
+
+class _Making:
+    """One passport in the making."""
+
+    def __init__(self, store: Path, judge: Judge, seed: int, secret: Secret) -> None:
+        self._judge, self._secret, self._began = judge, secret, time.monotonic()
+        self._items = items_of(seed)
+        self._earlier = unfinished_replies(store)
+        self._start = _start(judge, seed)
+        self._ledger = PassportLedger(store, self._start)
+        self._rows: list[PassportReply] = []
+
+    async def card(self) -> Card:
+        try:
+            limits = await self._ask_all()
+        finally:
+            self._ledger.close()
+        card = self._card(limits)
+        self._ledger.end(card)
+        return card
+
+    async def _ask_all(self) -> LimitsFound | None:
+        """All questions; returns what was found of the judge's limits."""
+        again = next(item for item in self._items if (item.line, item.number) == asking.REPEATED)
+        free = self._judge.model_copy(update={"seed": -1})
+        seeded = self._judge.model_copy(update={"seed": self._judge.seed if self._judge.seed >= 0 else OWN_SEED})
+        limits = await self._ask(self._judge, [_Asked(item) for item in self._items])
+        await self._ask(free, [_Asked(again, turn) for turn in turns(REPEAT)])
+        await self._ask(seeded, [_Asked(again, turn) for turn in turns(SEEDED)])
+        return limits
+
+    async def _ask(self, judge: Judge, asked: Sequence[_Asked]) -> LimitsFound | None:
+        async with Vlm(judge, secret=self._secret) as vlm:
+            try:
+                await vlm.probe(probe_request())
+                async with asyncio.TaskGroup() as group:
+                    for each in asked:
+                        group.create_task(self._ask_one(vlm, each))
+            except ExceptionGroup as errors:
+                raise first_of(errors) from None
+            return vlm.gate.found()
+
+    async def _ask_one(self, vlm: Vlm, asked: _Asked) -> None:
+        pictures = await asyncio.to_thread(asking.prepared, asked.item)
+        question = asking.request(asked.item, pictures)
+        key = asking.key(question, pictures, vlm.judge, asked.turn)
+        passport_id, earlier = self._earlier.get(key, ("", None))
+        if earlier and earlier.status == "ok" and _is_fresh(earlier):
+            row = earlier.model_copy(update={"reused_from": earlier.reused_from or passport_id})
+        else:
+            told = _row(asked, key, pictures, await vlm.ask(question)).model_dump_json()
+            row = PassportReply.model_validate_json(vlm.without_key(told))
+        self._ledger.append(row)
+        self._rows.append(row)
+
+    def _card(self, limits: LimitsFound | None) -> Card:
+        start = self._start
+        return Card(
+            passport_id=start.passport_id,
+            model=start.model,
+            endpoint=start.endpoint,
+            model_answered=_distinct(row.model_answered for row in self._rows),
+            finished_at=datetime.now(UTC).isoformat(),
+            edition=start.edition,
+            seed=start.seed,
+            calls=sum(not row.reused_from for row in self._rows),
+            seconds=round(time.monotonic() - self._began, 3),
+            lines=card_lines(self._items, self._rows, limits),
+        )
+
+
+def _start(judge: Judge, seed: int) -> PassportStart:
+    now = datetime.now(UTC)
+    return PassportStart(
+        passport_id=f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-passport-{secrets.token_hex(3)}",
+        model=judge.model,
+        endpoint=judge.base_url,
+        started_at=now.isoformat(),
+        version=version("image-jury"),
+        edition=lines.EDITION,
+        seed=seed,
+        settings=asking.settings(judge),
+    )
+
+
+def _row(asked: _Asked, key: str, pictures: Sequence[Picture], reply: Reply) -> PassportReply:
+    read = asking.read(reply.text, asked.item) if reply.status == "ok" else asking.Read(None, reply.error)
+    return PassportReply(
+        key=key,
+        line=asked.item.line,
+        item=asked.item.number,
+        turn=asked.turn,
+        status="invalid" if reply.status == "ok" and read.error else reply.status,
+        answer=read.answer,
+        expected=asked.item.answer,
+        right=read.answer is not None and asked.item.is_right(read.answer),
+        raw=reply.text,
+        error=read.error,
+        pictures=tuple(picture.note.sent_sha256 for picture in pictures),
+        rung=reply.rung,
+        model_answered=reply.model,
+        tokens_in=reply.tokens_in,
+        tokens_out=reply.tokens_out,
+        tokens_cached=reply.tokens_cached,
+        seconds=reply.seconds,
+        waits=reply.waits,
+        not_sent=reply.not_sent,
+        asked_at=datetime.now(UTC).isoformat(),
+    )
+
+
+def _is_fresh(row: PassportReply) -> bool:
+    asked = moment_of(row.asked_at)
+    return asked is not None and datetime.now(UTC) - asked < timedelta(hours=FRESH_HOURS)
+
+
+def _distinct(names: Iterable[str]) -> str:
+    return ", ".join(sorted({name for name in names if name}))

@@ -1,0 +1,111 @@
+"""A card in words: as a table of 80 columns, in sentences below it, and as the one sentence that a run warns with."""
+
+import shlex
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from tasks.ledger.passports import Card, CardLine, newest_card
+from tasks.parameters import DEFAULT_STORE, EMBEDDED, FLOWS, Judge, default_store
+from tasks.passport.causes import causes_of
+from tasks.passport.lines import LINE, needed
+from tasks.presentation.tables import Grid
+from tasks.text import one_line
+
+STALE_DAYS = 30
+"""Age from which on a passport says little: what stands behind a model's name changes."""
+_MARKS = {"passed": "✓ passed", "failed": "✗ FAILED", "not measured": "? not measured", "told": ""}
+
+
+def card_grid(card: Card) -> Grid:
+    """The lines that have a pass mark, and what guessing comes to."""
+    header = ["", "right", "passes\nfrom", "guessing\npasses", "result"]
+    shown = [line for line in card.lines if line.items]
+    return Grid(header, [[line.title, *_figures(line), _MARKS[line.state]] for line in shown])
+
+
+def _figures(line: CardLine) -> list[str]:
+    guessing = "< 0.01%" if line.guessing < 0.0001 else f"{line.guessing:.2%}"
+    return [f"{line.right_answers}/{line.items}", str(line.pass_mark), guessing]
+
+
+def told_lines(card: Card) -> list[str]:
+    """The technical lines, a line each."""
+    return [
+        f"{line.title}: {line.found}" + (f" ({_MARKS[line.state]})" if _MARKS[line.state] else "")
+        for line in card.lines
+        if not line.items
+    ]
+
+
+def meaning_lines(card: Card) -> list[str]:
+    """What the lines that failed mean, and what such a judge may do."""
+    means = [f"{_MARKS[line.state]}: {line.title}{_why(line)}. {_meaning(line)}" for line in card.failed()]
+    alike = [cause.words for cause in causes_of(line.line for line in card.failed())]
+    return [*means, *([f"So fails a judge that {', or one that '.join(alike)}."] if alike else [])]
+
+
+def _why(line: CardLine) -> str:
+    """What was found of a line of items; that of the technical ones stands above already."""
+    missing = f"{line.unanswered} of {line.items} unanswered" if line.unanswered else ""
+    words = "; ".join(filter(None, (missing, line.found if line.items else "")))
+    return f" ({words})" if words else ""
+
+
+def _meaning(line: CardLine) -> str:
+    without = LINE[line.line].without if line.line in LINE else ""
+    flows = "all flows" if len(line.needed_by) == len(FLOWS) else ", ".join(line.needed_by)
+    return f"For {flows}: {without}." if flows else f"{without[:1].upper()}{without[1:]}; no flow needs it."
+
+
+def summary_line(card: Card) -> str:
+    """The card in one sentence."""
+    marked = [line for line in card.lines if line.state != "told"]
+    failed = card.failed()
+    words = f"; not passed: {_titles(failed)}" if failed else ""
+    passed = f"{len(marked) - len(failed)} of {len(marked)} lines passed"
+    return f"Passport of {one_line(card.model)}, {_day(card)}: {passed}{words}"
+
+
+def warning(store: Path, flow: str, judge: Judge, asked_store: str = DEFAULT_STORE, now: datetime | None = None) -> str:
+    """What a run says where nobody knows that its judge can see what the flow needs; empty where that is known.
+
+    Of the embedded judge nothing is said: it is no model, and whatever shows its results says so.
+
+    Args:
+        asked_store: the store as the run names it, for the command that is named.
+    """
+    if judge.base_url == EMBEDDED:
+        return ""
+    who, make = f"the judge {one_line(judge.model)}", f"`{_command(judge, asked_store)}`"
+    card = newest_card(store, judge.model, judge.base_url)
+    if card is None:
+        return f"nobody has tested what {who} sees and keeps to: {make} does, with a few drawn pictures"
+    wanted = {line.name for line in needed(flow)}
+    if failed := [line for line in card.failed() if line.line in wanted]:
+        lacks = f"{who} does not do what this flow needs ({_titles(failed)})"
+        return f"by its passport of {_day(card)} {lacks}: {make} tests it again"
+    days = ((now or datetime.now(UTC)) - datetime.fromisoformat(card.finished_at)).days
+    old = f"the passport of {who} is {days} days old, and judges change behind their names: {make} makes a new one"
+    return old if days > STALE_DAYS else ""
+
+
+def _command(judge: Judge, store: str) -> str:
+    options = {"--judge.model": judge.model, "--judge.base-url": judge.base_url}
+    options |= {"--judge.api-key-env": judge.api_key_env} if judge.api_key_env else {}
+    options |= {"--store": store} if store not in (DEFAULT_STORE, default_store()) else {}
+    return " ".join(["jury passport", *(f"{name} {shlex.quote(value)}" for name, value in options.items())])
+
+
+def _titles(found: Sequence[CardLine]) -> str:
+    return ", ".join(line.title for line in found)
+
+
+def _day(card: Card) -> str:
+    return card.finished_at[:10]
+
+
+def needed_failed(card: Card, flows: Iterable[str] = FLOWS) -> bool:
+    """Whether a line that was not passed is one that these flows need."""
+    wanted = {line.name for flow in flows for line in needed(flow)}
+    return any(line.line in wanted for line in card.failed())

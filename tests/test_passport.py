@@ -1,0 +1,203 @@
+"""The passport's lines, items and card: what guessing comes to, what is right, what a reply says, what passes."""
+
+import json
+from math import prod
+from random import Random
+
+import pytest
+
+from tasks.ledger.passports import PassportReply
+from tasks.parameters import FLOWS, Judge
+from tasks.passport import asking, lines
+from tasks.passport.card import card_lines, smallest_words, state_of
+from tasks.passport.items import Answer, Item, items_of, marks
+from tasks.passport.lines import GOOD, LINE, LINES, at_least, needed
+from tasks.passport.wording import card_grid
+
+TESTED = [line for line in LINES if line.items]
+
+
+def row(item: Item, answer: Answer | None, **changes: object) -> PassportReply:
+    about = {"key": "k", "line": item.line, "item": item.number, "turn": "", "expected": item.answer, "raw": "{}"}
+    told = {
+        "error": "",
+        "pictures": (),
+        "rung": "json_schema",
+        "model_answered": "m",
+        "tokens_in": 300,
+        "tokens_out": 9,
+    }
+    more = {"tokens_cached": 0, "seconds": 1.0, "waits": 0, "not_sent": (), "asked_at": "2026-11-22T09:00:00+00:00"}
+    found = {"status": "ok", "answer": answer, "right": answer is not None and item.is_right(answer)}
+    return PassportReply.model_validate({**about, **told, **more, **found, **changes})
+
+
+def replies(items: list[Item], errs: float = 0.0, random: Random | None = None) -> list[PassportReply]:
+    draws = random or Random(0)
+    return [row(item, None if draws.random() < errs else item.answer) for item in items]
+
+
+# Lines
+
+
+@pytest.mark.parametrize("line", TESTED, ids=lambda line: line.name)
+def test_a_line_has_six_items_at_least_and_guessing_passes_in_less_than_5_percent(line: lines.Line) -> None:
+    assert line.items >= 6 and line.pass_mark < line.items
+    assert at_least(line.pass_mark, line.items, line.chance) < 0.05
+    assert at_least(line.pass_mark, line.items, GOOD) >= 0.995
+
+
+def test_a_good_judge_passes_all_lines_in_95_of_100_passports() -> None:
+    assert prod(at_least(line.pass_mark, line.items, GOOD) for line in TESTED) > 0.97
+    made = [
+        card_lines(items, replies(items, 1 - GOOD, Random(seed))) for seed in range(200) for items in [items_of(seed)]
+    ]
+    clean = [all(line.state != "failed" for line in card if line.items) for card in made]
+    assert sum(clean) >= 0.95 * len(clean)
+
+
+def test_every_flow_needs_what_it_judges() -> None:
+    names = {flow: {line.name for line in needed(flow)} for flow in FLOWS}
+    assert {"text", "two_pictures", "which_is_first", "faint"} <= names["diagram"] & names["plot"]
+    assert "counting" in names["counting"] and "colors" in names["colors"] and "positions" in names["position"]
+    assert all({"blank", "reply_format"} <= found for found in names.values())
+
+
+# Items
+
+
+def test_a_seed_draws_the_same_pictures_and_another_seed_others() -> None:
+    first, again, other = items_of(3), items_of(3), items_of(4)
+    text = next(item for item in first if item.line == lines.TEXT)
+    assert [item.answer for item in first] == [item.answer for item in again] != [item.answer for item in other]
+    assert [draw() for draw in text.draws] == [draw() for draw in again[first.index(text)].draws]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_each_line_asks_as_many_items_as_it_counts_and_no_constant_answer_passes(seed: int) -> None:
+    items = items_of(seed)
+    for line in TESTED:
+        own = [item for item in items if item.line == line.name and item.counts]
+        assert len(own) == line.items
+        assert max(sum(item.is_right(other.answer) for item in own) for other in own) < line.pass_mark
+
+
+def test_the_colors_are_as_bright_as_each_other() -> None:
+    grays = [sum(part * share for part, share in zip(bytes.fromhex(color[1:]), (0.299, 0.587, 0.114), strict=True))
+             for color in lines.COLORS.values()]  # fmt: skip
+    assert max(grays) - min(grays) < 1
+
+
+def test_of_two_pictures_the_order_of_the_answer_does_not_count_and_letters_may_be_large() -> None:
+    two = next(item for item in items_of(1) if item.line == lines.TWO)
+    word = next(item for item in items_of(1) if item.line == lines.TEXT)
+    assert isinstance(two.answer, tuple) and isinstance(word.answer, str)
+    assert two.is_right(two.answer[::-1]) and not two.is_right((two.answer[0], two.answer[0]))
+    assert word.is_right(f" {word.answer.upper()}.") and not word.is_right(word.answer[:-1])
+    assert [marks(answer) for answer in lines.WHICH] == [(True, False), (False, True), (True, True), (False, False)]
+
+
+# Replies
+
+
+def one(line: str) -> Item:
+    return next(item for item in items_of(1) if item.line == line)
+
+
+@pytest.mark.parametrize(
+    ("line", "said", "answer"),
+    [
+        (lines.COUNTING, '{"seen": "five", "answer": 5}', 5),
+        (lines.COUNTING, '```json\n{"seen": "", "answer": "5"}\n```', 5),
+        (lines.COUNTING, '{"answer": true}', None),
+        (lines.COUNTING, '{"answer": -1}', None),
+        (lines.COUNTING, "There are 5.", None),
+        (lines.COLOR, '<think>red?</think>{"seen": "", "answer": "Blue."}', "blue"),
+        (lines.COLOR, '{"answer": "teal"}', None),
+        (lines.COLOR, '{"answer": "red"} or {"answer": "blue"}', None),
+        (lines.TWO, '{"answer": ["Star", "box"]}', ("star", "box")),
+        (lines.TWO, '{"answer": ["star", "cube"]}', None),
+        (lines.TWO, '{"answer": "star"}', None),
+        (lines.TEXT, '{"answer": " Zefofo "}', "Zefofo"),
+        (lines.TEXT, '{"answer": ["Zefofo"]}', None),
+    ],
+)
+def test_an_answer_is_read_out_of_its_wrapping_and_never_guessed(line: str, said: str, answer: Answer | None) -> None:
+    read = asking.read(said, one(line))
+    assert read.answer == answer and bool(read.error) == (answer is None)
+
+
+def test_a_question_has_the_layout_of_the_flows_questions() -> None:
+    item = one(lines.FIRST)
+    pictures = asking.prepared(item)
+    asked = asking.request(item, pictures)
+    texts = [part for part in asked.content if isinstance(part, str)]
+    assert asked.name == "passport_which_is_first" and asked.pictures == 2
+    assert texts[1:3] == ["First picture:", "Second picture:"] and "JSON" in texts[-1]
+    assert all(json.dumps(word) in texts[-1] for word in lines.WHICH)
+    assert str(item.answer) not in texts[0]
+    assert [picture.note.changes for picture in pictures] == [(), ()]
+
+
+def test_the_key_changes_with_judge_and_turn_and_not_with_time_outs() -> None:
+    item = one(lines.COUNTING)
+    pictures = asking.prepared(item)
+    asked = asking.request(item, pictures)
+    judge = Judge(model="m", base_url="http://127.0.0.1:9/v1")
+    found = asking.key(asked, pictures, judge, "")
+    patient = judge.model_copy(update={"timeout_seconds": 9.0, "concurrency": 2})
+    assert asking.key(asked, pictures, patient, "") == found
+    seeded = judge.model_copy(update={"seed": 3})
+    assert len({found, asking.key(asked, pictures, seeded, ""), asking.key(asked, pictures, judge, "repeat 1")}) == 3
+
+
+# The card
+
+
+def test_a_missing_reply_counts_as_wrong_only_where_it_cannot_matter() -> None:
+    counting = LINE[lines.COUNTING]
+    items = [item for item in items_of(1) if item.line == lines.COUNTING]
+    rows = replies(items)
+    away = [row(item, None, status="unavailable") for item in items]
+    assert state_of(counting, [*rows[:6], *away[6:]]) == "passed"
+    assert state_of(counting, [*rows[:5], *away[5:]]) == "not measured"
+    wrong = [row(item, None, status="refused") for item in items]
+    assert state_of(counting, [*rows[:4], *away[4:5], *wrong[5:]]) == "failed"
+
+
+def test_the_smallest_letters_read_are_those_below_which_half_of_the_words_are_lost() -> None:
+    items = [item for item in items_of(1) if item.line == lines.TEXT]
+    rows = [row(item, item.answer if item.letters > 12 else "?") for item in items]
+    assert smallest_words(items, rows) == "smallest letters read: 16 pixels"
+    assert smallest_words(items, replies(items)) == "smallest letters read: 9 pixels"
+    assert smallest_words(items, [row(item, "?") for item in items]) == "no letters were read"
+
+
+def test_a_seed_that_is_kept_shows_only_where_replies_differ_without_one() -> None:
+    items = items_of(1)
+    again = one(lines.COUNTING)
+
+    def told(free: list[str], seeded: list[str], **changes: object) -> str:
+        turns = [(f"repeat {n}", raw) for n, raw in enumerate(free)] + [
+            (f"seed {n}", raw) for n, raw in enumerate(seeded)
+        ]
+        rows = [row(again, again.answer, turn=turn, raw=raw, **changes) for turn, raw in turns]
+        return next(line.found for line in card_lines(items, [*replies(items), *rows]) if line.line == lines.SEED)
+
+    assert told([*"abcd"], [*"aaaa"]) == "yes"
+    assert told([*"abcd"], [*"abaa"]) == "no: 2 wordings in 4 replies with one seed"
+    assert told([*"aaaa"], [*"aaaa"]).startswith("cannot tell")
+    assert told([*"abcd"], [*"abcd"], not_sent=("seed",)) == "the endpoint refuses it"
+
+
+def test_the_table_of_a_card_fits_80_columns() -> None:
+    from tasks.ledger.passports import Card
+
+    items = items_of(1)
+    about = {"passport_id": "p", "model": "m", "endpoint": "e", "model_answered": "m", "edition": "1", "seed": 1}
+    times = {"finished_at": "2026-11-22T09:00:00+00:00", "calls": 92, "seconds": 5.0}
+    card = Card.model_validate({**about, **times, "lines": card_lines(items, [])})
+    grid = card_grid(card)
+    widths = [max(map(len, column)) for column in zip(*grid.lines, strict=True)]
+    assert sum(widths) + 2 * len(widths) <= 80
+    assert {line.state for line in card.lines if line.items} == {"not measured"}

@@ -1,0 +1,229 @@
+"""`jury passport`, what it keeps, and what runs, reports and the history make of it."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import RUN, end, judgment, outcome, start, write_run
+from loopback_judge import LoopbackJudge, judged_by
+from loopback_replies import Reply, Request, error
+from passport_judges import CountsNoPictures, Judge, Key, OnePicture, ReadsNothing
+
+from tasks.endpoint.api_keys import no_secret
+from tasks.errors import JudgeStopped
+from tasks.history.loading import sync
+from tasks.ledger.passports import CARD, REPLIES, Card, newest_card, passport_folders, read_card
+from tasks.ledger.reading import read_rows
+from tasks.ledger.writing import write_record
+from tasks.pages.artifact import markdown
+from tasks.pages.report_data import gather
+from tasks.pages.report_page import page
+from tasks.pages.run_summary import summarize
+from tasks.parameters import Judge as Settings
+from tasks.passport.making import calls_of, make_passport
+from tasks.passport.wording import warning
+
+Jury = Callable[..., tuple[int, str, str]]
+Ask = Callable[[str], list[dict[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def key() -> Key:
+    return Key()
+
+
+def settings(loopback: LoopbackJudge) -> Settings:
+    return Settings(model="m", base_url=loopback.base_url)
+
+
+def passport(loopback: LoopbackJudge, store: Path) -> Card:
+    return asyncio.run(make_passport(store, settings(loopback), 1, no_secret))
+
+
+# The command
+
+
+def test_a_judge_that_passes_ends_with_0_and_its_card_is_in_the_history(key: Key, jury: Jury, ask: Ask) -> None:
+    with LoopbackJudge(Judge(key)) as loopback:
+        code, out, err = jury("passport", *judged_by(loopback)[:4])
+    assert (code, err) == (
+        0,
+        f"jury: m is asked {calls_of(1)} small questions about drawn pictures; replies are kept as they come\n",
+    )
+    assert "✗" not in out and "smallest letters read" not in out and "11 of 11 lines passed" in out
+    assert max(map(len, out.splitlines())) <= 100
+    rows = ask("passports")
+    assert {row["state"] for row in rows} == {"passed", "told"}
+    assert next(row["found"] for row in rows if row["line"] == "text") == "smallest letters read: 9 pixels"
+    assert loopback.count == calls_of(1) + 3  # each kind of turn begins with the question whether the judge is there
+
+
+def test_a_judge_that_fails_ends_with_3_and_is_told_what_that_means(key: Key, jury: Jury) -> None:
+    with LoopbackJudge(OnePicture(key)) as loopback:
+        code, out, _ = jury("passport", *judged_by(loopback)[:4])
+        told, as_json, _ = jury("passport", *judged_by(loopback)[:4], "--json")
+    assert (code, told) == (3, 3)
+    words = " ".join(out.split())
+    assert "✗ FAILED: sees two pictures" in words and "For diagram, plot: one figure of a pair is not seen." in words
+    assert "So fails a judge that sees only the first of two pictures." in words
+    states = {line["line"]: line["state"] for line in json.loads(as_json)["lines"]}
+    assert [name for name, state in states.items() if state == "failed"] == ["two_pictures", "which_is_first", "faint"]
+
+
+def test_a_line_that_no_flow_needs_fails_and_the_command_does_not(key: Key, jury: Jury) -> None:
+    with LoopbackJudge(CountsNoPictures(key)) as loopback:
+        code, out, _ = jury("passport", *judged_by(loopback)[:4])
+    assert code == 0 and "tells its tokens: pictures are not counted (✗ FAILED)" in out
+
+
+def test_the_embedded_judge_fails_what_pixels_do_not_tell(jury: Jury, ask: Ask) -> None:
+    code, out, _ = jury("passport")
+    assert code == 3 and "answered neither 12 of 12 times" in " ".join(out.split())
+    failed = {row["line"] for row in ask("SELECT line FROM passports WHERE state = 'failed'")}
+    assert failed == {"text", "faint", "usage"}
+
+
+# What is kept
+
+
+def test_replies_of_a_stopped_passport_are_taken_over_by_the_next_one(key: Key, tmp_path: Path) -> None:
+    good = Judge(key)
+
+    def refuses_later(request: Request) -> Reply:
+        return good(request) if loopback.count < 40 else error(401, "no key")
+
+    with LoopbackJudge(refuses_later) as loopback:
+        with pytest.raises(JudgeStopped, match="401"):
+            passport(loopback, tmp_path)
+        assert passport_folders(tmp_path) == []
+        unfinished = next((tmp_path / "passports").iterdir())
+        kept = len(list(read_rows(unfinished / REPLIES)))
+        loopback.answer, loopback.count = good, 0
+        card = passport(loopback, tmp_path)
+    assert kept >= 20
+    assert card.calls == calls_of(1) - kept and loopback.count == card.calls + 3
+    rows = [*read_rows(passport_folders(tmp_path)[0] / REPLIES)]
+    assert len(rows) == calls_of(1) and {row["reused_from"] for row in rows} == {"", unfinished.name}
+    assert not card.failed()
+
+
+def test_an_unreachable_judge_is_told_and_leaves_no_card(jury: Jury, tmp_path: Path) -> None:
+    code, _, err = jury("passport", "--judge.model", "m", "--judge.base-url", "http://127.0.0.1:9/v1")
+    assert code == 2 and "cannot be reached" in err
+    assert passport_folders(tmp_path / "store") == []
+
+
+def test_a_judge_whose_server_takes_one_picture_fails_the_lines_with_two(key: Key, tmp_path: Path) -> None:
+    good = Judge(key)
+
+    def one_only(request: Request) -> Reply:
+        return (
+            error(400, "At most 1 image(s) may be provided in one prompt.")
+            if len(request.images) > 1
+            else good(request)
+        )
+
+    with LoopbackJudge(one_only) as loopback:
+        card = passport(loopback, tmp_path)
+    found = {line.line: line for line in card.failed()}
+    assert found.keys() == {"two_pictures", "which_is_first", "faint", "usage"}
+    assert found["two_pictures"].found.startswith("8 rejected: 400: At most 1 image")
+
+
+def test_a_changed_card_is_left_out_and_the_others_are_loaded(key: Key, tmp_path: Path) -> None:
+    with LoopbackJudge(Judge(key)) as loopback:
+        first, second = passport(loopback, tmp_path), passport(loopback, tmp_path)
+        place = tmp_path / "passports" / second.passport_id / CARD
+        place.write_bytes(place.read_bytes().replace(b'"passed"', b'"failed"', 1))
+        done = sync(tmp_path)
+        assert done.passports == (first.passport_id,) and "checksum" in done.left_out[0]
+        assert newest_card(tmp_path, "m", loopback.base_url) == first
+        assert sync(tmp_path).passports == ()
+
+
+# What runs say
+
+
+def kept(store: Path, changes: dict[str, Any], **states: str) -> None:
+    """A card in the store: all lines passed but those whose state is given."""
+    from test_passport import replies
+
+    from tasks.passport.card import card_lines
+    from tasks.passport.items import items_of
+
+    items = items_of(1)
+    made = card_lines(items, replies(items))
+    lines = [line.model_copy(update={"state": states.get(line.line, line.state)}) for line in made]
+    about = {"passport_id": "20261101T000000000-passport-000001", "model": "m", "endpoint": "http://127.0.0.1:9/v1"}
+    more = {"model_answered": "m-1", "edition": "1", "seed": 1, "calls": 92, "seconds": 5.0, "lines": lines}
+    times = {"finished_at": "2026-11-01T00:00:00+00:00"}
+    card = Card.model_validate({**about, **more, **times, **changes})
+    place = store / "passports" / card.passport_id
+    place.mkdir(parents=True)
+    write_record(place / CARD, card)
+    assert read_card(place) == card
+
+
+JUDGE = Settings(model="m", base_url="http://127.0.0.1:9/v1", api_key_env="MY_KEY")
+NOW = datetime(2026, 11, 22, tzinfo=UTC)
+COMMAND = "`jury passport --judge.model m --judge.base-url http://127.0.0.1:9/v1 --judge.api-key-env MY_KEY`"
+
+
+def test_a_judge_without_a_passport_is_warned_of_with_the_command_that_makes_one(tmp_path: Path) -> None:
+    said = warning(tmp_path, "diagram", JUDGE, now=NOW)
+    assert said.startswith("nobody has tested what the judge m sees") and COMMAND in said
+    kept(tmp_path, {"model": "another"})
+    assert warning(tmp_path, "diagram", JUDGE, now=NOW) == said
+    assert "--store s3://b/p`" in warning(tmp_path, "diagram", JUDGE, "s3://b/p", now=NOW)
+
+
+def test_a_passport_of_more_than_30_days_is_warned_of(tmp_path: Path) -> None:
+    kept(tmp_path, {})
+    assert warning(tmp_path, "diagram", JUDGE, now=NOW) == ""
+    assert warning(tmp_path, "diagram", JUDGE, now=NOW + timedelta(days=9)) == ""
+    said = warning(tmp_path, "diagram", JUDGE, now=NOW + timedelta(days=10))
+    assert "is 31 days old" in said and COMMAND in said
+
+
+def test_a_failed_line_is_warned_of_by_the_flows_that_need_it(tmp_path: Path) -> None:
+    kept(tmp_path, {}, text="failed", counting="not measured", usage="failed")
+    said = {flow: warning(tmp_path, flow, JUDGE, now=NOW) for flow in ("diagram", "plot", "counting", "colors")}
+    assert "(reads small text)" in said["diagram"] and said["diagram"] == said["plot"]
+    assert "(counts objects)" in said["counting"] and COMMAND in said["counting"]
+    assert said["colors"] == ""
+
+
+def test_of_the_embedded_judge_nothing_is_said(tmp_path: Path) -> None:
+    kept(tmp_path, {"model": "pixel-baseline", "endpoint": "embedded"}, text="failed")
+    assert warning(tmp_path, "diagram", Settings(), now=NOW) == ""
+
+
+def test_a_run_warns_and_its_report_and_artifact_show_the_card(key: Key, jury: Jury, ask: Ask, tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    with LoopbackJudge(ReadsNothing(key)) as loopback:
+        kept(store, {"endpoint": loopback.base_url, "finished_at": datetime.now(UTC).isoformat()}, text="failed")
+        _, _, err = jury("run", "diagram", "--limit", 1, *judged_by(loopback))
+    assert "jury: by its passport of" in err and "does not do what this flow needs (reads small text)" in err
+    [run] = ask("SELECT run_id, warnings FROM runs")
+    assert any("reads small text" in words for words in run["warnings"])
+    shown = markdown(summarize(store, run["run_id"]))
+    assert "## What the judge sees" in shown and "not passed: reads small text" in shown
+    assert jury("sync") == (
+        0,
+        "passports loaded: 20261101T000000000-passport-000001\nthe history is in step with the ledgers\n",
+        "",
+    )
+    html = page(gather(store, [run["run_id"]]), {})
+    assert "What the judge sees" in html and "tells which is first" in html
+
+
+@pytest.mark.usefixtures("drawn_here")
+def test_a_run_of_a_judge_without_a_passport_shows_no_card(tmp_path: Path) -> None:
+    write_run(tmp_path, start(), [judgment(), outcome()], end())
+    sync(tmp_path)
+    assert "What the judge sees" not in markdown(summarize(tmp_path, RUN))
+    assert "What the judge sees" not in page(gather(tmp_path, [RUN]), {})
