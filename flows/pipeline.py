@@ -36,7 +36,7 @@ async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
 
 async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
     async with opened(flow, parameters, said) as session:
-        dataset = await load(flow, session.parameters)
+        dataset = await session.loading(load(flow, session.parameters))
         async with session.judging(dataset) as chunks:
             await chunks.each(_judge_and_aggregate)
         # Not awaited here: the session awaits the two steps, and decides what a failure of either costs.

@@ -4,6 +4,8 @@ import asyncio
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
+from prefect.client.schemas.objects import State
+from prefect.states import Cancelled
 
 from tasks.datasets.dataset import Dataset
 from tasks.kinds.loading import dataset_of
@@ -11,10 +13,14 @@ from tasks.parameters import Parameters
 
 
 @task(name="load", cache_policy=NO_CACHE)
-async def load(flow: str, parameters: Parameters) -> Dataset:
-    """All there is to judge, as the filters of `parameters` leave it.
+async def load(flow: str, parameters: Parameters) -> Dataset | State:
+    """All there is to judge, as the filters of `parameters` leave it; or Cancelled where the run ends before that is
+    known, which Prefect would call a crash.
 
     Raises:
         InputError: everything that is wrong with the dataset, with file and row.
     """
-    return await asyncio.to_thread(dataset_of, flow, parameters)
+    try:
+        return await asyncio.to_thread(dataset_of, flow, parameters)
+    except asyncio.CancelledError:
+        return Cancelled(message="The run ended before its dataset was checked.")

@@ -12,9 +12,9 @@ class LoopbackRelay(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(self, api: str, lost: bytes = b"") -> None:
+    def __init__(self, api: str, lost: bytes = b"", port: int = 0) -> None:
         """`lost`: words of a question of which the answer is lost, and the connection with it, each time."""
-        super().__init__(("127.0.0.1", 0), _Connection)
+        super().__init__(("127.0.0.1", port), _Connection)
         self.server_port = urlsplit(api).port
         self.api = f"http://127.0.0.1:{self.server_address[1]}/api"
         self.lost = lost

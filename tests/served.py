@@ -61,6 +61,10 @@ class Up(NamedTuple):
                     raise
             time.sleep(0.25)
 
+    def said(self) -> str:
+        """What it has written so far."""
+        return _log(self.store).read_text()
+
     def runs(self) -> list[dict[str, Any]]:
         """Flow runs that are not merely scheduled, the oldest first."""
         states = {"state": {"type": {"not_any_": ["SCHEDULED"]}}}
@@ -68,6 +72,10 @@ class Up(NamedTuple):
 
     def deployment(self, name: str) -> dict[str, Any]:
         return self.api(f"/deployments/name/{name}")
+
+
+def _log(store: Path) -> Path:
+    return store.with_name(f"{store.name}-up.log")
 
 
 def free_port() -> int:
@@ -82,10 +90,10 @@ def environment() -> dict[str, str]:
 
 
 @contextmanager
-def jury_up(store: Path, port: int, *options: str) -> Iterator[Up]:
-    """`jury up` until it says that it is up; ended by Ctrl-C, and it must end well."""
+def jury_up(store: Path, port: int, *options: str, ended_by: signal.Signals = signal.SIGINT) -> Iterator[Up]:
+    """`jury up` until it says that it is up; ended by Ctrl-C or by another signal, and it must end well."""
     command = [JURY, "up", "--store", str(store), "--port", str(port), *options]
-    log = store.with_name(f"{store.name}-up.log")
+    log = _log(store)
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, text=True, env=environment())
         try:
@@ -93,7 +101,7 @@ def jury_up(store: Path, port: int, *options: str) -> Iterator[Up]:
             assert process.poll() is None, log.read_text()
             yield Up(process, store, port, kept(home(store)))
         finally:
-            process.send_signal(signal.SIGINT)
+            process.send_signal(ended_by)
             assert process.wait(60) == 0, log.read_text()
 
 

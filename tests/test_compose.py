@@ -6,12 +6,15 @@ import shutil
 import subprocess
 import tomllib
 from functools import cache
+from importlib import import_module
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 from typing import Any
 
 import pytest
 import yaml
+
+from flows.runtime.served_process import HOSTS, further_hosts
 
 HOUSE = Path(__file__).parents[1]
 FOLDER = HOUSE / "deployments"
@@ -59,6 +62,15 @@ def test_everything_that_asks_the_server_signs_in() -> None:
     for name in ("deploy", *WORKERS):
         assert services[name]["environment"]["PREFECT_API_AUTH_STRING"] == REQUIRED["JURY_AUTH"]
         assert services[name]["environment"]["PREFECT_API_URL"] == "http://server:4200/api"
+
+
+def test_the_server_answers_under_its_own_names_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    for named, more in (({}, set[str]()), ({"JURY_HOSTS": "jury.example.org"}, {"jury.example.org"})):
+        server = resolved(REQUIRED | named)["services"]["server"]
+        assert server["command"] == ["python", "-m", "flows.runtime.served_process"]
+        assert "main" in vars(import_module(server["command"][-1]))
+        monkeypatch.setenv(HOSTS, server["environment"][HOSTS])
+        assert further_hosts() == {"server:4200", *more}, "the workers' name for it, and the proxy's"
 
 
 def test_services_start_in_order() -> None:

@@ -35,7 +35,9 @@ def test_a_server_that_is_not_there_is_one_sentence(words: list[str], nobody: st
     store = [] if words == ["prepare"] else ["--store", tmp_path / "store"]
     done = run(nobody, *words, *store)
     assert done.returncode == 2, done.stderr
-    assert f"jury: the Prefect server of PREFECT_API_URL, {nobody}, does not answer: " in done.stderr
+    *waiting, fault = done.stderr.splitlines()
+    assert fault.startswith(f"jury: the Prefect server of PREFECT_API_URL, {nobody}, does not answer: ")
+    assert waiting == ([f"waiting for the Prefect server at {nobody} …"] if words[0] == "run" else [])
     assert "Traceback" not in done.stderr and "a fault of" not in done.stderr
 
 

@@ -5,6 +5,7 @@ import hashlib
 import html
 import json
 import re
+import shutil
 import subprocess
 import sys
 import zipfile
@@ -80,6 +81,19 @@ def test_fewer_evaluations_than_were_asked_for_are_told(store: Path, jury: Calla
     assert code == 0 and "\n2 of 3: there are no more" in out
     _, out, _ = jury("report", "--flow", "diagram", "--last", "2", "--store", store, "-o", place)
     assert "there are no more" not in out
+
+
+def test_a_ledger_of_junk_costs_the_page_nothing(
+    store: Path, tmp_path: Path, jury: Callable[..., tuple[int, str, str]]
+) -> None:
+    shutil.copytree(store, tmp_path / "store")
+    strange = tmp_path / "store" / "ledger" / "20261130T120000-diagram-0000ff"
+    strange.mkdir()
+    for name in ("run.json", "end.json", "judgments.jsonl", "outcomes.jsonl"):
+        (strange / name).write_bytes(b"\xff\x00junk" * 1_500_000)
+    code, out, err = jury("report", "-o", tmp_path / "page.html")
+    assert code == 0 and LATER in out and "finished runs not yet in the history: 1" in err
+    assert len(data(tmp_path / "page.html")) == 12
 
 
 def test_no_folder_is_made_for_a_report(store: Path, jury: Callable[..., tuple[int, str, str]]) -> None:

@@ -104,6 +104,17 @@ def test_a_server_that_does_not_listen_to_reason_is_ended_by_force(begun: Tempor
     assert not is_there(pid_of(begun))
 
 
+def test_a_server_that_was_killed_begins_again_at_its_address(begun: TemporaryServer) -> None:
+    first, api = pid_of(begun), begun.api
+    begun.begin_again()
+    assert pid_of(begun) == first, "it is still there"
+    os.killpg(first, signal.SIGKILL)
+    begun._process.wait()
+    begun.begin_again()
+    assert begun.api == api and pid_of(begun) != first
+    asyncio.run(begun.answering())
+
+
 def test_it_ends_with_a_program_that_is_killed(tmp_path: Path) -> None:
     command = [sys.executable, "-c", BEGIN, str(tmp_path)]
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as program:

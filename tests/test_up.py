@@ -1,12 +1,16 @@
 """`jury up` as people use it: the Prefect UI in a real browser, its form and its artifacts, and what is refused."""
 
+import fcntl
 import http.client
 import json
 import re
 import shutil
+import signal
 import socket
 import subprocess
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -179,6 +183,22 @@ def test_either_form_begins_with_what_people_need_most(up: Up, page: Any, ui: st
     assert not {"Shard", "Evaluation Id"} & {*labels}
 
 
+FIRST_WORDS = r"""starting a Prefect server \(about 10 s\) …
+Image Jury is up\.
+
+  Prefect UI   http://127\.0\.0\.1:\d+
+  store        \S+
+  deployments
+(?:    [a-z]+/[a-z]+-nightly +\d+ \d \* \* \* UTC
+){6}
+Press Run on a deployment in the UI, or wait for its schedule\. Ctrl-C stops all of it\.
+"""
+
+
+def test_the_first_start_says_what_a_person_needs_and_warns_of_nothing(up: Up) -> None:
+    assert re.match(FIRST_WORDS, up.said()), up.said()
+
+
 def test_a_second_jury_up_finds_the_first(up: Up) -> None:
     again = command("up", "--store", str(up.store), "--port", str(free_port()))
     assert again.returncode == 0 and f"up already: {up.ui}" in again.stdout
@@ -187,7 +207,8 @@ def test_a_second_jury_up_finds_the_first(up: Up) -> None:
 def test_a_taken_port_is_refused_with_who_has_it(up: Up, tmp_path: Path) -> None:
     refused = command("up", "--store", str(tmp_path), "--port", str(up.port))
     assert refused.returncode == 2
-    assert f"port {up.port} is taken by process" in refused.stderr and "flows.runtime.served_process" in refused.stderr
+    [fault] = refused.stderr.splitlines()
+    assert f"port {up.port} is taken by process" in fault and "flows.runtime.served_process" in fault
 
 
 def test_a_list_that_cannot_be_used_is_refused_before_a_server_is_started(tmp_path: Path) -> None:
@@ -228,23 +249,45 @@ def started(up: Up, name: str, **fields: Any) -> str:
     return up.api(f"/deployments/{up.deployment(name)['id']}/create_flow_run", asked)["id"]
 
 
+def tasks(up: Up, run: str) -> dict[str, str]:
+    """Task of a run -> its state."""
+    found = up.api("/task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
+    return {task["name"]: task["state_type"] for task in found}
+
+
+@contextmanager
+def held(file: Path) -> Iterator[threading.Event]:
+    """Whoever opens the file waits until the context ends, at most 45 seconds; yields whether somebody does."""
+    wanted = threading.Event()
+    before = signal.signal(signal.SIGIO, lambda *_: wanted.set())
+    with file.open("r+b") as opened:
+        fcntl.fcntl(opened, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+        yield wanted
+    signal.signal(signal.SIGIO, before)
+
+
 def test_a_run_that_somebody_cancels_is_called_cancelled_and_nothing_has_crashed(
-    up: Up, loopback: LoopbackJudge
+    up: Up, loopback: LoopbackJudge, tmp_path: Path
 ) -> None:
     loopback.answer = lambda _: delayed(allowed_reply()(_), 30)
-    run = started(up, "plot/plot-nightly", judge={"model": "slow", "base_url": loopback.base_url, "concurrency": 4})
+    judging = started(up, "plot/plot-nightly", judge={"model": "slow", "base_url": loopback.base_url, "concurrency": 4})
     wait_for(lambda: loopback.count >= 4, 60)
     told = command("status", "--store", str(up.store)).stdout
     assert "running  plot-nightly  typed, running since " in told
-    up.api(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
-    assert ended(up, run)["state_name"] == "Cancelled"
-    tasks = up.api("/task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
-    assert {task["state_type"] for task in tasks} == {"COMPLETED", "CANCELLED"}
-    said = [log["message"] for log in up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}})]
-    assert "Flow run was cancelled." in said
-    assert not [words for words in said if "Crash" in words or "Running()" in words]
-    shown = up.store.with_name(f"{up.store.name}-up.log").read_text()
-    assert "Crash" not in shown and "Traceback" not in shown
+    (tmp_path / "manifest.jsonl").write_text("{}")
+    with held(tmp_path / "manifest.jsonl") as wanted:
+        loading = started(up, "diagram/diagram-nightly", dataset=str(tmp_path / "manifest.jsonl"))
+        wait_for(wanted.is_set, 60)
+        for run in (loading, judging):
+            up.api(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
+        wait_for(lambda: "RUNNING" not in tasks(up, loading).values(), 60)
+    for run, last in ((loading, {"CANCELLED"}), (judging, {"COMPLETED", "CANCELLED"})):
+        assert ended(up, run)["state_name"] == "Cancelled"
+        assert {*tasks(up, run).values()} == last
+        said = [log["message"] for log in up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}})]
+        assert "Flow run was cancelled." in said
+        assert not [words for words in said if "Crash" in words or "Running()" in words]
+    assert "Crash" not in up.said() and "Traceback" not in up.said()
 
 
 def test_status_tells_what_failed_and_what_is_paused(up: Up, tmp_path: Path) -> None:

@@ -19,7 +19,7 @@ import pytest
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_relay import LoopbackRelay
 from loopback_replies import Reply, Request, allowed_reply
-from served import JURY, environment
+from served import JURY, environment, free_port
 
 from flows.commands.connection import answered
 from flows.commands.run import UNRECORDED
@@ -117,6 +117,20 @@ def test_an_answer_to_the_final_state_that_is_lost_costs_nothing_else(tmp_path: 
         code, out, said = run.end()
         assert relay.losses and (code, said) == (0, [f"jury: {UNRECORDED}"])
         assert is_whole(run, out)
+
+
+def test_a_server_that_is_there_seconds_later_is_waited_for(tmp_path: Path, prefect_server: str) -> None:
+    port = free_port()
+    api = f"http://127.0.0.1:{port}/api"
+    command = [JURY, "run", "counting", "--limit", "1", "--store", str(tmp_path / "store")]
+    settings = {**environment(), "PREFECT_API_URL": api}
+    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=settings) as run:
+        assert run.stderr
+        assert run.stderr.readline() == f"waiting for the Prefect server at {api} …\n"
+        with LoopbackRelay(prefect_server, port=port):
+            out, err = run.communicate(timeout=120)
+    assert run.returncode == 0 and "1/1" in out
+    assert "Traceback" not in err and UNRECORDED not in err and "waiting for the Prefect" not in err
 
 
 STOPPED = "jury: stopped; every reply so far is in the ledger, and the same command goes on from there"

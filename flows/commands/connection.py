@@ -47,6 +47,8 @@ def prepare_prefect(store: Path) -> None:
 
     The temporary one has only begun then. Whoever needs it first waits for it.
     """
+    if server := temporary_server.own():
+        server.begin_again()  # where an earlier run of the same command has lost it
     if find_prefect(store):
         return
     place = Path(os.environ.get("PREFECT_HOME") or made_home(store)).expanduser().absolute()

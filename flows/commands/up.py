@@ -21,7 +21,7 @@ from flows.commands.options import files, notify_option, store_option
 from flows.commands.prepare import HEARTBEAT_SECONDS, make_automations
 from flows.commands.sections import Command
 from flows.runtime import sign_in
-from flows.runtime.server import api_at, client_settings, home, made_home, own_server, running
+from flows.runtime.server import api_at, client_settings, home, made_home, own_server, refuse_taken, running
 from tasks.endpoint.models import today
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
@@ -83,6 +83,7 @@ def command(port: int, deployments: str, auth: bool, reset: bool, notify: str, s
     if server := running(folder):
         print(f"Image Jury is up already: {server.ui} (process {server.pid} serves {home(folder)})")
         return 0
+    refuse_taken(port)
     text = sign_in.settle(made_home(folder), auth)
     listed = _listed(folder, api_at(port), deployments, text)
     print("starting a Prefect server (about 10 s) …", file=sys.stderr)
@@ -95,7 +96,8 @@ def command(port: int, deployments: str, auth: bool, reset: bool, notify: str, s
 def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Deployed]:
     """The list. Prefect, which checks it, takes its settings from the environment while it is imported here."""
     os.environ.update(client_settings(api, text))
-    os.environ.setdefault("PREFECT_HOME", str(home(store)))
+    if "PREFECT_HOME" not in os.environ:
+        os.environ["PREFECT_HOME"] = str(made_home(store))  # Prefect warns where it is missing
     # A run tells that it lives; the automation marks those that fall silent.
     os.environ.setdefault("PREFECT_FLOWS_HEARTBEAT_FREQUENCY", str(HEARTBEAT_SECONDS))
     os.environ.setdefault("PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL", "WARNING")

@@ -20,6 +20,13 @@ there are before the next older one is searched, too."""
 END_SECONDS = 8.0
 """For what is left of the work in a process to end by itself, when the work is done or was stopped."""
 
+_ENDED = "Finished in state Running", "Finished in state Cancelled"
+_UNTOLD = {
+    "prefect.flow_runs": _ENDED,
+    "prefect.task_runs": (*_ENDED, "Finished in state Crashed", "Crash detected! Execution was "),
+}
+"""By logger: how what Prefect writes of a run that somebody cancels begins, and is not to be told."""
+
 T = TypeVar("T")
 _LEFT_BEHIND = Event()
 
@@ -132,20 +139,21 @@ def end_quietly() -> None:
     """Keep the end of a run that somebody cancels from looking like a fault, in a process made for one run by Prefect.
 
     Prefect raises wherever the event loop is when SIGTERM comes, which asyncio tells with a traceback, and writes for
-    the run `Finished in state Running()`, as an error: its state comes from the process that ended it.
+    the run `Finished in state Running()`, as an error: its state comes from the process that ended it. A step that was
+    under way is told as a crash; what ended the run, the run says.
     """
     import logging
 
     def is_told(record: logging.LogRecord) -> bool:
-        return not record.getMessage().startswith(("Finished in state Running", "Finished in state Cancelled"))
+        return not record.getMessage().startswith(_UNTOLD[record.name])
 
     def is_unexpected(record: logging.LogRecord) -> bool:
         return not record.exc_info or not _is_sigterm(record.exc_info[1])
 
     atexit.register(hush)
     logging.getLogger("asyncio").addFilter(is_unexpected)
-    for name in ("flow_runs", "task_runs"):
-        logging.getLogger(f"prefect.{name}").addFilter(is_told)
+    for name in _UNTOLD:
+        logging.getLogger(name).addFilter(is_told)
 
 
 def hush() -> None:

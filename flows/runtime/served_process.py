@@ -1,21 +1,20 @@
-"""The process of the Prefect server of `jury up`: `server` starts it with the port that it is to listen on.
+"""The process of a Prefect server of ours: that of `jury up`, which `server` starts, and that of `compose.yaml`.
 
-It is what `prefect server start` would be, with a guard before it, and patience with a busy database.
+It is what `prefect server start` would be, by the same settings, with a guard before it, and patience with a busy
+database.
 """
 
 import os
-import sys
 
 from flows.runtime.guard import LOOPBACK, guarded
 from flows.runtime.patience import patient
-from flows.runtime.server import HOST
 
 HOSTS = "JURY_HOSTS"
 """Environment variable: further names under which it is asked, as by a proxy; with commas between them."""
 
 
-def main(port: int) -> None:
-    """Serve on this port of this machine until the process is told to end."""
+def main() -> None:
+    """Serve where Prefect's settings say until the process is told to end."""
     import uvicorn
     from prefect.server.api.server import create_app
     from prefect.settings import get_current_settings
@@ -23,8 +22,8 @@ def main(port: int) -> None:
     settings = get_current_settings().server
     uvicorn.run(
         guarded(patient(create_app(final=True)), {*LOOPBACK, *further_hosts()}, pages=True),
-        host=HOST,
-        port=port,
+        host=settings.api.host,
+        port=settings.api.port,
         timeout_keep_alive=settings.api.keepalive_timeout,
         ws_ping_interval=settings.api.websocket_ping_interval,
         ws_ping_timeout=settings.api.websocket_ping_timeout,
@@ -38,4 +37,4 @@ def further_hosts() -> set[str]:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main()

@@ -99,12 +99,11 @@ def own_server(store: Path, port: int, auth: str = "") -> Generator[Server]:
         auth: what has to be sent to sign in; "": nothing has.
 
     Raises:
-        InputError: the port is taken (by whom, as far as that can be told), or the server did not start.
+        InputError: the server did not start, as where another has taken the port meanwhile.
     """
     place = made_home(store)
-    refuse_taken(port)
     give(place)
-    command = [sys.executable, "-P", "-m", "flows.runtime.served_process", str(port)]
+    command = [sys.executable, "-P", "-m", "flows.runtime.served_process"]
     with (place / LOG).open("ab") as log:
         # A session of its own: Ctrl-C is for `jury up`, which lets the runs end before their server goes.
         process = subprocess.Popen(
@@ -152,6 +151,8 @@ def _environment(place: Path, port: int, auth: str) -> Mapping[str, str]:
     signed_in = {"PREFECT_SERVER_API_AUTH_STRING": auth} if auth else {}
     own = {
         "PREFECT_HOME": str(place),
+        "PREFECT_SERVER_API_HOST": HOST,
+        "PREFECT_SERVER_API_PORT": str(port),
         # The browser asks whoever served the page, on whatever port that is.
         "PREFECT_SERVER_UI_API_URL": "/api",
         # Who holds places under a limit is still known after a restart, and soon forgotten when it has vanished.

@@ -86,6 +86,13 @@ class Session:
         self._remote = Remote(asked.store, Path(self.store)) if is_remote(asked.store) else None
         self.scheduled = is_scheduled()
 
+    async def loading(self, step: Coroutine[Any, Any, Dataset | State]) -> Dataset:
+        """Run the load step. Whoever cancels the run meanwhile cancels the step, which then has no dataset."""
+        dataset = await step
+        if isinstance(dataset, State):
+            raise asyncio.CancelledError
+        return dataset
+
     @asynccontextmanager
     async def judging(self, dataset: Dataset) -> AsyncGenerator[Chunks]:
         """The chunks of the dataset; when all are done, the run is ended in its ledger.

@@ -40,20 +40,40 @@ class TemporaryServer:
         self.log = home / LOG
         self._told = False
         self._prepared = (home / prepared_database.DATABASE).exists() or prepared_database.is_there()
+        self._port = 0
+        self._process = self._begun()
+
+    def _begun(self) -> subprocess.Popen[bytes]:
+        """Its process, at the port that it had before, or else at one that is free."""
         with socket.socket() as listening, self.log.open("ab") as log:
-            listening.bind((HOST, 0))
+            listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listening.bind((HOST, self._port))
             listening.listen(128)
-            self._port: int = listening.getsockname()[1]
+            self._port = int(listening.getsockname()[1])
             command = [sys.executable, "-P", "-m", "flows.runtime.temporary_process", str(listening.fileno())]
-            self._process = subprocess.Popen(
+            return subprocess.Popen(
                 command,
-                env=_environment(home, self.api),
+                env=_environment(self.log.parent, self.api),
                 stdin=subprocess.PIPE,
                 stdout=log,
                 stderr=log,
                 pass_fds=[listening.fileno()],
                 start_new_session=True,
             )
+
+    def begin_again(self) -> None:
+        """Begin anew at the same address where the process has ended, as after `kill -9`; returns at once.
+
+        Raises:
+            InputError: another program has taken the port.
+        """
+        if self._process.poll() is None:
+            return
+        self.end()
+        try:
+            self._process = self._begun()
+        except OSError as error:
+            raise InputError(f"the temporary Prefect server has ended; its last words are in {self.log}") from error
 
     @property
     def api(self) -> str:

@@ -6,6 +6,8 @@ ends that something of Prefect's would keep for minutes is for `process`.
 """
 
 import asyncio
+import sys
+import time
 from collections.abc import Awaitable, Coroutine
 from contextvars import ContextVar
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 
 START_SECONDS = 30.0
 """Longest wait for the first answer of a server that accepts connections."""
+LATE_SECONDS = 10.0
+"""For a server to be there at all: it may have been started together with the run."""
 LOOK_SECONDS = 5.0
 """Between two questions whether a server is there, and longest wait for the answer."""
 SILENT = 2
@@ -45,17 +49,27 @@ async def noting_end(work: Awaitable["State"]) -> "State":
 
 
 async def first_answer(api: str) -> None:
-    """Wait for whatever a server answers first.
+    """Wait for whatever a server answers first, and say so where it is not there yet.
 
     Raises:
         httpx.HTTPError: nobody is there, or nobody answers.
     """
     import httpx
 
-    try:
-        await _ask(api, START_SECONDS)
-    except httpx.TimeoutException as error:
-        raise httpx.ReadTimeout(f"no answer within {START_SECONDS:g} seconds") from error
+    last = time.monotonic() + LATE_SECONDS
+    told = False
+    while True:
+        try:
+            return await _ask(api, START_SECONDS)
+        except httpx.TimeoutException as error:
+            raise httpx.ReadTimeout(f"no answer within {START_SECONDS:g} seconds") from error
+        except httpx.ConnectError:
+            if time.monotonic() > last:
+                raise
+        if not told:
+            print(f"waiting for the Prefect server at {api} …", file=sys.stderr)
+            told = True
+        await asyncio.sleep(LATE_SECONDS / 20)
 
 
 async def run_to_end(flow: Coroutine[Any, Any, "State"], api: str) -> Ended:

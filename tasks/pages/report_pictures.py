@@ -11,7 +11,9 @@ from pathlib import Path
 from PIL import Image
 
 from tasks.pages.size_limits import picture_limit
-from tasks.pictures.thumbnails import made
+from tasks.pictures.bad_picture import BadPicture
+from tasks.pictures.decoding import decode
+from tasks.pictures.thumbnails import SIDES, made, scaled
 
 ROUNDS = 6
 """Tries to get a picture below its limit; most get there in one or two."""
@@ -32,25 +34,29 @@ def thumbnails(store: Path, hashes: Iterable[str]) -> dict[str, str]:
 def _embedded(path: Path, limit: int) -> str:
     try:
         return base64.b64encode(bounded(path.read_bytes(), limit)).decode("ascii")
-    except OSError:  # begins like a JPEG and is none
+    except (BadPicture, OSError):  # begins like a JPEG and is none, or one of more pixels than a thumbnail has
         return ""
 
 
 def bounded(data: bytes, limit: int) -> bytes:
-    """The JPEG itself where it has at most so many bytes, else one of fewer pixels: file size goes with the area."""
+    """The JPEG itself where it has at most so many bytes, else one of fewer pixels: file size goes with the area.
+
+    Raises:
+        BadPicture: it would have to be made smaller, and is no whole picture within the bounds on pixels and scans.
+    """
+    if len(data) <= limit:
+        return data
+    picture = decode(data, SIDES[1]).image.convert("RGB")
     small, scale = data, 1.0
     for _ in range(ROUNDS):
+        scale *= min(0.9, math.sqrt(limit / len(small)))
+        small = _encoded(scaled(picture, scale, Image.Resampling.LANCZOS))
         if len(small) <= limit:
             break
-        scale *= min(0.9, math.sqrt(limit / len(small)))
-        small = _scaled(data, scale)
     return small
 
 
-def _scaled(data: bytes, scale: float) -> bytes:
-    with Image.open(BytesIO(data), formats=["JPEG"]) as picture:
-        size = (max(1, round(picture.width * scale)), max(1, round(picture.height * scale)))
-        picture.draft("RGB", size)
-        buffer = BytesIO()
-        picture.resize(size, Image.Resampling.LANCZOS).save(buffer, "JPEG", quality=QUALITY, optimize=True)
+def _encoded(picture: Image.Image) -> bytes:
+    buffer = BytesIO()
+    picture.save(buffer, "JPEG", quality=QUALITY, optimize=True)
     return buffer.getvalue()
