@@ -6,7 +6,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
 	--no-emit-index-url --quiet $(UPGRADE)
 
 .PHONY: demo test check bench bench-speed bench-cold bench-limits bench-outages bench-history bench-large simulate-alarm \
-	screenshots models lock clean
+	simulate-intervals screenshots models lock clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -44,6 +44,10 @@ bench-history: $(READY)
 
 bench-large: $(READY)
 	$(BIN)/python tests/bench_large.py
+
+# What the intervals cover, in about ten minutes; with other seeds: `make simulate-intervals SEEDS="3 4"`.
+simulate-intervals: $(READY)
+	$(BIN)/python tests/simulate_intervals.py $(SEEDS)
 
 # How often the nightly alarm comes falsely, and how soon it finds a drop: some minutes for each seed.
 simulate-alarm: $(READY)

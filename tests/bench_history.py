@@ -140,17 +140,17 @@ _SCORES = f"""
 SELECT run_id, candidate, dimension, 'score' AS measure, "group"['grouping'] AS "grouping",
        "group"['name'] AS group_name, 292 AS n, 290 AS scored, 90 AS model_wins, 90 AS human_wins, 60 AS both_good,
        50 AS both_bad, 0 AS mixed, 0 AS ties, 0 AS forfeits, 0 AS carried, 50.0 + n % 7 AS score, 45.0 AS ci_low,
-       57.0 AS ci_high, 'bootstrap' AS "method", 0.99 AS coverage
+       57.0 AS ci_high, 'bayesian bootstrap' AS "method", 0.99 AS coverage
 FROM made, {_GROUPS}, LATERAL (SELECT unnest({[*DIMENSIONS, "overall"]}) AS dimension) WHERE NOT images
 UNION ALL BY NAME
 SELECT run_id, candidate, 'counting' AS dimension, unnest(['score', 'aspect_mean', 'good', 'satisfied']) AS measure,
        'all' AS "grouping", '' AS group_name, 2212 AS n, 2200 AS scored, 553 AS prompts, 0.5 AS score,
-       0.5 AS image_mean, 0.4 AS ci_low, 0.6 AS ci_high, 'bootstrap' AS "method", 0.99 AS coverage
+       0.5 AS image_mean, 0.4 AS ci_low, 0.6 AS ci_high, 'bayesian bootstrap' AS "method", 0.99 AS coverage
 FROM made WHERE images
 UNION ALL BY NAME
 SELECT run_id, candidate, 'counting' AS dimension, 'score' AS measure, 'aspect' AS "grouping",
        unnest(['count_accuracy', 'object_uniformity', 'spatial_legibility']) AS group_name, 2212 AS n, 2200 AS scored,
-       553 AS prompts, 7.5 AS score, 7.5 AS image_mean, 7.0 AS ci_low, 8.0 AS ci_high, 'bootstrap' AS "method",
+       553 AS prompts, 7.5 AS score, 7.5 AS image_mean, 7.0 AS ci_low, 8.0 AS ci_high, 'bayesian bootstrap' AS "method",
        0.99 AS coverage
 FROM made WHERE images"""
 _CONTROLS = """
@@ -161,7 +161,7 @@ SELECT run_id, flow, candidate, 'test_' || which AS sample_id,
 FROM made, LATERAL (SELECT unnest(range(15)) AS which)"""
 _RATES = """
 SELECT run_id, candidate, unnest(['faithfulness', 'conciseness', 'readability', 'aesthetics', 'overall']) AS dimension,
-       'pivotal' AS measure, 292 AS n, 0.3 AS "value", 0.25 AS ci_low, 0.35 AS ci_high, 'bootstrap' AS "method"
+       'pivotal' AS measure, 292 AS n, 0.3 AS "value", 0.25 AS ci_low, 0.35 AS ci_high, 'bayesian bootstrap' AS "method"
 FROM made WHERE NOT images"""
 _ROWS = {
     "judgments": _JUDGMENTS,

@@ -78,24 +78,25 @@ def test_the_same_answers_give_the_same_interval() -> None:
 
 
 def test_images_of_one_prompt_are_drawn_together_so_that_copies_make_nothing_surer() -> None:
-    first, second = [1, 2, 3, 4, 5, 6, 7, 8, 9, 9], [2, 2, 1, 5, 5, 9, 6, 8, 9, 7]
-    once = paired(first, second, [str(n) for n in range(10)])
-    fourfold = paired(first * 4, second * 4, [str(n) for n in range(10)] * 4)
+    first, second = [1, 2, 3, 4, 5, 6, 7, 8, 9, 9] * 5, [2, 2, 1, 5, 5, 9, 6, 8, 9, 7] * 5
+    names = [str(n) for n in range(50)]
+    once, fourfold = paired(first, second, names), paired(first * 4, second * 4, names * 4)
     for measure in (raw_agreement, quadratic_kappa, tau_b):
         one, four = measure(once), measure(fourfold)
         assert [four.value, four.ci_low, four.ci_high] == pytest.approx([one.value, one.ci_low, one.ci_high])
+        assert one.ci_low is not None
 
 
-def test_below_eight_samples_there_is_a_value_and_no_interval() -> None:
-    found = raw_agreement(each_alone([1] * 7, [1] * 6 + [2]))
-    assert found == Statistic(value=6 / 7, why="no interval below 8 samples")
-    assert raw_agreement(each_alone([1] * 8, [1] * 7 + [2])).ci_low is not None
+def test_below_fifty_samples_there_is_a_value_and_no_interval() -> None:
+    found = raw_agreement(each_alone([1] * 49, [1] * 48 + [2]))
+    assert found == Statistic(value=48 / 49, why="no interval below 50 samples")
+    assert raw_agreement(each_alone([1] * 50, [1] * 49 + [2])).ci_low is not None
 
 
 def test_perfect_agreement_is_not_called_certain() -> None:
-    pairs = each_alone([1, 2] * 10, [1, 2] * 10)
+    pairs = each_alone([1, 2] * 25, [1, 2] * 25)
     raw = raw_agreement(pairs)
-    assert (raw.value, raw.ci_low, raw.ci_high) == (1, pytest.approx(0.025 ** (1 / 20)), 1)
+    assert (raw.value, raw.ci_low, raw.ci_high) == (1, pytest.approx(0.025 ** (1 / 50)), 1)
     for found in (kappa(pairs), quadratic_kappa(pairs), tau_b(pairs)):
         assert found.value == 1
         assert found.ci_low is None
@@ -121,5 +122,5 @@ def test_a_rater_with_one_answer_has_no_kappa_and_no_tau(first: list[float], sec
 
 def test_a_single_different_answer_is_too_few_for_an_interval() -> None:
     # A third of all resamples miss it, and in those kappa is undefined.
-    found = kappa(each_alone([1] * 19 + [2], [1] * 19 + [2]))
+    found = kappa(each_alone([1] * 49 + [2], [1] * 49 + [2]))
     assert found == Statistic(value=1.0, why="no interval: too few different answers")

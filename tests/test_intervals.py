@@ -2,6 +2,8 @@
 
 import numpy as np
 import pytest
+from scipy.stats import beta
+from simulate_intervals import Images, seen_level
 
 from tasks.statistics.intervals import Interval, interval
 
@@ -20,28 +22,51 @@ from tasks.statistics.intervals import Interval, interval
         ([100.0] * 300, 0, 100, Interval(100.0, 98.7779, 100.0, "binomial")),
         ([10.0] * 8, 0, 10, Interval(10.0, 6.30583, 10.0, "binomial")),
         ([8.0] * 8, 0, 10, Interval(8.0, 5.04466, 8.738834, "binomial")),
-        # Four 40s and five 60s: s = 10.5409, s / 3 times t(8) = 2.306004 is 8.1025.
-        ([40.0] * 4 + [60.0] * 5, 0, 100, Interval(51.1111, 43.0086, 59.2136, "student t")),
-        # 87.5 with a reach of 29.56 would end beyond the scale.
-        ([100.0] * 7 + [0.0], 0, 100, Interval(87.5, 57.9422, 100.0, "student t")),
-        ([0.0] * 7 + [10.0], 0, 10, Interval(1.25, 0.0, 4.20578, "student t")),
     ],
 )
-def test_method_and_bounds(values: list[float], low: float, high: float, expected: Interval) -> None:
+def test_too_few_values_have_no_interval_and_equal_ones_the_exact_bound(
+    values: list[float], low: float, high: float, expected: Interval
+) -> None:
     found = interval(values, low, high)
     assert found.method == expected.method
     assert found[:3] == pytest.approx(expected[:3], abs=1e-3)
 
 
-@pytest.mark.parametrize(("n", "method"), [(7, "none"), (8, "student t"), (29, "student t"), (30, "bootstrap")])
+@pytest.mark.parametrize(("n", "method"), [(7, "none"), (8, "bayesian bootstrap"), (300, "bayesian bootstrap")])
 def test_method_follows_the_number_of_values(n: int, method: str) -> None:
     assert interval([0.0] + [100.0] * (n - 1)).method == method
 
 
-def test_bootstrap_agrees_with_the_normal_interval_on_a_large_sample() -> None:
+@pytest.mark.parametrize(("ones", "n"), [(1, 8), (4, 8), (1, 30), (29, 30), (150, 292)])
+@pytest.mark.parametrize("high", [1, 10, 100])
+def test_a_share_has_the_interval_of_jeffreys(ones: int, n: int, high: float) -> None:
+    # Half a pseudo-observation at each end of the scale, beside the values: a Beta posterior, known exactly.
+    found = interval([high] * ones + [0.0] * (n - ones), 0, high)
+    exact = beta(ones + 0.5, n - ones + 0.5)
+    ends, near = high * exact.ppf([0.025, 0.975]), 0.1 * high * exact.std()
+    assert (found.ci_low, found.ci_high) == pytest.approx(ends, abs=near)
+
+
+def test_values_in_the_middle_of_the_scale_are_hardly_drawn_to_its_ends() -> None:
+    values = np.random.default_rng(4).normal(7.5, 1, size=20).clip(0, 10)
+    found = interval(values, high=10)
+    reach = 2.093 * values.std(ddof=1) / 20**0.5
+    assert found.ci_low is not None and found.ci_high is not None
+    assert 2 * reach < found.ci_high - found.ci_low < 1.35 * 2 * reach
+
+
+def test_the_interval_contains_the_mean_also_where_nearly_all_values_are_at_one_end() -> None:
+    for values in ([10.0] * 39 + [9.9], [0.0] * 11 + [0.1], [10.0] * 79 + [9.75]):
+        found = interval(values, high=10)
+        assert found.value is not None and found.ci_low is not None and found.ci_high is not None
+        assert 0 <= found.ci_low <= found.value <= found.ci_high <= 10
+        assert found.ci_high - found.ci_low > 0.1
+
+
+def test_many_values_have_nearly_the_normal_interval() -> None:
     # 400 values, half 0 and half 100: the standard error of the mean is 50 / 20 = 2.5.
     found = interval([0.0, 100.0] * 200)
-    assert (found.value, found.method) == (50.0, "bootstrap")
+    assert (found.value, found.method) == (50.0, "bayesian bootstrap")
     assert (found.ci_low, found.ci_high) == pytest.approx((50 - 1.96 * 2.5, 50 + 1.96 * 2.5), abs=0.3)
 
 
@@ -72,6 +97,9 @@ def test_values_off_the_scale_are_refused(values: list[float]) -> None:
         (29, (0.2, 0.5, 0.3), 0.92, 0.98),
         (60, (0.3, 0.3, 0.4), 0.92, 0.98),
         (292, (0.2, 0.1, 0.7), 0.92, 0.98),
+        # A percentile bootstrap covers 84-90% here.
+        (50, (0.01, 0.04, 0.95), 0.93, 0.99),
+        (30, (0.05, 0.05, 0.9), 0.93, 0.99),
         # Nearly all equal: most samples are constant, where a resampled interval would have no width and cover nothing.
         (12, (0.01, 0.01, 0.98), 0.95, 1.0),
         (60, (0.002, 0.002, 0.996), 0.95, 1.0),
@@ -83,3 +111,9 @@ def test_intervals_cover_the_true_mean(n: int, shares: tuple[float, ...], at_lea
     truth = scores @ shares
     covered = (bounds[:, 0] <= truth) & (truth <= bounds[:, 1])
     assert at_least <= covered.mean() <= at_most
+
+
+@pytest.mark.parametrize(("n", "ceiling"), [(12, 0.97), (20, 0.97), (20, 0.8)])
+def test_intervals_cover_the_mean_of_prompts_most_of_which_reach_the_ceiling(n: int, ceiling: float) -> None:
+    seen = seen_level("", Images(ceiling).level, 10, n, [7], 300)
+    assert 0.92 <= seen.covered <= 0.995 and seen.covered_before < seen.covered

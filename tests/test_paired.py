@@ -38,12 +38,16 @@ def many(times: int, n: int, drop: float = 0.0, seed: int = 5) -> list[Differenc
     [
         ([], [], (0, None, None, None, "none", None, "too few")),
         ([0.0, 100.0], [50.0, 100.0], (2, 25.0, None, None, "none", 1.0, "too few")),
-        # Eight changes of 50, 50, 0 …: mean 25, s = 26.7261, s / sqrt(8) times t(7) = 2.36462 is 22.3436.
-        ([0.0] * 8, [50.0, 0.0] * 4, (8, 25.0, 2.6564, 47.3436, "student t", 0.125, "better")),
-        ([50.0, 0.0] * 4, [0.0] * 8, (8, -25.0, -47.3436, -2.6564, "student t", 0.125, "worse")),
+        # Ten changes of 50, 50, 0 …: mean 25, s = 26.3523, s / sqrt(10) times t(9) = 2.26216 is 18.8514.
+        ([0.0] * 10, [50.0, 0.0] * 5, (10, 25.0, 6.1486, 43.8514, "student t", 0.0625, "better")),
+        ([50.0, 0.0] * 5, [0.0] * 10, (10, -25.0, -43.8514, -6.1486, "student t", 0.0625, "worse")),
         ([0.0, 50.0] * 4, [50.0, 0.0] * 4, (8, 0.0, -44.6872, 44.6872, "student t", 1.0, "tied")),
-        # No pair changed: 0.025 ** (1 / 100) leaves room for 3.62 % of others, anywhere between -100 and 100.
-        ([50.0] * 100, [50.0] * 100, (100, 0.0, -3.6217, 3.6217, "binomial", 1.0, "tied")),
+        # The same at any n: 5 of 100 changed by 50, s = 10.9521, s / 10 times t(99) = 1.98422 is 2.1731.
+        ([0.0] * 100, [50.0] * 5 + [0.0] * 95, (100, 2.5, 0.3269, 4.6731, "student t", 0.0625, "better")),
+        # Fewer than five differ: no interval, however many pairs there are.
+        ([0.0] * 8, [50.0, 0.0] * 4, (8, 25.0, None, None, "none", 0.125, "few differ")),
+        ([50.0] * 100, [50.0] * 100, (100, 0.0, None, None, "none", 1.0, "few differ")),
+        ([50.0] * 292, [50.0] * 288 + [0.0] * 4, (292, -200 / 292, None, None, "none", 0.125, "few differ")),
         # Each of 8 pairs rose by 50: room for 36.94 % that fell by 100 makes 50 - 0.3694 * 150.
         ([0.0] * 8, [50.0] * 8, (8, 50.0, -5.4125, 68.4708, "binomial", 0.0078125, "tied")),
         ([0.0] * 30, [50.0] * 30, (30, 50.0, 32.6445, 55.7852, "binomial", 2 * 0.5**30, "better")),
@@ -56,6 +60,7 @@ def test_change_interval_test_and_decision(
     assert (found.n, found.method, found.decision) == (expected[0], expected[4], expected[6])
     numbers = [each for each in (found.change, found.ci_low, found.ci_high, found.p)]
     assert numbers == pytest.approx([*expected[1:4], expected[5]], abs=1e-3)
+    assert (found.smallest is None) == (found.method != "student t")
 
 
 def test_pairs_and_ups_and_downs_are_counted() -> None:

@@ -60,7 +60,7 @@ def agreement_grid(found: Agreement) -> Grid:
         if each.tag != tag:
             lines.append([each.tag])
             tag = each.tag
-        numbers = [_percent(each.agreement), _decimal(each.kappa), _decimal(each.tau)]
+        numbers = [_equal(each), _decimal(each.kappa), _decimal(each.tau)]
         lines.append([each.question, str(each.n), *numbers])
     return Grid(["", "n", "equal", "kappa", "tau-b"], lines)
 
@@ -71,9 +71,13 @@ def confusion_grid(each: Agreed) -> Grid:
     return Grid(["", *(category.replace("Both are ", "both\n") for category in each.categories)], lines)
 
 
-def _percent(found: Statistic) -> str:
-    if found.value is None or found.ci_low is None or found.ci_high is None:
-        return "–" if found.value is None else f"{found.value:.0%}"
+def _equal(each: Agreed) -> str:
+    """The share of equal answers with its interval; without one, the counts that it is made of."""
+    found = each.agreement
+    if found.value is None:
+        return "–"
+    if found.ci_low is None or found.ci_high is None:
+        return f"{round(found.value * each.n):,} of {each.n:,}"
     return f"{found.value:.0%} [{100 * found.ci_low:.0f}, {100 * found.ci_high:.0f}]"
 
 

@@ -8,7 +8,7 @@ from tasks.comparing.pairing import Change, Row
 from tasks.kinds import kind_of
 from tasks.presentation.tables import Grid
 from tasks.statistics.intervals import FEWEST
-from tasks.statistics.paired import POWER, Difference
+from tasks.statistics.paired import FEWEST_DIFFERING, POWER, Difference
 from tasks.text import number_words, one_line
 
 if TYPE_CHECKING:
@@ -31,6 +31,9 @@ def headline(found: Difference, flow: str) -> str:
     means = f"{number_words(found.before, decimals)} → {number_words(found.after, decimals)}"
     if found.decision == "too few":
         return f"too few to tell: {found.n} {units} on both sides, {means}"
+    if found.decision == "few differ":
+        differing = f"{found.differing} of them differ (no interval below {FEWEST_DIFFERING})"
+        return f"no difference shown at n = {found.n} {units}: {differing}, {means}, sign test p {_p_sign(found.p)}"
     zero = "includes" if found.decision == "tied" else "excludes"
     change = f"{signed(found.change, decimals)} {change_interval(found, decimals)} (the interval {zero} 0)"
     shown = "" if found.smallest is None else f"; {_shown(found, decimals)}"
@@ -56,8 +59,12 @@ def signed(value: float | None, decimals: int) -> str:
 def change_interval(found: Difference, decimals: int) -> str:
     """The interval of a change, or why there is none."""
     if found.ci_low is None or found.ci_high is None:
-        return f"(no interval below {FEWEST})"
+        return f"(no interval{_why_none(found)})"
     return f"[{signed(found.ci_low, decimals)}, {signed(found.ci_high, decimals)}]"
+
+
+def _why_none(found: Difference) -> str:
+    return f": {found.differing} differ" if found.decision == "few differ" else f" below {FEWEST}"
 
 
 def _p_sign(p: float | None) -> str:
@@ -90,7 +97,7 @@ def _line(row: Row, decimals: int, tested: bool) -> list[str]:
         number_words(found.before, decimals),
         number_words(found.after, decimals),
         signed(found.change, decimals),
-        change_interval(found, decimals) if found.ci_low is not None else f"none below {FEWEST}",
+        change_interval(found, decimals) if found.ci_low is not None else f"none{_why_none(found)}",
         str(found.n),
         f"{found.higher}/{found.lower}",
         *[p_words(found.p if row.p_holm is None else row.p_holm)] * tested,

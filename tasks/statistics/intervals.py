@@ -1,7 +1,8 @@
-"""How sure a mean is: 95% confidence intervals of scores on a bounded scale.
+"""How sure a level is: 95% confidence intervals of means on a bounded scale, scores and rates.
 
-Owns the choice of method by the number and the kind of values. What counts as a value, and over what the mean goes
-(samples for figures, prompts for generated images), is the caller's.
+Owns the method and its parameters; `tests/simulate_intervals.py` measures what it covers. What counts as a value, and
+over what the mean goes (samples for figures, prompts for generated images), is the caller's. Differences have intervals
+of their own (`paired`): what stands here for values that were not met would hide every change.
 """
 
 from collections.abc import Sequence
@@ -10,13 +11,14 @@ from typing import Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-Method = Literal["none", "student t", "bootstrap", "binomial"]
+Method = Literal["none", "bayesian bootstrap", "student t", "binomial"]
 Floats = NDArray[np.float64]
 
 FEWEST = 8
 """Below so many values no interval is given."""
-FEWEST_RESAMPLED = 30
-"""From so many values on the sample itself stands for the population; below, Student's t does."""
+PSEUDO = 0.5
+"""Pseudo-observations at each end of the scale, where the values lie at its ends; half as many where they lie close
+together. Of a share, values 0 and 1, this is the posterior of Jeffreys."""
 RESAMPLES = 10_000
 SEED = 20_260_101
 """Any constant will do: the same values must give the same interval whenever the history is rebuilt."""
@@ -24,7 +26,7 @@ SEED = 20_260_101
 TAIL = 0.025
 """Share that a 95% interval leaves out at either end."""
 _CELLS = 2_000_000
-"""Most counts held at once while resampling."""
+"""Most numbers held at once while resampling."""
 
 
 class Interval(NamedTuple):
@@ -37,12 +39,13 @@ class Interval(NamedTuple):
     method: Method
 
 
-def interval(values: Sequence[float] | Floats, low: float = 0.0, high: float = 100.0, tail: float = TAIL) -> Interval:
+def interval(values: Sequence[float] | Floats, low: float = 0.0, high: float = 100.0) -> Interval:
     """Mean of independent values on the scale from `low` to `high`, with a 95% interval that stays on it.
 
-    Fewer than 8 values: no interval. Values that are all equal: the exact binomial bound, because resampling would call
-    the mean certain. Otherwise Student's t below 30 values and from there on the percentile bootstrap. A smaller `tail`
-    makes a wider interval, for whoever looks at several at once.
+    Fewer than 8 values: no interval. Else a Bayesian bootstrap (Rubin, 1981) with pseudo-observations at both ends of
+    the scale, stretched to contain the mean: a plain one takes values that were not met for impossible. Where all
+    values are equal, the exact binomial bound takes its place, as in the modified interval of Jeffreys (Brown, Cai and
+    DasGupta, 2001): the posterior is too narrow there (0 of 50, at a true share of 5%).
 
     Raises:
         ValueError: a value is off the scale or not a number.
@@ -56,10 +59,18 @@ def interval(values: Sequence[float] | Floats, low: float = 0.0, high: float = 1
     if sample.size < FEWEST:
         return Interval(mean, None, None, "none")
     if np.ptp(sample) == 0:
-        return Interval(mean, *_binomial(mean, sample.size, low, high, tail), "binomial")
-    if sample.size < FEWEST_RESAMPLED:
-        return Interval(mean, *_student_t(sample, low, high, tail), "student t")
-    return Interval(mean, *_bootstrap(sample, tail), "bootstrap")
+        return Interval(mean, *of_equal_values(mean, sample.size, low, high), "binomial")
+    found = _posterior(sample, low, high)
+    return Interval(mean, min(found[0], mean), max(found[1], mean), "bayesian bootstrap")
+
+
+def of_equal_values(value: float, n: int, low: float, high: float, tail: float = TAIL) -> tuple[float, float]:
+    """The interval of a mean of `n` values that all are `value`, on the scale from `low` to `high`.
+
+    Clopper and Pearson (1934): none seen among n leaves room for this share of others, anywhere on the scale.
+    """
+    others = 1 - tail ** (1 / n)
+    return value - others * (value - low), value + others * (high - value)
 
 
 def proportion(count: float, n: int) -> Interval:
@@ -76,29 +87,27 @@ def proportion(count: float, n: int) -> Interval:
     return Interval(count / n, low, high, "binomial")
 
 
-def _binomial(value: float, n: int, low: float, high: float, tail: float) -> tuple[float, float]:
-    # Clopper and Pearson (1934): none seen among n leaves room for this share of others, anywhere on the scale.
-    others = 1 - tail ** (1 / n)
-    return value - others * (value - low), value + others * (high - value)
-
-
-def _student_t(sample: Floats, low: float, high: float, tail: float) -> tuple[float, float]:
-    from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
-
-    mean = float(sample.mean())
-    quantile = float(stdtrit(sample.size - 1, 1 - tail))  # what scipy.stats.t.ppf calls, without its slow import
-    reach = quantile * float(sample.std(ddof=1)) / sample.size**0.5
-    return max(low, mean - reach), min(high, mean + reach)
-
-
-def _bootstrap(sample: Floats, tail: float) -> tuple[float, float]:
-    # A resample's mean depends only on how often each distinct value was drawn: one multinomial draw.
+def _posterior(sample: Floats, low: float, high: float) -> tuple[float, float]:
+    # Weights of equal values add up, and sums of gamma variables are gamma variables: one draw for each distinct value.
     distinct, counts = np.unique(sample, return_counts=True)
+    places = np.append(distinct, [low, high])
+    shapes = np.append(counts, 2 * [PSEUDO])
+    shapes[-2:] *= (1 + _spread_used((places - low) / (high - low), shapes)) / 2
     random = np.random.default_rng(SEED)
-    at_once = max(1, _CELLS // distinct.size)
-    means = [
-        random.multinomial(sample.size, counts / sample.size, size=min(at_once, RESAMPLES - done)) @ distinct
-        for done in range(0, RESAMPLES, at_once)
-    ]
-    low, high = np.quantile(np.concatenate(means) / sample.size, (tail, 1 - tail))
-    return float(low), float(high)
+    at_once = max(1, _CELLS // places.size)
+    means: list[Floats] = []
+    for done in range(0, RESAMPLES, at_once):
+        weights = random.standard_gamma(shapes, size=(min(at_once, RESAMPLES - done), places.size))
+        means.append(weights @ places / weights.sum(axis=1))
+    found = np.quantile(np.concatenate(means), (TAIL, 1 - TAIL))
+    return float(found[0]), float(found[1])
+
+
+def _spread_used(places: Floats, weights: Floats) -> float:
+    """Variance on the scale 0-1 as a share of what values at its two ends alone, with the same mean, would have.
+
+    Values that lie close together do without some of the pseudo-observations: with all of them the interval of 20
+    prompts around 7.5 +- 1 would be 1.4 times as wide as Student's t, and cover 98-99%.
+    """
+    mean = np.average(places, weights=weights)
+    return float(np.average((places - mean) ** 2, weights=weights) / (mean * (1 - mean)))

@@ -11,12 +11,15 @@ from typing import Literal
 import numpy as np
 
 from tasks.records import Record
-from tasks.statistics.intervals import FEWEST, TAIL, Floats, Method, interval
+from tasks.statistics.intervals import FEWEST, TAIL, Floats, Method, of_equal_values
 
 POWER = 0.8
 """How likely the smallest difference that is told would have been noticed."""
+FEWEST_DIFFERING = 5
+"""Where fewer pairs differ no interval is given: their spread says nothing of the next ones, and no sign test of them
+could reach 5%."""
 
-Decision = Literal["better", "worse", "tied", "too few"]
+Decision = Literal["better", "worse", "tied", "few differ", "too few"]
 
 
 class Difference(Record):
@@ -30,7 +33,7 @@ class Difference(Record):
     change: float | None
     """after - before."""
     ci_low: float | None
-    """Lower end of the change's interval; None below 8 pairs."""
+    """Lower end of the change's interval; None below 8 pairs, and where fewer than 5 of them differ."""
     ci_high: float | None
     method: Method
     higher: int
@@ -40,10 +43,16 @@ class Difference(Record):
     p: float | None
     """Exact two-sided sign test on the pairs that changed."""
     smallest: float | None
-    """Change, up or down, that this n shows with a probability of 80%; None below 8 pairs and where all pairs changed
-    alike, which leaves nothing to reckon with."""
+    """Change, up or down, that this n shows with a probability of 80%; None without an interval and where all pairs
+    changed alike, which leaves nothing to reckon with."""
     decision: Decision
-    """Whether the interval excludes zero, and on which side; `tied`: it does not; `too few`: there is none."""
+    """Whether the interval excludes zero, and on which side; `tied`: it does not. Without one: `few differ`, fewer than
+    5 of the pairs, or `too few` pairs, fewer than 8."""
+
+    @property
+    def differing(self) -> int:
+        """Pairs that went up or down."""
+        return self.higher + self.lower
 
 
 def difference(
@@ -51,7 +60,9 @@ def difference(
 ) -> Difference:
     """The paired difference of two equally long rows of values between 0 and `highest`.
 
-    The interval is that of `intervals.interval` over the pairs' differences, 95% unless a smaller `tail` widens it.
+    The interval is Student's t of the pairs' differences, at any n: it covers what it says wherever 5 of them differ
+    (`tests/simulate_intervals.py`). Where all differ by the same, the exact binomial bound takes its place. It is of
+    95%, unless a smaller `tail` widens it.
 
     Raises:
         ValueError: the rows differ in length, or a value is off the scale.
@@ -60,27 +71,42 @@ def difference(
     if first.shape != second.shape:
         raise ValueError(f"pairs need two values each: found {first.size} before and {second.size} after")
     changes = second - first
-    found = interval(changes, -highest, highest, tail)
+    if not np.all(np.abs(changes) <= highest):
+        raise ValueError(f"differences must lie between {-highest:g} and {highest:g}")
     higher, lower = int(np.sum(changes > 0)), int(np.sum(changes < 0))
+    low, high, method = _interval(changes, highest, tail)
     return Difference(
         n=changes.size,
         before=float(first.mean()) if first.size else None,
         after=float(second.mean()) if second.size else None,
-        change=found.value,
-        ci_low=found.ci_low,
-        ci_high=found.ci_high,
-        method=found.method,
+        change=float(changes.mean()) if changes.size else None,
+        ci_low=low,
+        ci_high=high,
+        method=method,
         higher=higher,
         lower=lower,
         p=sign_test(higher, lower) if changes.size else None,
-        smallest=smallest_shown(float(changes.std(ddof=1)), changes.size, tail) if changes.size > 1 else None,
-        decision=_decision(found.ci_low, found.ci_high),
+        smallest=smallest_shown(float(changes.std(ddof=1)), changes.size, tail) if method != "none" else None,
+        decision=_decision(low, high, changes.size),
     )
 
 
-def _decision(low: float | None, high: float | None) -> Decision:
+def _interval(changes: Floats, highest: float, tail: float) -> tuple[float | None, float | None, Method]:
+    if changes.size < FEWEST or np.count_nonzero(changes) < FEWEST_DIFFERING:
+        return None, None, "none"
+    mean = float(changes.mean())
+    if np.ptp(changes) == 0:
+        return *of_equal_values(mean, changes.size, -highest, highest, tail), "binomial"
+    from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
+
+    quantile = float(stdtrit(changes.size - 1, 1 - tail))  # what scipy.stats.t.ppf calls, without its slow import
+    reach = quantile * float(changes.std(ddof=1)) / changes.size**0.5
+    return max(-highest, mean - reach), min(highest, mean + reach), "student t"
+
+
+def _decision(low: float | None, high: float | None, n: int) -> Decision:
     if low is None or high is None:
-        return "too few"
+        return "too few" if n < FEWEST else "few differ"
     if low > 0:
         return "better"
     return "worse" if high < 0 else "tied"

@@ -55,7 +55,7 @@ class RateRow(HistoryRecord):
     ci_high: float | None
     """Upper end of the 95% interval; None below n = 8."""
     method: str
-    """How the interval was made: bootstrap, student t, binomial or none."""
+    """How the interval was made: bayesian bootstrap, binomial (all values equal) or none."""
 
 
 def repeated(start: RunStart) -> bool:

@@ -76,7 +76,7 @@ class ScoreRow(HistoryRecord):
     ci_high: float | None
     """Upper end of the 95% interval; None below 8 scored samples (of generated images: prompts)."""
     method: str
-    """How the interval was made: bootstrap, student t, binomial or none."""
+    """How the interval was made: bayesian bootstrap, binomial (all scores equal) or none."""
     coverage: float
     """scored / n."""
 
