@@ -51,4 +51,6 @@ def test_without_the_extra_only_a_remote_store_says_what_to_install(tmp_path: Pa
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, cwd=Path(__file__).parents[1])
     first, second = told.stdout.splitlines()
     assert first == "True store b-x- False"
-    assert second.startswith("The store s3://b/x needs a package") and second.endswith("pip install 'image-jury[s3]'")
+    assert second.startswith("The store s3://b/x needs a package") and second.endswith(
+        "pip install -e '.[s3]', in the folder of Image Jury"
+    )

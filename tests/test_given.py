@@ -123,7 +123,8 @@ def test_what_is_not_allowed_stops_a_run_with_one_sentence(deployment: Deploymen
     deployment.change(enforce_parameter_schema=False)  # as schedules are not checked
     for given, words in (
         ({"limit": -1}, "limit: Input should be greater than or equal to 0, found -1"),
-        ({"limt": 1}, "limt: Extra inputs are not permitted"),
+        ({"limt": 1}, "limt: there is no such field, did you mean limit?, found 1"),
+        ({"judge": {"modle": "m"}}, "judge.modle: there is no such field, did you mean model?"),
         ({"judge": {"model": "gpt"}}, "judge.model is 'gpt' and needs an address"),
     ):
         state = deployment.done(deployment.asked(given))

@@ -30,6 +30,11 @@ def test_an_unknown_name_lists_those_there_are(store: Path, name: str) -> None:
         query(store, name)
 
 
+def test_a_misspelt_name_is_told_with_the_one_that_was_meant(store: Path) -> None:
+    with pytest.raises(ValueError, match=r"called 'Leaderbord', did you mean leaderboard\? there are "):
+        query(store, "Leaderbord")
+
+
 def test_what_there_is_to_ask_for_is_told_to_the_last_word(store: Path, jury: Any) -> None:
     code, out, _ = jury("query", "--store", store)
     assert code == 0 and max(len(entry.comment) for entry in catalog(store)) > WIDEST

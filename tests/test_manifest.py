@@ -223,3 +223,34 @@ def test_a_manifest_of_generated_images_is_told_in_one_line_with_the_flows_that_
         "m.jsonl is a manifest of generated images, for the flows object, counting, colors, position; here it takes "
         "id, task, context, caption, human_image, model_image"
     )
+
+
+HABITS = {
+    "URLs": ("https://x.org/a.png", "'https://x.org/a.png' is a URL"),
+    "other case": ("OUT/1.PNG", "path 'OUT/1.PNG' is there with other large and small letters: write 'out/1.png'"),
+    "outside": (
+        "../../x.png",
+        "path '../../x.png' leaves the dataset folder {}: put the file into it, and name it from",
+    ),
+    "HEIC": ("a.heic", "a.heic is not a picture that can be judged: found HEIC: convert it to PNG or JPEG"),
+}
+
+
+@pytest.mark.parametrize(("name", "words"), HABITS.values(), ids=HABITS)
+def test_what_is_the_same_in_every_row_is_told_in_one_line(tmp_path: Path, name: str, words: str):
+    path = tmp_path / "data" / "m.jsonl"
+    path.parent.mkdir()
+    (path.parent / "a.heic").write_bytes(b"\0\0\0\x1cftypheic\0\0\0\0mif1heic")
+    write(path, [row(number, model_image=name) for number in range(1, 4)])
+    told = complaint(path).splitlines()
+    assert len(told) == 2 and told[0].endswith(" has 1 problem:") and told[1].endswith(" (2 more like it)")
+    assert told[1].strip().startswith(f"m.jsonl, line 1: {words.format(path.parent)}")
+
+
+def test_rows_that_a_program_wrote_in_its_own_notation_are_told_in_one_line(tmp_path: Path):
+    path = tmp_path / "m.jsonl"
+    path.write_text("".join(f"{row(number)}\n" for number in range(1, 4)))
+    assert complaint(path) == (
+        "m.jsonl has 1 problem:\n  m.jsonl, line 1: is not a JSON object (column 2: found a single quote where a "
+        "key in double quotes must stand) (2 more like it)"
+    )

@@ -1,16 +1,20 @@
 """AVIF, TIFF, BMP, PDF and SVG are shown as they are seen, within bounds, and nothing but their own bytes is read."""
 
 import base64
+import sys
 from io import BytesIO
 from pathlib import Path
 
 import pytest
 from PIL import Image
 
+from tasks.datasets.folders import Folder
+from tasks.errors import InputError
 from tasks.pictures import rare_formats
 from tasks.pictures.bad_picture import BadPicture, NoReader
 from tasks.pictures.decoding import format_of
 from tasks.pictures.prepare import Policy, as_shown, prepare
+from tasks.pictures.rare_formats import PACKAGES, import_fault
 from tasks.pictures.rare_reader import self_contained
 
 POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
@@ -239,6 +243,37 @@ def test_without_its_package_a_drawing_is_named_with_the_cure(name: str, data: b
     words = refusal(data, NoReader)
     assert words.startswith(f"{name}, which is drawn by the package ")
     assert "install the extra `vector`" in words and "or convert the file (" in words
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("raise ImportError('libfreetype.so.6: cannot open')", "ImportError: libfreetype.so.6: cannot open"),
+        ("raise OSError('libpdfium.so is not there')", "OSError: libpdfium.so is not there"),
+        ("import os; os._exit(9)", "its import ends with code 9"),
+    ],
+)
+@pytest.mark.parametrize(("name", "data"), [("PDF", b"%PDF-1.7"), ("SVG", svg())])
+def test_a_package_that_is_broken_is_named_and_never_the_picture(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str, data: bytes, source: str, words: str
+):
+    package = PACKAGES[name]
+    (tmp_path / "site").mkdir()
+    (tmp_path / "site" / f"{package}.py").write_text(source)
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path / "site"))
+    monkeypatch.syspath_prepend(tmp_path / "site")
+    monkeypatch.delitem(sys.modules, package, raising=False)
+    (tmp_path / "figure").write_bytes(data)
+    import_fault.cache_clear()
+    try:
+        with pytest.raises(InputError) as told:
+            Folder(tmp_path).picture("figure")
+    finally:
+        import_fault.cache_clear()
+    assert str(told.value).startswith(
+        f"figure is {name}, which is drawn by the package {package}, and that is installed but broken ({words}): "
+        f"install it anew (pip install --force-reinstall {package}), or convert the file ("
+    )
 
 
 @pytest.mark.parametrize(

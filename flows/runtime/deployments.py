@@ -12,6 +12,7 @@ from prefect import Flow
 from prefect.schedules import Schedule
 from pydantic import BaseModel, ValidationError, field_validator, model_validator
 
+from flows.runtime.given import misspelt
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError, Problems
 from tasks.parameters import FLOWS, Parameters, parameters_of
@@ -84,7 +85,9 @@ class Deployed(BaseModel, extra="forbid"):
         try:
             addressed(self.form.model_validate(self.parameters.parameters))
         except ValidationError as error:
-            raise InputError("; ".join(f"parameters.parameters.{words}" for words in _words(error))) from None
+            raise InputError(
+                "; ".join(f"parameters.parameters.{words}" for words in _words(error, self.form))
+            ) from None
         return self
 
     @property
@@ -116,7 +119,7 @@ def read_list(path: Path = LIST) -> list[Deployed]:
         try:
             deployed = Deployed.model_validate(entry)
         except ValidationError as error:
-            for words in _words(error):
+            for words in _words(error, Deployed):
                 problems.add(f"entry {number}", words)
             continue
         if deployed.title in found:
@@ -137,7 +140,7 @@ def _entries(path: Path) -> list[Any]:
     return cast(list[Any], listed)
 
 
-def _words(error: ValidationError) -> Iterator[str]:
+def _words(error: ValidationError, model: type[BaseModel]) -> Iterator[str]:
     for each in error.errors():
         place = ".".join(map(str, each["loc"]))
-        yield f"{place}: {each['msg']}".removeprefix(": ").replace("Value error, ", "")
+        yield f"{place}: {misspelt(each, model) or each['msg']}".removeprefix(": ").replace("Value error, ", "")

@@ -6,6 +6,7 @@ anything could be completed. Which shard a run is, its tags say; see `shards`.
 """
 
 from collections.abc import Mapping
+from difflib import get_close_matches
 from typing import Any, NamedTuple, cast
 from uuid import UUID
 
@@ -15,6 +16,7 @@ from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_run_logger
 from pydantic import BaseModel, ValidationError
 from pydantic.fields import FieldInfo
+from pydantic_core import ErrorDetails
 
 from flows.runtime.prefect_run import own_run
 from flows.runtime.shards import shard_of
@@ -56,7 +58,7 @@ async def given(flow: str, asked: Parameters | Raw) -> Given:
     try:
         parameters = model.model_validate({**values, **marks})
     except ValidationError as error:
-        raise InputError("; ".join(_words(error))) from error
+        raise InputError("; ".join(_words(error, model))) from error
     if run and taken:
         await _show(run, values)
     named = (("from the deployment", taken), ("emptied in the form", emptied))
@@ -134,11 +136,21 @@ async def _show(run: FlowRun, values: Raw) -> None:
         get_run_logger().debug("The run's parameters could not be completed in the UI", exc_info=error)
 
 
-def _words(error: ValidationError) -> list[str]:
+def _words(error: ValidationError, model: type[BaseModel]) -> list[str]:
     """A sentence for each problem, by the name of the field."""
     return [
-        f"{'.'.join(map(str, each['loc']))}: {each['msg']}, found {each['input']!r}"
+        f"{'.'.join(map(str, each['loc']))}: {misspelt(each, model) or each['msg']}, found {each['input']!r}"
         if each["loc"] and each["type"] != "value_error"
         else each["msg"].removeprefix("Value error, ")
         for each in error.errors()
     ]
+
+
+def misspelt(fault: ErrorDetails, model: type[BaseModel]) -> str:
+    """What to say of a field that a form has not, with the one that was likely meant; nothing of any other fault."""
+    if fault["type"] != "extra_forbidden":
+        return ""
+    *above, name = map(str, fault["loc"])
+    inner = nested(model.model_fields[above[0]]) if above and above[0] in model.model_fields else model
+    meant = get_close_matches(name, (inner or model).model_fields, 1)
+    return f"there is no such field{f', did you mean {meant[0]}?' if meant else ''}"

@@ -127,7 +127,7 @@ def in_record(row: Row, key: str, value: bytes | str) -> PictureSource:
     try:
         return looked_at(PictureSource(place=row.place, field=key), of_value(value))
     except NoReader as error:
-        raise InputError(f"{key!r} is {error}") from error
+        raise Habitual(f"{key!r} is {error}", str(error)) from error
 
 
 def candidate_and_picture(

@@ -15,7 +15,7 @@ from tasks.datasets.first_bytes import looked_at, of_file
 from tasks.datasets.links import Links
 from tasks.datasets.named_folders import NamedFolders
 from tasks.datasets.notations import Notations
-from tasks.errors import InputError, Problems
+from tasks.errors import Habitual, InputError, Problems
 from tasks.pictures.bad_picture import NoReader
 from tasks.records import PictureSource, Place
 from tasks.text import listed, quoted
@@ -61,7 +61,7 @@ class Folder:
                 or may be any of several files; or nothing here reads the file.
         """
         if is_url(name):
-            raise InputError(f"{quoted(name)} is a URL, and no URL is fetched: download it, and name the file")
+            raise Habitual(f"{quoted(name)} is a URL, and no URL is fetched: download it, and name the file", "URLs")
         if not self._links.hold(self.root / name):
             raise self._refusal(name, self.root / name)
         found = self._find(name)
@@ -86,7 +86,7 @@ class Folder:
         try:
             return looked_at(PictureSource(place=Place(path=str(path))), of_file(path))
         except NoReader as error:
-            raise InputError(f"{path.name} is {error}") from error
+            raise Habitual(f"{path.name} is {error}", str(error)) from error
 
     def check_named(self, problems: Problems) -> None:
         """Note the folders of which records name files and nothing is there, once all records were read."""
@@ -113,7 +113,7 @@ class Folder:
         return f"{'there is no such folder, and ' if missing else ''}{near} holds {listed(names, 5)}"
 
     def _refusal(self, name: str, path: Path) -> InputError:
-        return InputError(self._links.refusal(quoted(name), path))
+        return Habitual(self._links.refusal(quoted(name), path), "paths that lead out")
 
     def _find(self, name: str) -> Path | None:
         paths = [self.root / variant for variant in _variants(name)]

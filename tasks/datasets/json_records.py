@@ -24,6 +24,15 @@ _TOKEN = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[][{}]', re.DOTALL)
 _OPENING, _CLOSING = frozenset(b"[{"), frozenset(b"]}")
 
 
+class BrokenJson(InputError):
+    """Text that is no JSON: where it breaks, and what was found there."""
+
+    def __init__(self, error: json.JSONDecodeError) -> None:
+        super().__init__(json_fault(error))
+        self.fault = str(self).partition(": ")[2]
+        """The same without the place: whoever writes one line so writes them all."""
+
+
 class Span(NamedTuple):
     """Bytes of a file and where they start in it."""
 
@@ -81,10 +90,10 @@ def json_object(raw: bytes) -> dict[str, object]:
     try:
         value: object = json.loads(raw.rstrip())
     except UnicodeDecodeError as error:
-        what = f"is not a JSON object in UTF-8 ({error}): save the file as UTF-8"
+        what = f"is not a JSON object in UTF-8 (byte {error.start + 1} cannot be read): save the file as UTF-8"
         raise Habitual(what, "another encoding than UTF-8") from error
     except json.JSONDecodeError as error:
-        raise InputError(json_fault(error)) from error
+        raise BrokenJson(error) from error
     except ValueError as error:
         raise InputError("found a number of thousands of digits") from error
     except RecursionError as error:

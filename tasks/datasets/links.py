@@ -47,7 +47,7 @@ class Links:
         words = f"path {name} leaves the dataset folder {self.root}"
         link = next(filter(self._leads_out, reversed((path, *path.parents))), None)
         if not link or not Path(os.path.normpath(path)).is_relative_to(self.root):
-            return words
+            return f"{words}: put the file into it, and name it from there"
         target = link.resolve()
         return f"{words}, for a link leads to {target}: give --follow-links {_place(target)} if links may lead there"
 

@@ -6,7 +6,7 @@ Owns telling them from names of files that are not there, and the cure of each.
 import os
 from pathlib import Path, PurePosixPath
 
-from tasks.errors import Habitual, InputError
+from tasks.errors import Habitual
 from tasks.text import quoted
 
 
@@ -28,7 +28,8 @@ class Notations:
         if plain != name and os.sep == "/":
             raise Habitual(f"path {quoted(name)} has backslashes: write {quoted(plain)}", "backslashes in paths")
         if other := self._in_other_case(wanted):
-            raise InputError(f"path {quoted(name)} is there with other large and small letters: write {other!r}")
+            what = f"path {quoted(name)} is there with other large and small letters: write {other!r}"
+            raise Habitual(what, "other large and small letters")
 
     def _in_other_case(self, wanted: str) -> str:
         """The path of a file that differs in the case of its letters alone; empty: there is none."""

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
-from tasks.datasets.json_records import LONGEST, check_one_object, json_object, json_spans
+from tasks.datasets.json_records import LONGEST, BrokenJson, check_one_object, json_object, json_spans
 from tasks.datasets.parquet_records import parquet_record, parquet_records
 from tasks.errors import Habitual, InputError, Problems
 from tasks.records import Place
@@ -165,6 +165,9 @@ def _find_json(path: Path, problems: Problems) -> Iterator[Row]:
                 values = json_object(span.raw)
             except Habitual as error:
                 problems.add(where, error)
+                continue
+            except BrokenJson as error:
+                problems.add(where, Habitual(f"is not a JSON object ({error})", error.fault))
                 continue
             except InputError as error:
                 problems.add(where, f"is not a JSON object ({error}); the file is an array of objects, or one a line")

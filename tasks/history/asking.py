@@ -8,6 +8,7 @@ import json
 from collections.abc import Mapping, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
+from difflib import get_close_matches
 from math import isfinite
 from pathlib import Path
 from typing import Any, NamedTuple, cast
@@ -94,7 +95,9 @@ def _entries(db: Connection) -> list[Entry]:
 def _known(db: Connection, name: str) -> str:
     names = [entry.name for entry in _entries(db)]
     if name.lower() not in names:
-        raise InputError(f"no table or view is called {name!r}: there are {', '.join(names)}; or write SQL")
+        alike = get_close_matches(name.lower(), names, 1)
+        meant = f", did you mean {alike[0]}?" if alike else ":"
+        raise InputError(f"no table or view is called {name!r}{meant} there are {', '.join(names)}; or write SQL")
     return name
 
 

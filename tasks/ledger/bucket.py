@@ -128,7 +128,7 @@ def _open(url: str, scheme: str) -> tuple[_Files, str]:
 
         files, root = cast("tuple[_Files, str]", url_to_fs(url, **_OPTIONS.get(scheme, {})))
     except ImportError as error:
-        cure = ": pip install 'image-jury[s3]'" if scheme in ("s3", "s3a") else ""
+        cure = ": pip install -e '.[s3]', in the folder of Image Jury" if scheme in ("s3", "s3a") else ""
         raise InputError(f"The store {url} needs a package that is not installed ({error}){cure}") from error
     except ValueError as error:
         raise InputError(f"The store {url} cannot be opened: {error}") from error

@@ -9,10 +9,12 @@ import json
 import signal
 import subprocess
 import sys
+from functools import cache
 from importlib.util import find_spec
 from typing import NamedTuple
 
 from tasks.pictures.bad_picture import BadPicture, NoReader
+from tasks.text import one_line
 
 PACKAGES = {"PDF": "pypdfium2", "SVG": "resvg_py"}
 """Format -> package that draws it; both come with the extra `vector`."""
@@ -42,12 +44,34 @@ class Decoded(NamedTuple):
 
 
 def require_reader(name: str) -> None:
-    """Raise NoReader, with the cure, where the package that reads a format is not installed."""
-    if name in PACKAGES and not find_spec(PACKAGES[name]):
+    """Raise NoReader, with the cure, where the package that reads a format is not installed, or cannot be used."""
+    if not (package := PACKAGES.get(name)):
+        return
+    if not find_spec(package):
         raise NoReader(
-            f"{name}, which is drawn by the package {PACKAGES[name]}, and that is not installed: install the extra "
-            f"`vector` (pip install '.[vector]'), or convert the file ({CONVERSIONS[name]})"
+            f"{name}, which is drawn by the package {package}, and that is not installed: install the extra "
+            f"`vector` (pip install -e '.[vector]'), or convert the file ({CONVERSIONS[name]})"
         )
+    if fault := import_fault(package):
+        raise NoReader(
+            f"{name}, which is drawn by the package {package}, and that is installed but broken ({fault}): install it "
+            f"anew (pip install --force-reinstall {package}), or convert the file ({CONVERSIONS[name]})"
+        )
+
+
+@cache
+def import_fault(package: str) -> str:
+    """Why an installed package cannot be imported, in its own words; empty: it can.
+
+    Tried in another process, since libraries that are not Python's may end the one that loads them.
+    """
+    ran = subprocess.run(
+        [sys.executable, "-c", f"import {package}"], capture_output=True, timeout=LONGEST_WAIT, check=False
+    )
+    if not ran.returncode:
+        return ""
+    words = ran.stderr.decode(errors="replace").strip().splitlines()
+    return one_line(words[-1]) if words else f"its import ends with code {ran.returncode}"
 
 
 def decoded_apart(name: str, data: bytes) -> Decoded:
