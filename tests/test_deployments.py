@@ -50,7 +50,7 @@ def due(**schedule: Any) -> list[dict[str, Any]]:
 
 WRONG = [
     ({"name": None}, "name: Field required"),
-    ({"concurrency_limit": 1}, "concurrency_limit: Extra inputs"),
+    ({"concurrency_limit": 1}, "concurrency_limit: there is no such field"),
     ({"entrypoint": "flows.plott.plot"}, "no entrypoint flows.plott.plot; allowed are flows.diagram.diagram,"),
     (
         {"entrypoint": "flows.diagram.diagram", "name": "diagram-nightly"},
@@ -61,8 +61,12 @@ WRONG = [
     ({"schedules": due()}, "exactly one of cron, interval and rrule"),
     ({"schedules": due(cron="0 2 * * *", timezone="Berlin")}, "schedules.0.timezone: no such time zone"),
     ({"schedules": [{"cron": "0 2 * * *"}]}, "schedules.0.slug: Field required"),
-    ({"parameters": {"dataset": "samples"}}, "parameters.dataset: Extra inputs"),
+    ({"parameters": {"dataset": "samples"}}, "parameters.dataset: there is no such field"),
     ({"parameters": {"parameters": {"limit": -1}}}, "parameters.parameters.limit: Input should be greater"),
+    (
+        {"parameters": {"parameters": {"limt": 1}}},
+        "parameters.parameters.limt: there is no such field, did you mean limit?",
+    ),
     ({"parameters": {"parameters": {"judge": {"model": "m", "base_url": "opnai"}}}}, "'opnai' is no address: allowed"),
 ]
 
