@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.judging.case import Case
+from tasks.judging.case import Case, asked_of
 from tasks.judging.run import Run, current_run
 from tasks.kinds.values import last_attempts
 from tasks.records import Outcome
@@ -47,7 +47,7 @@ def aggregate_sample(run: Run, case: Case) -> Outcome:
 def decided(run: Run, case: Case) -> Outcome:
     """The outcome of a sample from all that was said of it, or from what it lacks."""
     sample, lack = case.sample, case.lack
-    found = run.kind.decide(sample, case.judgments, run.rubric, run.parameters, lack)
+    found = run.kind.decide(sample, case.judgments, run.rubric, asked_of(sample, run.parameters), lack)
     chances = found.chances
     return Outcome(
         run_id=run.start.run_id,

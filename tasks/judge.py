@@ -22,7 +22,7 @@ from tasks.judging.questions import request
 from tasks.judging.run import Run, current_run
 from tasks.kinds.values import Reading
 from tasks.parameters import Judge
-from tasks.records import Judgment, JudgmentStatus
+from tasks.records import ANCHOR, Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
 
 
@@ -56,7 +56,12 @@ async def judge(dimension: str, samples: str) -> dict[str, int] | State:
 
 
 def take_over(run: Run, case: Case) -> int:
-    """Record the replies that earlier runs already have for this very call; returns how many."""
+    """Record the replies that earlier runs already have for this very call; returns how many.
+
+    Of an anchor none: what it is judged for is whether the judge still says the same.
+    """
+    if case.sample.control == ANCHOR:
+        return 0
     taken = 0
     for call in case.calls:
         earlier = run.replies.find(call.key)

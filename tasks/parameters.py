@@ -9,7 +9,7 @@ import json
 import os
 import re
 from pathlib import Path
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, Self, TypeVar
 from urllib.parse import urlsplit
 
 from pydantic import ConfigDict, Field, field_validator, model_validator
@@ -290,6 +290,13 @@ class Parameters(Record):
         description="Share of the samples judged once more as controls, which test the judge and enter no score; "
         "above 0 at least 18, or half of fewer samples. 0: none.",
     )
+    anchors: int = Field(
+        default=0,
+        ge=0,
+        le=500,
+        description="Samples that are frozen with their pictures by the first scheduled run and judged afresh in each "
+        "one, in no score: they tell a change of the judge from one of the candidate. 40 are recommended; 0: none.",
+    )
     normalize: bool = Field(default=False, description="Send every picture as PNG, not only those that must change.")
     shards: int = Field(
         default=1,
@@ -316,6 +323,10 @@ class Parameters(Record):
     def order_list(self) -> tuple[Order, ...]:
         """Orders in which the pictures of a sample are shown."""
         return ("single",)
+
+    def once(self) -> Self:
+        """The same with one vote, in the published order: what an anchor is asked."""
+        return self.model_copy(update={"votes": 1})
 
 
 class PairwiseParameters(Parameters):
@@ -347,6 +358,10 @@ class PairwiseParameters(Parameters):
     def order_list(self) -> tuple[Order, ...]:
         """Orders asked, the published one first."""
         return ("human_first", "model_first") if self.orders == "both" else ("human_first",)
+
+    def once(self) -> Self:
+        """The same with one vote, in the published order: what an anchor is asked."""
+        return super().once().model_copy(update={"orders": "human_first"})
 
 
 class RubricParameters(Parameters):

@@ -31,6 +31,9 @@ TIE = "Tie"
 """An overall outcome without a winner."""
 SAME, REENCODED, OTHER, BLANK, INSTRUCTION = "same picture", "re-encoded", "other sample", "blank", "instruction"
 """Kinds of control samples."""
+ANCHOR = "anchor"
+"""What stands in the place of a control's kind for an anchor: a frozen sample, judged to find out whether the judge
+changed. Like controls, anchors belong to no score."""
 FALSE_PREFERENCE, NEGLECT, INJECTION = "false preference", "neglect", "injection"
 """What control samples tell of a judge: it tells equal pictures apart, passes foreign ones, obeys painted text."""
 CONTROL_MEASURES = {
@@ -147,7 +150,7 @@ class Sample:
     injected: str = ""
     """Name of the defect that was put into this sample on purpose; empty: none is known."""
     control: str = ""
-    """Kind of control sample, made of a real one to test the judge; empty: a real sample."""
+    """Kind of control sample, made of a real one to test the judge, or `anchor`; empty: a real sample."""
 
     @property
     def carried_from(self) -> str:
@@ -227,7 +230,7 @@ class Judgment(HistoryRecord):
     candidate: str
     """System whose figure or image was judged."""
     control: str = ""
-    """Kind of control sample that was shown; empty: a real sample."""
+    """Kind of control sample that was shown, or `anchor`; empty: a real sample."""
     dimension: str
     """Dimension that was asked about, or tag of the text-to-image prompt."""
     order: Order
@@ -333,7 +336,7 @@ class Outcome(HistoryRecord):
     candidate: str
     """System whose figure or image was judged."""
     control: str = ""
-    """Kind of control sample; empty: a real sample."""
+    """Kind of control sample, or `anchor`; empty: a real sample."""
     category: str
     """Category of the sample; empty: it has none."""
     difficulty: str
@@ -437,6 +440,8 @@ class RunStart(HistoryRecord):
     """Judge asked for. What answered stands in the protocol and in the judgments."""
     endpoint: str
     """Address of the judge."""
+    anchors_key: str = ""
+    """What tells one frozen set of anchors from another; empty: the run judged none."""
     resume_key: str
     """Equal for two runs that ask the same questions of the same candidates: what resuming goes by."""
     protocol: dict[str, str]
@@ -503,7 +508,7 @@ class RunEnd(HistoryRecord):
     control_calls: int = Field(
         default=0, validation_alias=AliasChoices("sham_calls", "control_calls"), serialization_alias="sham_calls"
     )
-    """Those of the calls that were about control samples."""
+    """Those of the calls that were about control samples or anchors."""
     reused: int
     """Replies taken over from earlier runs."""
     judgments: dict[str, int]

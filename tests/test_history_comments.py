@@ -15,7 +15,7 @@ from tasks.history.loading import sync
         ("judgments", "schema", "Version of the row; an older row is lifted to the present one when it is read."),
         ("judgments", "price", "In the currency of the prices given; NULL: no price is known. 0 when reused."),
         ("runs", "run_id", "Name of the run and of its ledger folder; ids sort by time."),
-        ("runs", "sham_calls", "Those of the calls that were about control samples. NULL while unfinished."),
+        ("runs", "sham_calls", "Those of the calls that were about control samples or anchors. NULL while unfinished."),
         ("scores", "candidate", "System whose figures or images were judged."),
         ("scores", "ties", "Overall outcomes Tie. NULL for generated images."),
         ("scores", "image_mean", "Mean over images, 0-10 or a share. NULL for figures."),

@@ -11,7 +11,7 @@ from tasks.history.asking import catalog, query
 from tasks.history.loading import pending, store_run, sync
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.protocol_keys import ASKED, joint_key, protocol_differences
-from tasks.records import OVERALL
+from tasks.records import ANCHOR, OVERALL
 from tasks.rubrics.rubric import DIMENSION_SEQUENCE
 
 EARLIER = "20261119T120000-diagram-0000aa"
@@ -228,3 +228,31 @@ def test_an_evaluation_is_made_of_the_same_runs_in_sql_and_python(tmp_path: Path
         begun, ended = whole.start, whole.end
         told = (ended.seconds, begun.samples, ended.protocol_key, ended.calls, ended.reused, len(ended.warnings))
         assert ask(tmp_path, sql) == [(begun.started_at, ended.finished_at, *told)]
+
+
+def test_anchors_stand_beside_the_candidate_in_the_same_quantity(tmp_path: Path) -> None:
+    """The mean of the dimensions, which an overall of the rule is not."""
+    night = {"scheduled": True, "anchors_key": "a" * 64}
+    for day, verdicts in enumerate(("MMHH", "HHHH", "MMMM")):
+        anchors = [outcome("a1", verdicts, "Tie", control=ANCHOR), outcome("a2", "MG-M", None, control=ANCHOR)]
+        replies = [
+            judgment("a1", control=ANCHOR, system_fingerprint=f"fp_{day // 2}"),
+            judgment("s1", system_fingerprint=f"fp_{day // 2}"),
+            judgment("s2", system_fingerprint="old", reused_from="another run"),
+        ]
+        keys = night | ({"anchors_key": "b" * 64} if day == 2 else {})
+        begun = start(f"2026112{day}T020000-diagram-0000aa", started_at=f"2026-11-2{day}T02:00:00+00:00", **keys)
+        write_run(tmp_path, begun, [outcome("s1", "MMMH"), *anchors, *replies], end())
+    sync(tmp_path)
+    told = "SELECT anchors, judged, anchor_score, candidate_score, difference, comparable, fingerprints FROM anchors"
+    assert ask(tmp_path, told) == [
+        (2, 1, 50.0, 75.0, 25.0, None, ["fp_0"]),
+        (2, 1, 0.0, 75.0, 75.0, True, ["fp_0"]),
+        (2, 1, 100.0, 75.0, -25.0, False, ["fp_1"]),
+    ]
+    assert ask(tmp_path, "SELECT system_fingerprint, replies, is_new FROM judge_versions ORDER BY run_id") == [
+        ("fp_0", 2, None),
+        ("fp_0", 2, False),
+        ("fp_1", 2, True),
+    ]
+    assert ask(tmp_path, "SELECT DISTINCT sample_id FROM outcomes") == [("s1",)]

@@ -41,7 +41,7 @@ def sha256(rows: Iterable[bytes]) -> str:
     return hashlib.sha256(b"\n".join(rows)).hexdigest()
 
 
-ADDED = {"waits", "waited_seconds", "limits", "carried_from", "ledger_rows", "system_fingerprint"}
+ADDED = {"waits", "waited_seconds", "limits", "carried_from", "ledger_rows", "system_fingerprint", "anchors_key"}
 """Fields that came later, which ledgers of before do not have."""
 
 

@@ -36,7 +36,7 @@ def test_a_run_refused_before_its_first_row_leaves_nothing(tmp_path: Path) -> No
     assert run_folders(tmp_path) == [] and not any(tmp_path.iterdir())
 
 
-ADDED = {"waits", "waited_seconds", "limits", "carried_from", "ledger_rows", "system_fingerprint"}
+ADDED = {"waits", "waited_seconds", "limits", "carried_from", "ledger_rows", "system_fingerprint", "anchors_key"}
 """Fields that came later: what was there before them is unchanged."""
 
 

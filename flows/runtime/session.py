@@ -16,6 +16,7 @@ from prefect.logging import get_run_logger
 from prefect.states import Completed
 
 from flows.runtime.ahead import client_of
+from flows.runtime.anchoring import anchors_of_run
 from flows.runtime.chunks import Chunks
 from flows.runtime.endings import ending_sentences
 from flows.runtime.prefect_run import is_scheduled, log_start, name_run, own_run, results_key
@@ -100,7 +101,8 @@ class Session:
         A run that is stopped stays unfinished there, and is stored so: what was paid for until then is to be seen.
         """
         unfetched = await fetch_replies(self._remote, self._asked.reuse_hours)
-        start = self._start(dataset)
+        anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self._remote, self.scheduled)
+        start = self._start(dataset, anchors.key)
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         log_start(start)
         run = await asyncio.to_thread(self._open, start)
@@ -115,10 +117,11 @@ class Session:
                 kind = kind_of(self._flow)
                 shown = await asyncio.to_thread(with_controls, dataset.samples, controls, kind, shards)
                 with current(run):
-                    yield Chunks(run, shown, progress, self._sending)
+                    yield Chunks(run, [*shown, *anchors.samples], progress, self._sending)
             keep_results(run.results, [run.ledger.folder])
+            said = [*self._said, *dataset.warnings, *unfetched, *anchors.warnings]
             ends = await ending_sentences(self.parameters.judge)
-            self.warnings = [*self._said, *dataset.warnings, *unfetched, *await self._warnings(run), *ends]
+            self.warnings = [*said, *await self._warnings(run), *ends]
         except* (InputError, OSError):
             if run.ledger.folder.exists():
                 await asyncio.gather(self.storing(store(self.store, self.run_id)), self._sending.finish())
@@ -127,11 +130,10 @@ class Session:
             run.close()
         run.ledger.end(run_end(run, tuple(self.warnings), time.monotonic() - self._began))
 
-    def _start(self, dataset: Dataset) -> RunStart:
+    def _start(self, dataset: Dataset, anchors_key: str) -> RunStart:
         record = own_run()
-        return run_start(
-            self._flow, self._asked, dataset, self._rubric, str(record.id) if record else "", self.scheduled
-        )
+        prefect_id = str(record.id) if record else ""
+        return run_start(self._flow, self._asked, dataset, self._rubric, prefect_id, self.scheduled, anchors_key)
 
     def _open(self, start: RunStart) -> Run:
         store, parameters = Path(self.store), self.parameters

@@ -7,6 +7,7 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
+from tasks.anchors.outcomes import AnchorRow
 from tasks.controls.status import ControlRow
 from tasks.ledger.label_sets import LabelRow, LabelSet
 from tasks.ledger.passports import Card, CardLine
@@ -20,6 +21,7 @@ RECORDS: Mapping[str, tuple[type[HistoryRecord], ...]] = {
     "judgments": (Judgment,),
     "outcomes": (Outcome,),
     "controls": (ControlRow,),
+    "anchor_outcomes": (AnchorRow,),
     "aspect_scores": (AspectScore, Judgment),
     "scores": (ScoreRow, GradeRow),
     "rates": (RateRow,),

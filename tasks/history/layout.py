@@ -32,6 +32,8 @@ VIEWS = (
     "judgment_attempts",
     "cost",
     "control_rates",
+    "anchors",
+    "judge_versions",
     "picture_contract",
     "failures",
 )

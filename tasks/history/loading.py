@@ -19,7 +19,7 @@ from tasks.ledger import label_sets as labels
 from tasks.ledger import passports
 from tasks.ledger import reading as ledger
 
-_OF_RUNS = ("runs", "judgments", "outcomes", "controls", "aspect_scores")
+_OF_RUNS = ("runs", "judgments", "outcomes", "controls", "anchor_outcomes", "aspect_scores")
 _OF_EVALUATIONS = ("scores", "rates")
 
 

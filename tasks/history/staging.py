@@ -112,7 +112,9 @@ def _insert_run(db: Connection, run: Path, ledger_bytes: int) -> None:
     decided = _all_told(ledger.read_rows(outcomes), end, outcomes)
     _insert(db, "judgments", judged, judgments, f"* REPLACE ({_LAST_ATTEMPT})")
     _insert(db, "outcomes", (row for row in decided if not row.get("control")), outcomes)
-    _insert(db, "controls", _under(run.name, results_of(start, [run]).controls), outcomes)
+    found = results_of(start, [run])
+    _insert(db, "controls", _under(run.name, found.controls), outcomes)
+    _insert(db, "anchor_outcomes", _under(run.name, found.anchors), outcomes)
     shards = evaluation_folders(run) if end else []
     if len(shards) == start.shards:
         results = results_of(start, shards)

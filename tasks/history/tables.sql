@@ -27,6 +27,7 @@ CREATE TABLE runs (
     dimensions VARCHAR[] NOT NULL,
     model VARCHAR NOT NULL,
     endpoint VARCHAR NOT NULL,
+    anchors_key VARCHAR,
     resume_key VARCHAR NOT NULL,
     protocol_key VARCHAR,
     judge_key VARCHAR,
@@ -177,6 +178,25 @@ COMMENT ON TABLE controls IS
     'One row a control sample: what a run showed its judge to find out whether it looks. They enter no score; the view '
     'control_rates counts them.';
 COMMENT ON COLUMN controls.run_id IS 'Run that the row belongs to.';
+
+CREATE TABLE anchor_outcomes (
+    run_id VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    sample_id VARCHAR NOT NULL,
+    category VARCHAR NOT NULL,
+    tag VARCHAR NOT NULL,
+    status VARCHAR NOT NULL,
+    score DOUBLE,
+    dimensions STRUCT(
+        dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
+        published VARCHAR, votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
+    )[] NOT NULL
+);
+COMMENT ON TABLE anchor_outcomes IS
+    'One row an anchor: a frozen sample that scheduled runs judge afresh, to find out whether their judge changed. They '
+    'enter no score; the view anchors sums them up.';
+COMMENT ON COLUMN anchor_outcomes.run_id IS 'Run that the row belongs to.';
 
 CREATE TABLE aspect_scores (
     run_id VARCHAR NOT NULL,

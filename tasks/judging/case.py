@@ -18,7 +18,7 @@ from tasks.kinds.values import Lack
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Picture, Policy, prepare
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records import Judgment, Order, PictureNote, Sample
+from tasks.records import ANCHOR, Judgment, Order, PictureNote, Sample
 from tasks.rubrics.rubric import Prompt, Rubric
 
 INVALID_ATTEMPTS = 3
@@ -129,10 +129,19 @@ def _take(case: Case, role: str, kind: Kind, policy: Policy, thumbnails: Thumbna
 
 def plan(case: Case, rubric: Rubric, parameters: Parameters) -> tuple[Call, ...]:
     """All calls that the protocol wants for a sample, with their keys."""
+    asked = asked_of(case.sample, parameters)
     return tuple(
         Call(prompt.dimension, order, vote, key)
         for prompt in rubric.asked_of(case.sample)
-        for order in parameters.order_list()
-        for vote in range(1, parameters.votes + 1)
-        for key in [call_key(prompt, case.digests, order, vote, parameters.judge)]
+        for order in asked.order_list()
+        for vote in range(1, asked.votes + 1)
+        for key in [call_key(prompt, case.digests, order, vote, asked.judge, case.sample.control == ANCHOR)]
     )
+
+
+def asked_of(sample: Sample, parameters: Parameters) -> Parameters:
+    """The parameters by which a sample is judged: an anchor is asked once, whatever orders and votes the run has.
+
+    Its series then stays comparable, and costs the same, when people change those.
+    """
+    return parameters.once() if sample.control == ANCHOR else parameters

@@ -46,7 +46,13 @@ def new_id(flow: str, now: datetime) -> str:
 
 
 def run_start(
-    flow: str, parameters: Parameters, dataset: Dataset, rubric: Rubric, prefect_run_id: str, scheduled: bool
+    flow: str,
+    parameters: Parameters,
+    dataset: Dataset,
+    rubric: Rubric,
+    prefect_run_id: str,
+    scheduled: bool,
+    anchors_key: str = "",
 ) -> RunStart:
     """Everything known about a run before its first call."""
     now = datetime.now(UTC)
@@ -72,6 +78,7 @@ def run_start(
         dimensions=tuple(prompt.dimension for prompt in rubric.prompts),
         model=parameters.judge.model,
         endpoint=parameters.judge.base_url,
+        anchors_key=anchors_key,
         resume_key=digest(asked | ({"shard": [parameters.shard, parameters.shards]} if parameters.shard else {})),
         protocol=protocol,
         parameters=parameters.model_dump(mode="json"),

@@ -58,11 +58,14 @@ def _in_order(prompt: Prompt, order: Order) -> list[tuple[str, str]]:
     return [(name, labels[name]) for name in names]
 
 
-def call_key(prompt: Prompt, digests: Mapping[str, str], order: Order, vote: int, judge: Judge) -> str:
+def call_key(
+    prompt: Prompt, digests: Mapping[str, str], order: Order, vote: int, judge: Judge, anchor: bool = False
+) -> str:
     """SHA-256 of all that makes a call the same call; time-outs, concurrency and prices are not among it.
 
     Args:
         digests: input of the prompt -> SHA-256 of its text, or of its picture as sent.
+        anchor: of a call about an anchor, which is another call than the same about a sample: it lends no reply.
     """
     asked = {
         "layout": LAYOUT,
@@ -77,5 +80,5 @@ def call_key(prompt: Prompt, digests: Mapping[str, str], order: Order, vote: int
         "version": ANSWERED_MODEL if judge.base_url == EMBEDDED else "",
         "order": order,
         "vote": vote,
-    }
+    } | ({"anchor": True} if anchor else {})
     return hashlib.sha256(json.dumps(asked, sort_keys=True, ensure_ascii=False).encode()).hexdigest()

@@ -13,13 +13,14 @@ from pathlib import Path
 from threading import RLock
 from typing import NamedTuple
 
+from tasks.anchors.outcomes import AnchorRow, anchor_row
 from tasks.controls.status import ControlRow, control_row
 from tasks.judging.tallies import OutcomeTally
 from tasks.kinds import kind_of
 from tasks.kinds.values import Compared, Heard, Measure, Measured, Original
 from tasks.ledger.reading import OUTCOMES, read_judgments, read_outcomes
 from tasks.presentation.wording import Scored
-from tasks.records import Order, Outcome, RunStart
+from tasks.records import ANCHOR, Order, Outcome, RunStart
 from tasks.statistics.alike import Alike
 from tasks.statistics.rates import RateRow, RateTally, repeated
 from tasks.statistics.repeats import Answer, answer
@@ -59,6 +60,8 @@ class Results:
         self._scores = self._kind.score_tally(start)
         self._rates = RateTally()
         self._controls: list[Outcome] = []
+        self.anchors: list[AnchorRow] = []
+        """What came of each anchor."""
         self._originals: defaultdict[str, dict[str, Original]] = defaultdict(dict)
         """Candidate -> sample -> what came of it."""
         self._alike = Alike[Measure]()
@@ -68,7 +71,10 @@ class Results:
         """Candidate -> its samples, as far as they are compared with those of other evaluations."""
 
     def add(self, outcome: Outcome) -> None:
-        """Take in the next outcome, of a real sample or of a control."""
+        """Take in the next outcome, of a real sample, of a control or of an anchor."""
+        if outcome.control == ANCHOR:
+            self.anchors.append(anchor_row(outcome))
+            return
         if outcome.control:
             self._controls.append(outcome)
             return

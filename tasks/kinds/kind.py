@@ -74,6 +74,17 @@ class Kind(ABC):
     def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
         """The samples of a dataset, as the filters of `parameters` leave them; InputError lists what is wrong."""
 
+    @abstractmethod
+    def manifest_row(
+        self, flow: str, sample: Sample, texts: Mapping[str, object], pictures: Mapping[str, str]
+    ) -> Mapping[str, object]:
+        """A sample as a row of a manifest that `read_dataset` reads.
+
+        Args:
+            texts: text field of the prompt -> its text, or data.
+            pictures: role -> path of the file, from the manifest's folder.
+        """
+
     def texts_of(self, sample: Sample) -> Mapping[str, str]:
         """Texts that are sent with a sample besides those of its record, by the name of the prompt's input."""
         return {}

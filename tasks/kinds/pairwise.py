@@ -76,6 +76,14 @@ class PairwiseKind(Kind):
             raise TypeError(f"figures are not read with {type(parameters).__name__}")
         return read_figures(source, flow, parameters)
 
+    def manifest_row(
+        self, flow: str, sample: Sample, texts: Mapping[str, object], pictures: Mapping[str, str]
+    ) -> Mapping[str, object]:
+        """A row of `datasets.manifest`."""
+        about = {"category": sample.category, "difficulty": sample.difficulty}
+        images = {f"{role}_image": path for role, path in pictures.items()}
+        return {"id": sample.sample_id, "task": flow, **texts, **images, "candidate": sample.candidate, **about}
+
     def lack(self, problems: Mapping[str, str]) -> Lack:
         """Without the Human figure there is nothing to compare with; a missing Model figure is the Model's forfeit,
         unless it was there when the dataset was loaded.

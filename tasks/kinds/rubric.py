@@ -46,6 +46,7 @@ from tasks.records import (
     Judgment,
     Outcome,
     PictureSource,
+    Requirement,
     RunStart,
     Sample,
 )
@@ -78,6 +79,14 @@ class RubricKind(Kind):
     def read_dataset(self, source: Path, flow: str, parameters: Parameters) -> Dataset:
         """A folder is read as GenEval's, a file as a manifest."""
         return read_images(source, flow, _rubric_parameters(parameters))
+
+    def manifest_row(
+        self, flow: str, sample: Sample, texts: Mapping[str, object], pictures: Mapping[str, str]
+    ) -> Mapping[str, object]:
+        """A row of `datasets.image_manifest`; the id of an image in GenEval's folders has no slash there."""
+        asked = {"include": list(map(_entry, sample.required)), "exclude": list(map(_entry, sample.excluded))}
+        sample_id = sample.sample_id.replace("/", "_")
+        return {"id": sample_id, "tag": sample.tag, "candidate": sample.candidate, **texts, **pictures, **asked}
 
     def texts_of(self, sample: Sample) -> Mapping[str, str]:
         """What to look for, which only prompts with a check ask with."""
@@ -248,3 +257,10 @@ _RULES: dict[str, Callable[[float, float], bool | None]] = {
     INJECTION: _rises,
 }
 """Rate -> whether the judge failed, from the score of the control sample and that of the image it was made of."""
+
+
+def _entry(asked: Requirement) -> Mapping[str, object]:
+    """A requirement as an entry of GenEval's `include` or `exclude`."""
+    found: dict[str, object] = {"class": asked.name, "count": asked.count}
+    color = {"color": asked.color} if asked.color else {}
+    return found | color | ({"position": [asked.relation, asked.target]} if asked.relation else {})

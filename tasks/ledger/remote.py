@@ -31,6 +31,7 @@ from tasks.ledger.bucket_parts import (
     write_part,
 )
 from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN
+from tasks.ledger.remote_folders import fetch_folder, send_folder
 from tasks.ledger.remote_pictures import RemotePictures
 
 FETCHED = "fetched.txt"
@@ -114,6 +115,14 @@ class Remote:
                 self._keep(wanted, found[wanted.object])
                 changed.add(wanted.run.name)
         return sorted(changed)
+
+    def fetch_folder(self, name: str) -> None:
+        """Bring what the local cache lacks of a folder of whole files, which are never changed."""
+        fetch_folder(self.bucket, self.folder, name)
+
+    def send_folder(self, name: str) -> None:
+        """Send what the bucket lacks of such a folder."""
+        send_folder(self.bucket, self.folder, name)
 
     # Sending
 

@@ -24,6 +24,7 @@ SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS st
        any_value(dataset_key) AS dataset_key, list_sort(list_distinct(flatten(list(candidates)))) AS candidates,
        sum(samples)::BIGINT AS samples, any_value(prompt_set) AS prompt_set, any_value(prompts) AS prompts,
        any_value(dimensions) AS dimensions, any_value(model) AS model, any_value(endpoint) AS endpoint,
+       coalesce(max(anchors_key), '') AS anchors_key,
        joint_key(protocol_key, protocol['model answered'] <> '') AS protocol_key,
        joint_key(judge_key, protocol['model answered'] <> '') AS judge_key,
        any_value(protocol) AS protocol, any_value(parameters) AS parameters, sum(calls)::BIGINT AS calls,

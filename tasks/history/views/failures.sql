@@ -1,6 +1,6 @@
 CREATE VIEW failures AS
 SELECT run_id, flow, judged_at AS noted_at,
-       CASE WHEN coalesce("control", '') = '' THEN 'judgment' ELSE 'control' END AS kind, status,
+       CASE WHEN coalesce("control", '') = '' THEN 'judgment' WHEN "control" = 'anchor' THEN 'anchor' ELSE 'control' END AS kind, status,
        candidate, sample_id, dimension, "order", vote, error AS problem
 FROM judgments WHERE last_attempt AND status <> 'ok'
 UNION ALL

@@ -1,0 +1,155 @@
+"""Frozen sets of anchors in a store: written once with their pictures whole, and read as any other dataset.
+
+Owns `<store>/anchors/<flow>/<set>/`: a manifest and the files of its pictures, byte for byte, by their SHA-256. A set's
+name is its time and the hash of its manifest, so that one which was changed is found out; the newest set of a flow is
+the one that counts, and an empty one says that the next scheduled run chooses anew. Nothing is ever removed.
+"""
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, NamedTuple
+from uuid import uuid4
+
+from tasks.anchors.choosing import in_turn
+from tasks.datasets.contents import picture_sha256, read_picture
+from tasks.datasets.rows import read_row
+from tasks.errors import InputError
+from tasks.files import alone, private_folder, read_regular, write_whole
+from tasks.kinds import kind_of
+from tasks.parameters import Parameters
+from tasks.pictures.prepare import Policy, prepare
+from tasks.records import ANCHOR, Sample
+
+MANIFEST, PICTURES = "anchors.jsonl", "pictures"
+_HASH = 16
+"""Digits of the manifest's hash in the name of a set."""
+_MOST_BYTES = 2**28
+"""Of a manifest."""
+
+
+class Anchors(NamedTuple):
+    """The anchors that a run judges."""
+
+    key: str = ""
+    """What tells one frozen set from another; empty: there are none."""
+    samples: tuple[Sample, ...] = ()
+    warnings: tuple[str, ...] = ()
+
+
+def folder(store: Path, flow: str) -> Path:
+    """Where the sets of a flow are kept."""
+    return store / "anchors" / flow
+
+
+def anchors_of(flow: str, parameters: Parameters, samples: Callable[[], Sequence[Sample]], policy: Policy) -> Anchors:
+    """The frozen anchors of a flow, chosen now where there are none.
+
+    Args:
+        samples: gives those that may be chosen; asked only then.
+        policy: for pictures. What cannot be shown to a judge is not chosen.
+
+    Raises:
+        InputError: the set is not as it was frozen, or the dataset has nothing that could be an anchor.
+    """
+    place = folder(Path(parameters.store), flow)
+    private_folder(place)
+    with alone(place):
+        newest = _newest(place)
+        if newest is None or not (newest / MANIFEST).stat().st_size:
+            newest = _freeze(place, flow, samples(), parameters.anchors, policy)
+    return _read(newest, flow, parameters)
+
+
+def retire(store: Path, flow: str) -> bool:
+    """Let the next scheduled run of a flow choose its anchors anew; whether there were any."""
+    place = folder(store, flow)
+    newest = _newest(place)
+    if newest is None or not (newest / MANIFEST).stat().st_size:
+        return False
+    with alone(place):
+        _keep(place, _draft(place), b"")
+    return True
+
+
+def _newest(place: Path) -> Path | None:
+    """The newest set of a flow; names begin with the time."""
+    return max(
+        (path.parent for path in place.glob(f"*/{MANIFEST}") if not path.parent.name.startswith(".")), default=None
+    )
+
+
+def _freeze(place: Path, flow: str, samples: Sequence[Sample], number: int, policy: Policy) -> Path:
+    draft, rows = _draft(place), list[bytes]()
+    for sample in in_turn(samples):
+        if len(rows) == number:
+            break
+        try:
+            rows.append(_frozen(draft, flow, sample, policy))
+        except InputError:  # a picture that cannot be read is told of where it is judged
+            continue
+    if not rows:
+        raise InputError("the dataset has no sample with readable pictures that could be an anchor")
+    return _keep(place, draft, b"".join(rows))
+
+
+def _draft(place: Path) -> Path:
+    draft = place / f".{uuid4().hex}"
+    private_folder(draft / PICTURES)
+    return draft
+
+
+def _keep(place: Path, draft: Path, manifest: bytes) -> Path:
+    """Give a set its name, under which it is there as a whole."""
+    write_whole(draft / MANIFEST, manifest)
+    name = f"{datetime.now(UTC):%Y%m%dT%H%M%S%f}-{sha256(manifest).hexdigest()[:_HASH]}"
+    return draft.rename(place / name)
+
+
+def _frozen(draft: Path, flow: str, sample: Sample, policy: Policy) -> bytes:
+    """A row of the manifest, whose pictures are in the set."""
+    pictures = {role: _picture(draft, read_picture(source), policy) for role, source in sample.pictures.items()}
+    texts = read_row(sample.record, list(sample.texts.values()))
+    row = kind_of(flow).manifest_row(flow, sample, {name: texts[key] for name, key in sample.texts.items()}, pictures)
+    return json.dumps(row, default=str).encode() + b"\n"
+
+
+def _picture(draft: Path, data: bytes, policy: Policy) -> str:
+    """Keep a picture whole; its path in the set."""
+    prepare(data, policy)
+    name = f"{PICTURES}/{sha256(data).hexdigest()}"
+    write_whole(draft / name, data)
+    return name
+
+
+def _read(place: Path, flow: str, parameters: Parameters) -> Anchors:
+    manifest = place / MANIFEST
+    found = sha256(read_regular(manifest, _MOST_BYTES)).hexdigest()
+    if not place.name.endswith(f"-{found[:_HASH]}"):
+        raise InputError(f"{manifest} is damaged: its hash is not the one in the name of its folder; {renew(flow)}")
+    # Of a run's parameters these say how texts are read; the others choose samples.
+    how: dict[str, Any] = parameters.model_dump(include={"prompt_set", "keep_image_links"})
+    dataset = kind_of(flow).read_dataset(manifest, flow, type(parameters)(dataset=str(manifest), **how))
+    whole = tuple(replace(sample, control=ANCHOR) for sample in dataset.samples if _is_whole(sample))
+    return Anchors(found, whole, tuple(_warnings(flow, len(dataset.samples), len(whole), parameters.anchors)))
+
+
+def _is_whole(sample: Sample) -> bool:
+    """Whether the pictures of an anchor are those that were frozen."""
+    files = {source: source.place for source in sample.pictures.values()}
+    return all(file and picture_sha256(source) == Path(file.path).name for source, file in files.items())
+
+
+def _warnings(flow: str, frozen: int, whole: int, asked: int) -> list[str]:
+    lost = f"{frozen - whole} of {frozen} anchors are left out: their pictures are not those that were frozen"
+    other = f"{frozen} anchors are frozen and judged, {asked} are asked for"
+    cure = f"{renew(flow)}, or set anchors to {frozen}"
+    return [f"{lost}; {renew(flow)}."] * (whole < frozen) + [f"{other}: {cure}."] * (frozen != asked)
+
+
+def renew(flow: str) -> str:
+    """How people have anchors chosen anew."""
+    return f"`jury baseline restart {flow} --anchors` lets the next scheduled run choose them anew"

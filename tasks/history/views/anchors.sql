@@ -1,0 +1,29 @@
+-- The same quantity on both sides: the mean of the dimensions, or of the tags, and never the rule's overall.
+CREATE VIEW anchors AS
+WITH judged AS (
+    SELECT s.evaluation_id AS run_id, count(*) AS anchors, count(a.score) AS judged, avg(a.score) AS anchor_score
+    FROM anchor_outcomes a JOIN shard_runs s USING (run_id) GROUP BY ALL
+), measured AS (
+    SELECT run_id, candidate, avg(score) AS candidate_score FROM scores
+    WHERE "grouping" = 'all' AND measure = 'score' AND dimension <> 'overall'
+    GROUP BY ALL HAVING count(score) = count(*)
+), answered AS (
+    SELECT s.evaluation_id AS run_id, list_sort(list_distinct(list(j.system_fingerprint))) AS fingerprints,
+           list_sort(list_distinct(list(j.model_answered))) AS models_answered
+    FROM judgments j JOIN shard_runs s USING (run_id)
+    WHERE j.status = 'ok' AND j.reused_from = '' AND j."control" = 'anchor' GROUP BY ALL
+)
+SELECT r.run_id, r.flow, r.started_at, r.dataset, m.candidate, r.model, r.prompt_set, r.anchors_key, j.anchors,
+       j.judged, j.anchor_score, m.candidate_score, m.candidate_score - j.anchor_score AS difference,
+       r.protocol_key = lag(r.protocol_key) OVER series AND r.dataset_key = lag(r.dataset_key) OVER series
+           AND r.anchors_key = lag(r.anchors_key) OVER series AS comparable,
+       a.models_answered, a.fingerprints, r.protocol_key, r.dataset_key
+FROM judged j JOIN evaluations r USING (run_id) LEFT JOIN measured m USING (run_id) LEFT JOIN answered a USING (run_id)
+WINDOW series AS (
+    PARTITION BY r.flow, r.dataset, m.candidate, r.model, r.prompt_set ORDER BY r.started_at, r.run_id)
+ORDER BY r.flow, r.dataset, m.candidate, r.model, r.prompt_set, r.started_at, r.run_id;
+COMMENT ON VIEW anchors IS
+    'What scheduled runs came to on their anchors, and beside it each candidate by the same quantity: the mean of its '
+    'dimensions'' scores (of its tags''), oldest first. anchors: how many are frozen; judged: those with every score. '
+    'comparable: judged alike, on the same dataset and the same anchors as the row before; NULL for the first. '
+    'fingerprints, models_answered: what the judge said that it is, in the replies about anchors.';

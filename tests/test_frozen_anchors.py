@@ -1,0 +1,175 @@
+"""Frozen sets of anchors: kept whole, read as they were whatever becomes of the dataset, replaced by command alone."""
+
+import asyncio
+import json
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from written_datasets import inline, png, record, result, write_benchmark, write_json
+from written_images import prompt_row, write_geneval
+
+from flows.runtime.anchoring import anchors_of_run
+from tasks.anchors.frozen import MANIFEST, PICTURES, Anchors, anchors_of, folder, retire
+from tasks.datasets.contents import read_picture, read_texts
+from tasks.errors import InputError
+from tasks.judging.case import load_case
+from tasks.judging.protocol import picture_policy
+from tasks.kinds.loading import load_dataset
+from tasks.ledger.remote import Remote
+from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
+from tasks.records import ANCHOR, Sample
+from tasks.rubrics.rubric import load_rubric
+
+SAMPLES = 8
+KEY = "target_diagram_critic_desc0_base64_jpg"
+
+
+@pytest.fixture
+def figures(tmp_path: Path) -> PairwiseParameters:
+    """Eight pairs in two categories."""
+    root = write_benchmark(tmp_path / "bench", [record(n) for n in range(SAMPLES)])
+    results = write_json(tmp_path / "results.json", [result(n) for n in range(SAMPLES)])
+    store = str(tmp_path / "store")
+    return PairwiseParameters(dataset=str(root), results=str(results), store=store, anchors=4)
+
+
+def write_others(root: Path) -> None:
+    """Another night's dataset in the place of the first one: other ids, texts and pictures."""
+    others = [record(n, content="another method", path_to_gt_image="images/9.png") for n in range(20, 28)]
+    write_benchmark(root / "bench", others)
+    write_json(root / "results.json", [result(n, **{KEY: inline(7)}) for n in range(20, 28)])
+
+
+def frozen(parameters: Parameters, flow: str = "diagram") -> Anchors:
+    """The anchors of a scheduled run."""
+    return anchors_of(flow, parameters, lambda: load_dataset(flow, parameters).samples, picture_policy(parameters))
+
+
+def whole(samples: Sequence[Sample]) -> list[tuple[Any, ...]]:
+    """All that a judge is shown of samples."""
+    return sorted(
+        (each.sample_id, *read_texts(each).items(), *(read_picture(each.pictures[role]) for role in each.pictures))
+        for each in samples
+    )
+
+
+def test_the_first_scheduled_run_freezes_samples_with_the_bytes_of_their_pictures(
+    tmp_path: Path, figures: PairwiseParameters
+) -> None:
+    found = frozen(figures)
+    assert not found.warnings and {each.control for each in found.samples} == {ANCHOR}
+    assert Counter(each.category for each in found.samples) == {"agent": 2, "vision": 2}
+    assert Counter(each.difficulty for each in found.samples).total() == 4
+    wanted = {each.sample_id for each in found.samples}
+    assert whole(found.samples) == whole([s for s in load_dataset("diagram", figures).samples if s.sample_id in wanted])
+    [kept] = folder(tmp_path / "store", "diagram").iterdir()
+    assert len(list((kept / PICTURES).iterdir())) == 8
+    assert {(kept.stat().st_mode & 0o077), ((kept / PICTURES).stat().st_mode & 0o077)} == {0}
+
+
+def test_what_was_frozen_is_judged_whatever_becomes_of_the_dataset(tmp_path: Path, figures: PairwiseParameters) -> None:
+    first = frozen(figures)
+    shown = whole(first.samples)
+    write_others(tmp_path)
+    again = frozen(figures)
+    assert (again.key, whole(again.samples)) == (first.key, shown)
+
+
+def test_links_to_images_in_its_texts_go_or_stay_as_the_run_has_it(tmp_path: Path, figures: PairwiseParameters) -> None:
+    write_benchmark(tmp_path / "bench", [record(n, content="see ![it](answer.png) there") for n in range(SAMPLES)])
+    for keep, said in ((False, "see  there"), (True, "see ![it](answer.png) there")):
+        samples = frozen(figures.model_copy(update={"keep_image_links": keep})).samples
+        assert {read_texts(each)["context"] for each in samples} == {said}
+
+
+def test_only_a_command_replaces_them(tmp_path: Path, figures: PairwiseParameters) -> None:
+    first, more = frozen(figures), figures.model_copy(update={"anchors": 6})
+    [told] = frozen(more).warnings
+    assert told.startswith(
+        "4 anchors are frozen and judged, 6 are asked for: `jury baseline restart diagram --anchors`"
+    )
+    store = tmp_path / "store"
+    assert retire(store, "diagram") and not retire(store, "diagram") and not retire(store, "plot")
+    renewed = frozen(more)
+    assert len(renewed.samples) == 6 and not renewed.warnings and renewed.key != first.key
+    assert frozen(more) == renewed
+
+
+def test_a_picture_that_cannot_be_shown_is_not_chosen(tmp_path: Path, figures: PairwiseParameters) -> None:
+    spoilt = {KEY: inline(3)[:60]}
+    write_json(tmp_path / "results.json", [result(n, **(spoilt if n < 6 else {})) for n in range(SAMPLES)])
+    found = frozen(figures)
+    assert sorted(each.sample_id for each in found.samples) == ["test_6", "test_7"]
+    assert "2 anchors are frozen and judged, 4 are asked for" in found.warnings[0]
+    write_json(tmp_path / "results.json", [result(n, **spoilt) for n in range(SAMPLES)])
+    with pytest.raises(InputError, match="no sample with readable pictures"):
+        frozen(figures.model_copy(update={"store": str(tmp_path / "other")}))
+
+
+def test_a_set_that_was_changed_is_refused_and_a_picture_that_was_costs_its_anchor(
+    tmp_path: Path, figures: PairwiseParameters
+) -> None:
+    before = {each.sample_id for each in frozen(figures).samples}
+    [kept] = folder(tmp_path / "store", "diagram").iterdir()
+    row = json.loads((kept / MANIFEST).read_text().splitlines()[0])
+    (kept / row["model_image"]).write_bytes(png(99))
+    found = frozen(figures)
+    assert {each.sample_id for each in found.samples} == before - {row["id"]}
+    assert "1 of 4 anchors are left out: their pictures are not those that were frozen" in found.warnings[0]
+    manifest = kept / MANIFEST
+    manifest.write_text(manifest.read_text().replace("method", "nethod", 1))
+    with pytest.raises(InputError, match="damaged: its hash is not the one in the name of its folder"):
+        frozen(figures)
+    told = asyncio.run(anchors_of_run("diagram", figures, [], None, scheduled=True))
+    assert told.samples == () and told.warnings[0].startswith("No anchors were judged: ")
+
+
+def test_of_generated_images_one_of_each_prompt_is_frozen_with_what_it_asks_for(tmp_path: Path) -> None:
+    two = [{"class": "dog", "count": 1}, {"class": "cat", "count": 1, "color": "red", "position": ["left of", 0]}]
+    no = [{"class": "bird", "count": 2}]
+    rows = [prompt_row(tag="position", include=two, exclude=no, prompt=f"a dog, a cat {n}") for n in range(6)]
+    root = write_geneval(tmp_path / "images", rows, 3)
+    asked = RubricParameters(dataset=str(root), store=str(tmp_path / "store"), anchors=4, prompt_set="checked")
+    found = frozen(asked, "position").samples
+    samples = {each.sample_id.replace("/", "_"): each for each in load_dataset("position", asked).samples}
+    assert len({samples[each.sample_id].prompt_id for each in found}) == 4
+    rubric, policy = load_rubric("position", "checked"), picture_policy(asked)
+    for anchor in found:
+        own, real = (load_case(each, rubric, asked, policy, None) for each in (anchor, samples[anchor.sample_id]))
+        assert (own.texts, own.digests, anchor.required) == (real.texts, real.digests, real.sample.required)
+        assert anchor.excluded == real.sample.excluded and not {c.key for c in own.calls} & {c.key for c in real.calls}
+
+
+def test_the_first_of_the_shards_judges_anchors_of_the_whole_dataset(figures: PairwiseParameters) -> None:
+    parts = [
+        figures.model_copy(update={"anchors": 6, "shards": 2, "shard": shard, "evaluation_id": "e1"})
+        for shard in (1, 2)
+    ]
+    first, second = (
+        asyncio.run(anchors_of_run("diagram", part, load_dataset("diagram", part).samples, None, scheduled=True))
+        for part in parts
+    )
+    assert len(first.samples) == 6 and not first.warnings
+    assert second == Anchors()
+
+
+def test_machines_that_share_a_remote_store_share_the_anchors(tmp_path: Path, figures: PairwiseParameters) -> None:
+    url = (tmp_path / "bucket").as_uri()
+
+    def judged_by(machine: str, at: str = url) -> Anchors:
+        cache = tmp_path / machine
+        own = figures.model_copy(update={"store": str(cache)})
+        samples = load_dataset("diagram", own).samples
+        return asyncio.run(anchors_of_run("diagram", own, samples, Remote(at, cache), scheduled=True))
+
+    first = judged_by("one")
+    shown = whole(first.samples)
+    write_others(tmp_path)
+    second = judged_by("two")
+    assert (second.key, whole(second.samples), second.warnings) == (first.key, shown, ())
+    (tmp_path / "bucket" / "anchors" / "diagram" / "..x").mkdir()
+    (tmp_path / "bucket" / "anchors" / "diagram" / "..x" / "y").write_bytes(b"a stranger's")
+    assert judged_by("three").key == first.key and not list((tmp_path / "three").rglob("y"))
