@@ -255,14 +255,15 @@ def seen_difference(name: str, draw: Pairs, highest: float, n: int, seeds: list[
     return Seen(name, n, now, before, float(width), rest, passes)
 
 
-def everything(seeds: list[int], runs: int) -> Iterator[Seen]:
-    """All lines, those of levels first."""
+def everything(seeds: list[int], runs: int, only: str) -> Iterator[Seen]:
+    """The lines whose names begin with `only`, those of levels first."""
     for name, draw, highest, numbers in levels():
-        for n in numbers:
+        for n in numbers if name.startswith(only) else ():
             yield seen_level(name, draw, highest, n, seeds, runs)
-    for name, draw, highest in differences():
-        for n in (20, 30, 50, 100, 292):
-            if found := seen_difference(f"difference, {name}", draw, highest, n, seeds, runs):
+    for about, draw, highest in differences():
+        name = f"difference, {about}"
+        for n in (20, 30, 50, 100, 292) if name.startswith(only) else ():
+            if found := seen_difference(name, draw, highest, n, seeds, runs):
                 yield found
 
 
@@ -271,10 +272,11 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("seeds", type=int, nargs="*", default=[1, 2])
     parser.add_argument("--runs", type=int, default=1000, help="of each line, shared by the seeds (1000)")
+    parser.add_argument("--only", default="", help="lines whose names begin so: '95%%', '7.5', 'difference' …")
     given = parser.parse_args()
     print(f"{'':52}   n  covers  former   width")
     missed = 0
-    for each in everything(given.seeds, given.runs):
+    for each in everything(given.seeds, given.runs, given.only):
         missed += not each.passes
         words = "pass" if each.passes else "MISS"
         numbers = f"{each.covered:6.1%}  {each.covered_before:6.1%}  {each.width:6.2f}"

@@ -52,6 +52,30 @@ def test_images_without_a_score_show_in_the_coverage_and_nowhere_else() -> None:
     assert (row(rows, "good").score, row(rows, "satisfied").score) == (1.0, None)
 
 
+def test_missing_images_may_all_be_the_lowest_or_the_highest_in_the_mean_of_their_prompts() -> None:
+    """Twenty prompts of two images each, one of which is missing in ten; of one more prompt both are."""
+    scored_ = [image(f"{n}/0", 6 + n % 3) for n in range(20)] + [image(f"{n}/1", 6 + n % 3) for n in range(10)]
+    lost = [image(f"{n}/1", None) for n in range(10, 20)] + [image("20/0", None), image("20/1", None)]
+    found = row(grade_rows([*scored_, *lost], 7))
+    assert found.ci_low is not None and found.ci_high is not None and found.score == pytest.approx(6.95)
+    half = (found.ci_high - found.ci_low) / 2
+    lowest = (sum(6 + n % 3 for n in range(10)) + sum((6 + n % 3) / 2 for n in range(10, 20))) / 21
+    assert (found.worst_low, found.worst_high) == (
+        pytest.approx(lowest - half),
+        pytest.approx(lowest + (10 * 5 + 10) / 21 + half),
+    )
+    good = row(grade_rows([*scored_, *lost], 7), "good")
+    assert good.worst_high == 1.0 and good.worst_low is not None and good.worst_low < (good.ci_low or 0)
+
+
+def test_an_aspect_that_does_not_apply_is_not_missing() -> None:
+    aspects = [scored(a=n % 10, b=n % 10 if n % 2 else None) for n in range(40)]
+    rows = grade_rows([image(f"{n}/0", aspects=each) for n, each in enumerate(aspects)], 7)
+    assert row(rows, aspect="b").coverage == 0.5 and row(rows, aspect="b").worst_low is None
+    unjudged = grade_rows([*(image(f"{n}/0", aspects=each) for n, each in enumerate(aspects)), image("x/0", None)], 7)
+    assert row(unjudged, aspect="b").worst_low is not None and row(unjudged).worst_low is None
+
+
 def test_aspects_have_rows_of_their_own_over_the_images_they_apply_to() -> None:
     rows = grade_rows([image("0/0", aspects=scored(a=4, b=None)), image("1/0", aspects=scored(a=6, b=9))], 7)
     assert (row(rows, aspect="a").score, row(rows, aspect="b").score, row(rows, aspect="b").scored) == (5.0, 9.0, 1)

@@ -101,7 +101,7 @@ def test_a_narrow_terminal_gets_a_table_without_keys_methods_and_times_and_is_to
     told = "left out, as the terminal is narrow: "
     assert shown[-1].startswith(told) and shown[-1].endswith("; --json has all")
     left_out = shown[-1].removeprefix(told).partition(";")[0].split(", ")
-    assert {"dataset_key", "protocol_key", "method", "started_at"} <= {*left_out}
+    assert {"dataset_key", "protocol_key", "method", "started_at", "worst_low"} <= {*left_out}
 
 
 def test_a_wide_terminal_gets_every_column_and_whole_ids(store: Path) -> None:

@@ -60,10 +60,12 @@ def summary(store: Path, rows: list[Judgment | Outcome], **changes: Any) -> Summ
     return summarize(store, RUN)
 
 
-def test_two_lines_tell_it_on_a_terminal(tmp_path: Path) -> None:
+def test_three_lines_tell_it_on_a_terminal(tmp_path: Path) -> None:
     assert repeat_lines(summary(tmp_path, repeats(), parameters=REPEATED)) == [
-        "orders: differ 33.3% [16.7, 50.0], first shown named 66.7% [58.3, 75.0]",
-        "votes: agree 100.0% [88.4, 100.0]; published protocol: 66.7 [50.0, 83.3]",
+        "orders: differ 33.3% [18.6, 51.1], first shown named 66.7% [58.1, 75.4]",
+        "votes: agree 100.0% [88.4, 100.0]",
+        # Ten of 30 pairs have Human 0 beside a Tie of 50: s = 23.9732, times t(29) = 2.04523 / sqrt(30) is 8.95.
+        "published protocol: 66.7, −16.7 [−25.6, −7.7] against the score",
     ]
 
 
@@ -71,7 +73,7 @@ def test_several_candidates_are_named_and_no_line_is_wider_than_a_terminal(tmp_p
     rows = [*repeats("alpha"), *repeats("a name as long as it takes to be too long for a line")]
     lines = repeat_lines(summary(tmp_path, rows, parameters=REPEATED))
     assert [line for line in lines if not line.startswith("  ")] == ["a name as long as it takes to b…:", "alpha:"]
-    assert len(lines) == 6 and max(map(len, lines)) <= 80
+    assert len(lines) == 8 and max(map(len, lines)) <= 80
 
 
 def test_a_run_that_asks_everything_once_has_no_such_lines(tmp_path: Path) -> None:
@@ -86,7 +88,7 @@ def test_the_artifact_has_a_table_by_dimension_and_what_it_means(tmp_path: Path)
     assert lines[2:] == ["**alpha**", *DIMENSIONS, "overall"]
     assert "alpha: tier 1 decided 100.0% \\[88.4, 100.0\\] of the outcomes" in section
     assert "chances by all votes: Model 50.0%" in section and "50% is no bias" in section
-    assert "published protocol (Human first, first vote): 66.7 \\[50.0, 83.3\\]" in section
+    assert "published protocol (Human first, first vote): 66.7, −16.7 \\[−25.6, −7.7\\] against the score" in section
 
 
 def test_a_run_that_asks_once_still_says_what_decided(tmp_path: Path) -> None:

@@ -132,7 +132,7 @@ def test_an_apostrophe_in_an_id_stays_within_the_question(store: Path) -> None:
 
 def test_what_changed_since_the_run_before_is_told_with_its_interval(report: Path) -> None:
     text = html.unescape(report.read_text())
-    assert "tied at n = 11 samples: +4.5" in text
+    assert "no difference shown at n = 11 samples: 1 changed (no interval below 5), 50.0 → 54.5" in text
     changed = {card["id"]: card["changed"] for card in data(report) if card.get("changed")}
     assert changed == {"s2": ["overall: Tie → Model"], "s11": ["faithfulness: Both are bad → Both are good"]}
 
@@ -153,11 +153,16 @@ def test_an_image_is_shown_with_prompt_aspects_and_check(store: Path, tmp_path: 
 def test_every_number_of_a_chart_is_in_a_table_too(report: Path) -> None:
     cells = [html.unescape(found) for found in re.findall(r"<t[hd](?: [^>]*)?>(.*?)</t[hd]>", report.read_text())]
     for name, numbers in (
-        ("faithfulness", ["54.5", "[36.4, 72.7]", "2", "1", "8", "0", "0", "", "11/12"]),
+        ("faithfulness", ["54.5", "[38.6, 70.4]", "2", "1", "8", "0", "0", "", "11/12"]),
         ("vision", ["57.1", "none below 8", "1", "0", "6", "7/7"]),
     ):
         line = cells.index(name) + 1
         assert cells[line : line + len(numbers)] == numbers
+    # One of twelve has no score: the page tells how far that may reach, above and below the table.
+    text = html.unescape(report.read_text())
+    worst = re.search(r"<p>worst case \[(\d+\.\d), (\d+\.\d)\]</p>", text)
+    assert worst and float(worst[1]) < 50 and float(worst[2]) > 700 / 12
+    assert "Worst case of alpha, were all missing" in text
 
 
 def test_controls_are_paid_for_and_their_failures_are_not_the_samples(tmp_path: Path) -> None:
@@ -187,7 +192,7 @@ def test_several_evaluations_begin_with_a_table_of_them(store: Path, report: Pat
         ["2026-11-19 12:00", "diagram", "alpha", "50.0"],
         ["2026-11-18 12:00", "counting", "alpha, counting", "5.25"],
     ]
-    assert found[0][6:] == ["+4.5 tied", "gpt-x at judge.example", "no controls"]
+    assert found[0][6:] == ["+4.5 few differ", "gpt-x at judge.example", "no controls"]
     assert lines(report) == []
 
 

@@ -3,7 +3,14 @@
 import pytest
 from factories import grade_rows, image, outcome, score_rows, scored
 
-from tasks.presentation.wording import coverage_words, judge_words, score_with_interval
+from tasks.presentation.wording import (
+    coverage_words,
+    judge_words,
+    score_in_full,
+    score_with_interval,
+    worst_case_notes,
+    worst_case_words,
+)
 from tasks.records import OVERALL
 from tasks.statistics.scores import ScoreRow
 from tasks.text import bounded, counted, one_line
@@ -43,6 +50,18 @@ def test_a_score_is_told_with_its_interval_or_the_reason_why_there_is_none() -> 
     assert score_with_interval(overall("")) == "nothing scored"
     row = overall(*["Model"] * 20, *["Human"] * 20)
     assert score_with_interval(row) == f"50.0 [{row.ci_low:.1f}, {row.ci_high:.1f}]"
+
+
+def test_the_worst_case_is_told_where_many_scores_are_missing() -> None:
+    rows = score_rows(outcome(f"s{n}", overall="Model" if n < 12 else None) for n in range(20))
+    row = next(each for each in rows if each.dimension == OVERALL)
+    assert score_in_full(row) == f"{score_with_interval(row)}, worst case {worst_case_words(row)}"
+    assert worst_case_words(row) == f"[{row.worst_low:.1f}, 100.0]"
+    # Every dimension has its verdict: only the outcomes are missing.
+    assert worst_case_notes(rows) == [
+        f"Worst case of alpha, were all missing scores the lowest, or all the highest: overall {worst_case_words(row)}."
+    ]
+    assert worst_case_notes(score_rows([outcome("s1")])) == [] and worst_case_words(overall("Model")) == ""
 
 
 def test_an_aspect_that_applies_to_no_image_is_not_told_like_one_that_is_missing() -> None:

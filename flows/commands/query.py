@@ -38,6 +38,7 @@ LEFT_OUT = (
     r"(started|finished|noted|judged|decided)_at|seconds|dates",
     r"prompt_set|prompts|dataset|endpoint|runs|missing",
     r"model_wins|human_wins|both_good|both_bad|mixed|mixed_votes|ties|forfeits|carried|image_mean|aspect_mean|gap|satisfied",
+    r"worst_low|worst_high",
     r"scored|coverage",
     r"flow|model",
     r"needed_by|edition|seed|schema|calls|chance|guessing|unanswered|items|title|model_answered",

@@ -32,8 +32,8 @@ def headline(found: Difference, flow: str) -> str:
     if found.decision == "too few":
         return f"too few to tell: {found.n} {units} on both sides, {means}"
     if found.decision == "few differ":
-        differing = f"{found.differing} of them differ (no interval below {FEWEST_DIFFERING})"
-        return f"no difference shown at n = {found.n} {units}: {differing}, {means}, sign test p {_p_sign(found.p)}"
+        changed = f"{found.differing} changed (no interval below {FEWEST_DIFFERING})"
+        return f"no difference shown at n = {found.n} {units}: {changed}, {means}, sign test p {_p_sign(found.p)}"
     zero = "includes" if found.decision == "tied" else "excludes"
     change = f"{signed(found.change, decimals)} {change_interval(found, decimals)} (the interval {zero} 0)"
     shown = "" if found.smallest is None else f"; {_shown(found, decimals)}"
@@ -64,7 +64,7 @@ def change_interval(found: Difference, decimals: int) -> str:
 
 
 def _why_none(found: Difference) -> str:
-    return f": {found.differing} differ" if found.decision == "few differ" else f" below {FEWEST}"
+    return f": {found.differing} changed" if found.decision == "few differ" else f" below {FEWEST}"
 
 
 def _p_sign(p: float | None) -> str:

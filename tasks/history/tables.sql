@@ -237,7 +237,12 @@ CREATE TABLE scores (
     ci_low DOUBLE,
     ci_high DOUBLE,
     "method" VARCHAR NOT NULL,
-    coverage DOUBLE NOT NULL
+    worst_low DOUBLE,
+    worst_high DOUBLE,
+    coverage DOUBLE NOT NULL,
+    shift DOUBLE,
+    shift_low DOUBLE,
+    shift_high DOUBLE
 );
 COMMENT ON TABLE scores IS
     'Counts, mean and 95% interval of finished runs by candidate, dimension or tag, measure and group of samples.';

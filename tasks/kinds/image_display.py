@@ -8,7 +8,7 @@ from tasks.kinds.image_chart import image_chart
 from tasks.kinds.image_tables import gradeboard, ranked
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import coverage_words, floor_notes, score_with_interval
+from tasks.presentation.wording import coverage_words, floor_notes, score_in_full, worst_case_notes
 from tasks.records import Outcome
 from tasks.statistics.image_scores import GradeRow, by_tag
 from tasks.text import number_words
@@ -38,25 +38,24 @@ class ImageDisplay(Display[GradeRow]):
         return [(candidate, ", ".join(map(self._tag_in_words, rows))) for candidate, rows in ranked(scores)]
 
     def _tag_in_words(self, row: GradeRow) -> str:
-        return f"{row.dimension} {score_with_interval(row)} ({coverage_words(row)} {self.counted})"
+        return f"{row.dimension} {score_in_full(row)} ({coverage_words(row)} {self.counted})"
 
     def grid(self, scores: Sequence[GradeRow], grouping: str = "all") -> Grid:
         """Scores, means and shares by tag and aspect."""
         return gradeboard(scores)
 
     def notes(self, scores: Sequence[GradeRow], terms: Terms) -> list[str]:
-        """What the scale is, and what the columns of the table are."""
-        good = f"Good: prompts with an image of {number_words(terms.good_from, 1)} or more."
-        return [SCALE_0_10, f"{MEANS} {good}", *floor_notes(terms.endpoint)]
+        """How far missing scores may reach, what the scale is, and what the columns of the table are."""
+        return [*worst_case_notes(scores), *_of_columns(terms)]
 
     def headline_notes(self, scores: Sequence[GradeRow], terms: Terms) -> list[str]:
         """What the scale is, and what counts as good."""
         good = f"Good: share of prompts with an image of {terms.good_from} or more."
-        return [SCALE_0_10, good, *floor_notes(terms.endpoint)]
+        return [*worst_case_notes(scores), SCALE_0_10, good, *floor_notes(terms.endpoint)]
 
     def chart(self, scores: Sequence[GradeRow], grouping: str = "all", terms: Terms | None = None) -> Chart:
         """The score of every tag and aspect."""
-        return image_chart(scores, self.notes(scores, terms) if terms else ())
+        return image_chart(scores, _of_columns(terms) if terms else ())
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         """The prompt, and the score of each aspect with its explanation."""
@@ -74,3 +73,8 @@ class ImageDisplay(Display[GradeRow]):
             return Labels(row["status"].replace("_", " "), {row["tag"]: "missing"}, row["path"])
         words = f"{good_from:g} or more" if row["score"] >= good_from else f"below {good_from:g}"
         return Labels(number_words(row["score"]), {row["tag"]: words}, "")
+
+
+def _of_columns(terms: Terms) -> list[str]:
+    good = f"Good: prompts with an image of {number_words(terms.good_from, 1)} or more."
+    return [SCALE_0_10, f"{MEANS} {good}", *floor_notes(terms.endpoint)]

@@ -24,7 +24,7 @@ from tasks.pictures.thumbnails import made
 from tasks.presentation.drawing import png
 from tasks.presentation.markup import bullets, picture, plain, table
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import coverage_words, judge_words, score_with_interval
+from tasks.presentation.wording import coverage_words, judge_words, score_in_full
 from tasks.records import OVERALL, Outcome, PictureNote, RunEnd
 from tasks.statistics.rates import repeated
 from tasks.text import bounded, duration, one_line
@@ -155,7 +155,7 @@ def _groups(summary: Summary) -> list[str]:
     for grouping in ("category", "difficulty"):
         rows = [row for row in summary.scores if row.grouping == grouping and row.dimension == OVERALL]
         lines = [
-            [plain(row.group_name, NAME), plain(row.candidate, NAME), score_with_interval(row), coverage_words(row)]
+            [plain(row.group_name, NAME), plain(row.candidate, NAME), score_in_full(row), coverage_words(row)]
             for row in rows[:MOST_LINES]
         ]
         if rows:

@@ -6,11 +6,13 @@ Lines for a terminal, a table and notes for the Prefect UI; the numbers are made
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
+from tasks.comparing.wording import signed
 from tasks.pages.run_summary import Summary
 from tasks.presentation.tables import LONGEST_NAME, Grid
-from tasks.presentation.wording import score_with_interval
+from tasks.presentation.wording import score_words
 from tasks.records import OVERALL
 from tasks.statistics.rates import Measure, RateRow, repeated
+from tasks.statistics.scores import ScoreRow
 from tasks.text import number_words, one_line
 
 COLUMNS: dict[Measure, str] = {
@@ -41,13 +43,13 @@ def rate_words(row: RateRow, places: int = 1) -> str:
 
 
 def repeat_lines(summary: Summary) -> list[str]:
-    """One or two lines a candidate on both orders and several votes, of at most 80 columns; else none."""
+    """A few lines a candidate on both orders and several votes, of at most 80 columns; else none."""
     if not repeated(summary.start):
         return []
     several = len({row.candidate for row in summary.rates}) > 1
     lines: list[str] = []
     for candidate, rates in _by_candidate(summary.rates):
-        rest = [*_of_orders(rates), *_of_votes(rates, _published(summary, candidate))]
+        rest = [*_of_orders(rates), *_of_votes(rates), *_published(summary, candidate, "published protocol")]
         lines += [f"{one_line(candidate, LONGEST_NAME)}:"] * several
         lines += [f"  {line}" if several else line for line in rest]
     return lines
@@ -60,14 +62,24 @@ def _of_orders(rates: Sequence[RateRow]) -> Iterator[str]:
         yield f"orders: {', '.join(known)}"
 
 
-def _of_votes(rates: Sequence[RateRow], published: str) -> Iterator[str]:
+def _of_votes(rates: Sequence[RateRow]) -> Iterator[str]:
     for row in rates:
         if row.measure == "repeat_difference":
             yield f"votes on {row.dimension}: {rate_words(row)} apart, of 10"
-    agree = _overall(rates).get("repeat_agreement")
-    known = [f"votes: agree {agree}"] * bool(agree) + [f"published protocol: {published}"] * bool(published)
-    if known:
-        yield "; ".join(known)
+    if agree := _overall(rates).get("repeat_agreement"):
+        yield f"votes: agree {agree}"
+
+
+def published_words(row: ScoreRow) -> str:
+    """The published protocol's score, and how it differs from the score of the same samples: `39.0, −2.7 [−5.9, +0.5]
+    against the score`."""
+    if row.shift is None:
+        return score_words(row)
+    if row.shift_low is None or row.shift_high is None:
+        reach = "(no interval: too few differ)"
+    else:
+        reach = f"[{signed(row.shift_low, row.decimals)}, {signed(row.shift_high, row.decimals)}]"
+    return f"{score_words(row)}, {signed(row.shift, row.decimals)} {reach} against the score"
 
 
 def rate_grid(rows: Sequence[RateRow]) -> Grid:
@@ -87,8 +99,7 @@ def rate_notes(summary: Summary) -> list[str]:
     lines: list[str] = []
     for candidate, rates in _by_candidate(summary.rates):
         found = [*_of_outcomes(rates, repeated(summary.start))]
-        if published := _published(summary, candidate):
-            found.append(f"published protocol (Human first, first vote): {published}")
+        found += _published(summary, candidate, "published protocol (Human first, first vote)")
         lines += [f"{one_line(candidate, LONGEST_NAME)}: {line}" for line in found]
     known = {row.measure for row in summary.rates}
     return [*lines, *(words for measure, words in EXPLAINED.items() if measure in known)]
@@ -116,12 +127,9 @@ def _dimensions(rates: Sequence[RateRow]) -> list[str]:
     return sorted(found, key=lambda dimension: dimension == OVERALL)
 
 
-def _published(summary: Summary, candidate: str) -> str:
-    return next(
-        (
-            score_with_interval(row)
-            for row in summary.published
-            if (row.candidate, row.dimension) == (candidate, OVERALL)
-        ),
-        "",
-    )
+def _published(summary: Summary, candidate: str, name: str) -> list[str]:
+    return [
+        f"{name}: {published_words(row)}"
+        for row in summary.published
+        if (row.candidate, row.dimension) == (candidate, OVERALL)
+    ]

@@ -25,6 +25,7 @@ from tasks.pages.size_limits import REASONS
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
 from tasks.statistics.rates import RateRow
+from tasks.statistics.scores import ScoreRow
 
 MOST = 20
 """Evaluations that one page may hold."""
@@ -108,9 +109,9 @@ class Evaluation:
         points = (Point(**row)._replace(started_at=datetime.fromisoformat(row["started_at"])) for row in rows)
         return series_of(points)[:MOST_TRENDS]
 
-    def published(self) -> list[Scored]:
+    def published(self) -> list[ScoreRow]:
         """Scores by the published protocol alone, where orders or votes were repeated."""
-        return [row for row in self.scores if row.measure == "published"]
+        return [row for row in self.scores if isinstance(row, ScoreRow) and row.measure == "published"]
 
     def rates(self) -> list[RateRow]:
         """How far the judge agrees with itself."""

@@ -19,7 +19,7 @@ from tasks.comparing.trend import breaks, shared_scales, trend_chart
 from tasks.controls.status import status_lines
 from tasks.files import write_whole
 from tasks.pages.newest_table import HEADER, newest_table
-from tasks.pages.rate_tables import EXPLAINED, rate_grid
+from tasks.pages.rate_tables import EXPLAINED, published_words, rate_grid
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.report_pictures import thumbnails
 from tasks.presentation import wording
@@ -147,6 +147,7 @@ _HELPERS: dict[str, object] = {
     "breaks": breaks,
     "status_lines": status_lines,
     "rate_grid": rate_grid,
+    "published_words": published_words,
     "explained": EXPLAINED,
     "most_changes": MOST_CHANGES,
     "newest_header": HEADER,

@@ -19,6 +19,7 @@ from tasks.ledger.reading import read_judgments
 from tasks.presentation.wording import Scored
 from tasks.records import RunEnd, RunStart
 from tasks.statistics.rates import RateRow
+from tasks.statistics.scores import ScoreRow
 
 
 class Summary(NamedTuple):
@@ -50,9 +51,9 @@ class Summary(NamedTuple):
         return Terms(self.start.flow, self.start.endpoint, self.outcomes.good_from)
 
     @property
-    def published(self) -> list[Scored]:
+    def published(self) -> list[ScoreRow]:
         """What the published protocol alone comes to, where a run asked for more."""
-        return [row for row in self.scores if row.measure == "published"]
+        return [row for row in self.scores if isinstance(row, ScoreRow) and row.measure == "published"]
 
     @property
     def all_ok(self) -> bool:

@@ -3,13 +3,14 @@
 Owns phrases and nothing else.
 """
 
+from collections.abc import Iterable
 from urllib.parse import urlsplit
 
 from tasks.parameters import EMBEDDED
 from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.intervals import FEWEST
 from tasks.statistics.scores import ScoreRow
-from tasks.text import number_words
+from tasks.text import number_words, one_line
 
 PIXELS = "The embedded judge measures pixels and is no model: its scores are a floor for real judges."
 
@@ -32,12 +33,38 @@ def interval_words(row: Scored) -> str:
     return f"[{row.ci_low:.{row.decimals}f}, {row.ci_high:.{row.decimals}f}]"
 
 
+def worst_case_words(row: Scored) -> str:
+    """Where the score lies whatever the missing scores were, `[38.2, 77.0]`; nothing where few are missing."""
+    if row.worst_low is None or row.worst_high is None:
+        return ""
+    return f"[{row.worst_low:.{row.decimals}f}, {row.worst_high:.{row.decimals}f}]"
+
+
+def worst_case_notes(rows: Iterable[Scored]) -> list[str]:
+    """A line for each candidate of which many scores are missing, over all samples: how far that may reach."""
+    found: dict[str, list[str]] = {}
+    for row in rows:
+        if row.measure == "score" and row.grouping in ("all", "aspect") and (words := worst_case_words(row)):
+            found.setdefault(row.candidate, []).append(f"{row.dimension} {row.group_name}".rstrip() + f" {words}")
+    return [
+        f"Worst case of {one_line(candidate, 32)}, were all missing scores the lowest, or all the highest: "
+        f"{', '.join(words)}."
+        for candidate, words in found.items()
+    ]
+
+
 def score_with_interval(row: Scored) -> str:
     """Score and interval together: `62.5 [51.0, 74.0]`, `62.5 (no interval below 8)`, `nothing scored` or `n/a`."""
     if row.score is None:
         return "n/a" if row.inapplicable else "nothing scored"
     words = interval_words(row) if row.ci_low is not None else f"(no interval below {FEWEST})"
     return f"{score_words(row)} {words}"
+
+
+def score_in_full(row: Scored) -> str:
+    """Score and interval, and where many scores are missing: `62.5 [51.0, 74.0], worst case [38.2, 77.0]`."""
+    worst = worst_case_words(row)
+    return score_with_interval(row) + (f", worst case {worst}" if worst else "")
 
 
 def coverage_words(row: Scored) -> str:

@@ -12,7 +12,7 @@ from typing import ClassVar, NamedTuple
 
 from tasks.records import HistoryRecord, Outcome
 from tasks.statistics.alike import Alike
-from tasks.statistics.intervals import interval
+from tasks.statistics.intervals import interval, worst_case
 
 HIGHEST = 10.0
 
@@ -47,6 +47,10 @@ class GradeRow(HistoryRecord):
     ci_low: float | None
     ci_high: float | None
     method: str
+    worst_low: float | None
+    """Below 97% coverage: lower end of the interval where every missing score is the lowest; else None."""
+    worst_high: float | None
+    """Below 97% coverage: upper end of the interval where every missing score is the highest; else None."""
     coverage: float
     """scored / n."""
 
@@ -139,10 +143,12 @@ def _row(
     highest: float,
 ) -> GradeRow:
     known = [(mark.prompt_id, value) for mark in marks if (value := mark.values.get(which)) is not None]
-    by_prompt: defaultdict[str, list[float]] = defaultdict(list)
-    for prompt_id, value in known:
-        by_prompt[prompt_id].append(value)
-    found = interval([together(values) for values in by_prompt.values()], high=highest)
+    # An aspect that does not apply to an image is None, and not missing.
+    missing = [mark.prompt_id for mark in marks if which not in mark.values]
+    found = interval(_of_prompts(known, together), high=highest)
+    ends = [_of_prompts([*known, *((prompt_id, end) for prompt_id in missing)], together) for end in (0.0, highest)]
+    lowest, best = (fmean(values) if values else 0.0 for values in ends)
+    bounds = worst_case(found, (lowest, best), len(known) / max(1, len(known) + len(missing)), highest)
     measure, aspect = which
     return GradeRow(
         candidate=candidate,
@@ -152,11 +158,21 @@ def _row(
         group_name=aspect,
         n=len(marks),
         scored=len(known),
-        prompts=len(by_prompt),
+        prompts=len({prompt_id for prompt_id, _ in known}),
         score=found.value,
         image_mean=fmean(value for _, value in known) if known else None,
         ci_low=found.ci_low,
         ci_high=found.ci_high,
         method=found.method,
+        worst_low=bounds.worst_low,
+        worst_high=bounds.worst_high,
         coverage=len(known) / len(marks),
     )
+
+
+def _of_prompts(images: Iterable[tuple[str, float]], together: Callable[[Sequence[float]], float]) -> list[float]:
+    """The value of each prompt, of those of its images."""
+    found: defaultdict[str, list[float]] = defaultdict(list)
+    for prompt_id, value in images:
+        found[prompt_id].append(value)
+    return [together(values) for values in found.values()]

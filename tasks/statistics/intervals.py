@@ -23,6 +23,8 @@ RESAMPLES = 10_000
 SEED = 20_260_101
 """Any constant will do: the same values must give the same interval whenever the history is rebuilt."""
 
+ENOUGH = 0.97
+"""Below this share of scored values worst-case bounds stand beside the interval: missing at random is not assumed."""
 TAIL = 0.025
 """Share that a 95% interval leaves out at either end."""
 _CELLS = 2_000_000
@@ -62,6 +64,30 @@ def interval(values: Sequence[float] | Floats, low: float = 0.0, high: float = 1
         return Interval(mean, *of_equal_values(mean, sample.size, low, high), "binomial")
     found = _posterior(sample, low, high)
     return Interval(mean, min(found[0], mean), max(found[1], mean), "bayesian bootstrap")
+
+
+class Bounds(NamedTuple):
+    """Between what the mean would lie, whatever the missing values were; None: not enough are missing to tell."""
+
+    worst_low: float | None
+    worst_high: float | None
+
+
+def worst_case(found: Interval, means: tuple[float, float], coverage: float, high: float = 100.0) -> Bounds:
+    """Bounds of a mean on the scale from 0 to `high` of which values are missing, widened by half its interval's width.
+
+    Manski's bounds (1990) for values that may be missing for what they are. None from 97% coverage on, and without an
+    interval.
+
+    Args:
+        found: mean and interval of the values that are known.
+        means: of all, with every missing value at the lower end of the scale, and at the upper one.
+        coverage: share of the values that are known, 0-1.
+    """
+    if coverage >= ENOUGH or found.ci_low is None or found.ci_high is None:
+        return Bounds(None, None)
+    half = (found.ci_high - found.ci_low) / 2
+    return Bounds(max(0.0, means[0] - half), min(high, means[1] + half))
 
 
 def of_equal_values(value: float, n: int, low: float, high: float, tail: float = TAIL) -> tuple[float, float]:

@@ -9,10 +9,12 @@ from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple
 
 from tasks.records import MIXED, OVERALL, TIE, HistoryRecord, Outcome
-from tasks.statistics.intervals import interval
+from tasks.statistics.intervals import interval, worst_case
+from tasks.statistics.paired import difference
 
 SCORES = {"Model": 100.0, "Human": 0.0}
 NEUTRAL_SCORE = 50.0
+HIGHEST = 100.0
 
 Measure = Literal["score", "published"]
 
@@ -77,8 +79,18 @@ class ScoreRow(HistoryRecord):
     """Upper end of the 95% interval; None below 8 scored samples (of generated images: prompts)."""
     method: str
     """How the interval was made: bayesian bootstrap, binomial (all scores equal) or none."""
+    worst_low: float | None
+    """Below 97% coverage: lower end of the interval where every missing score is the lowest; else None."""
+    worst_high: float | None
+    """Below 97% coverage: upper end of the interval where every missing score is the highest; else None."""
     coverage: float
     """scored / n."""
+    shift: float | None
+    """Of the measure published: its mean minus that of the score, over the samples that have both."""
+    shift_low: float | None
+    """Lower end of that paired difference's 95% interval; None below 8 samples, and where fewer than 5 differ."""
+    shift_high: float | None
+    """Upper end of that paired difference's 95% interval; None below 8 samples, and where fewer than 5 differ."""
 
 
 class _Place(NamedTuple):
@@ -96,6 +108,8 @@ class _Mark(NamedTuple):
     carried: bool
     level: bool = False
     """The votes of an order have no majority."""
+    beside: float | None = None
+    """Score of the same sample that this one, by the published protocol, is compared with."""
 
 
 _mark = lru_cache(maxsize=256)(_Mark)
@@ -154,16 +168,20 @@ def _marks(outcome: Outcome) -> list[tuple[str, _Mark]]:
 
 def _published(outcome: Outcome) -> list[tuple[str, _Mark]]:
     forfeit, carried = outcome.status == "forfeit", bool(outcome.carried_from)
-    named = [*((each.dimension, each.published) for each in outcome.dimensions), (OVERALL, outcome.published)]
+    named = [(each.dimension, each.published, each.score) for each in outcome.dimensions]
     return [
-        (name, _mark(verdict, 0.0 if forfeit else verdict_score(verdict), forfeit, carried)) for name, verdict in named
+        (name, _mark(verdict, 0.0 if forfeit else verdict_score(verdict), forfeit, carried, beside=score))
+        for name, verdict, score in [*named, (OVERALL, outcome.published, outcome.score)]
     ]
 
 
 def _row(place: _Place, marks: list[_Mark]) -> ScoreRow:
     values = [mark.score for mark in marks if mark.score is not None]
     verdicts = Counter(mark.verdict for mark in marks if mark.verdict is not None)
-    found = interval(values)
+    found, coverage, sure = interval(values), len(values) / len(marks), sum(values) / len(marks)
+    bounds = worst_case(found, (sure, sure + HIGHEST * (1 - coverage)), coverage, HIGHEST)
+    both = [(mark.beside, mark.score) for mark in marks if mark.beside is not None and mark.score is not None]
+    shift = difference([beside for beside, _ in both], [score for _, score in both])
     return ScoreRow(
         **place._asdict(),
         n=len(marks),
@@ -181,7 +199,12 @@ def _row(place: _Place, marks: list[_Mark]) -> ScoreRow:
         ci_low=found.ci_low,
         ci_high=found.ci_high,
         method=found.method,
-        coverage=len(values) / len(marks),
+        worst_low=bounds.worst_low,
+        worst_high=bounds.worst_high,
+        coverage=coverage,
+        shift=shift.change,
+        shift_low=shift.ci_low,
+        shift_high=shift.ci_high,
     )
 
 

@@ -1,6 +1,7 @@
 CREATE VIEW by_aspect AS
 SELECT group_name AS aspect, run_id, flow, started_at, candidate, model, prompt_set, dataset, dimension AS tag, n,
-       scored, prompts, score, image_mean, ci_low, ci_high, "method", dataset_key, protocol_key
+       scored, prompts, score, image_mean, ci_low, ci_high, "method", worst_low, worst_high,
+       dataset_key, protocol_key
 FROM by_group WHERE "grouping" = 'aspect'
 ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(tag), aspect;
 COMMENT ON VIEW by_aspect IS 'Generated images: a row a run, candidate, tag and aspect, 0-10, newest run first.';

@@ -1,5 +1,5 @@
 CREATE VIEW leaderboard AS
-SELECT * EXCLUDE ("grouping", group_name, measure, prompts, image_mean) FROM by_group
+SELECT * EXCLUDE ("grouping", group_name, measure, prompts, image_mean, shift, shift_low, shift_high) FROM by_group
 WHERE "grouping" = 'all' AND measure = 'score' AND model_wins IS NOT NULL
 ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(dimension);
 COMMENT ON VIEW leaderboard IS

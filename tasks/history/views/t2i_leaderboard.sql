@@ -2,7 +2,8 @@
 CREATE VIEW t2i_leaderboard AS
 WITH tagged AS (
     SELECT r.flow, r.dataset, r.dataset_key, r.judge_key, r.model, r.prompt_set, r.run_id, r.started_at,
-           s.candidate, s.dimension AS tag, s.score, s.ci_low, s.ci_high, s.image_mean, s.prompts, s.n, s.scored
+           s.candidate, s.dimension AS tag, s.score, s.ci_low, s.ci_high, s.worst_low, s.worst_high,
+           s.image_mean, s.prompts, s.n, s.scored
     FROM scores s JOIN evaluations r USING (run_id)
     WHERE s."grouping" = 'all' AND s.measure = 'score' AND s.image_mean IS NOT NULL
     QUALIFY rank() OVER (
@@ -14,7 +15,8 @@ WITH tagged AS (
            max(score) FILTER (measure = 'satisfied') AS satisfied
     FROM scores WHERE "grouping" = 'all' GROUP BY ALL
 ), tags AS (
-    SELECT candidate, dataset, tag, score, ci_low, ci_high, image_mean, aspect_mean, score - aspect_mean AS gap, good,
+    SELECT candidate, dataset, tag, score, ci_low, ci_high, worst_low, worst_high, image_mean, aspect_mean,
+           score - aspect_mean AS gap, good,
            satisfied, prompts, n, scored, scored / n AS coverage, NULL::VARCHAR[] AS missing, model, prompt_set,
            started_at, [run_id] AS runs, [started_at] AS dates, dataset_key, judge_key
     FROM tagged JOIN others USING (run_id, candidate, tag)
@@ -25,6 +27,10 @@ WITH tagged AS (
                AS ci_low,
            CASE WHEN count(tags.ci_high) = 6 THEN avg(score) + sqrt(sum((tags.ci_high - tags.score) ** 2)) / 6 END
                AS ci_high,
+           CASE WHEN count(tags.ci_low) = 6 AND count(tags.worst_low) > 0
+                THEN avg(coalesce(tags.worst_low, tags.ci_low)) END AS worst_low,
+           CASE WHEN count(tags.ci_low) = 6 AND count(tags.worst_high) > 0
+                THEN avg(coalesce(tags.worst_high, tags.ci_high)) END AS worst_high,
            avg(image_mean) AS image_mean, avg(aspect_mean) AS aspect_mean, avg(gap) AS gap, avg(good) AS good,
            CASE WHEN count(satisfied) = 6 THEN avg(satisfied) END AS satisfied, sum(prompts)::BIGINT AS prompts,
            sum(n)::BIGINT AS n, sum(scored)::BIGINT AS scored, sum(scored) / sum(n) AS coverage,
@@ -40,6 +46,8 @@ UNION ALL BY NAME
 SELECT * REPLACE (
     CASE WHEN len(missing) = 0 THEN score END AS score, CASE WHEN len(missing) = 0 THEN ci_low END AS ci_low,
     CASE WHEN len(missing) = 0 THEN ci_high END AS ci_high,
+    CASE WHEN len(missing) = 0 THEN worst_low END AS worst_low,
+    CASE WHEN len(missing) = 0 THEN worst_high END AS worst_high,
     CASE WHEN len(missing) = 0 THEN image_mean END AS image_mean,
     CASE WHEN len(missing) = 0 THEN aspect_mean END AS aspect_mean, CASE WHEN len(missing) = 0 THEN gap END AS gap,
     CASE WHEN len(missing) = 0 THEN good END AS good, CASE WHEN len(missing) = 0 THEN satisfied END AS satisfied)
@@ -49,5 +57,6 @@ COMMENT ON VIEW t2i_leaderboard IS
     'Generated images: a row a candidate and tag, and overall: the mean of the six tag means where none is missing. '
     'score is the mean over prompts of the judge''s overall scores (0-10), image_mean the mean over images, '
     'aspect_mean that of the aspects and gap the difference; good the share of prompts with an image at or above the '
-    'threshold, satisfied the share that shows what was asked. Joined from the newest run of '
+    'threshold, satisfied the share that shows what was asked. Below 97% coverage worst_low and '
+    'worst_high hold whatever the missing scores were; overall their mean over the tags. Joined from the newest run of '
     'each flow (runs, dates) of equal dataset_key, judge_key and prompt_set. No GenEval score: that is a detector''s.';
