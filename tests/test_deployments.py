@@ -124,6 +124,7 @@ def test_a_work_pool_gets_every_deployment_as_the_list_says(client: SyncPrefectC
         }
         assert deployed.entrypoint == listed.entrypoint and deployed.pull_steps == []
         assert deployed.description == listed.description and deployed.tags == listed.tags
+        assert deployed.description and not set("`<>\n") & set(deployed.description), "it is one line in both UIs"
         assert deployed.work_pool_name == "jury"
         assert deployed.global_concurrency_limit is None and deployed.concurrency_options is None
         assert deployed.enforce_parameter_schema and deployed.parameters.keys() == {"parameters"}

@@ -1,9 +1,17 @@
 """What a page asked for is tried again while the database is busy, and nothing else is."""
 
 import asyncio
+import json
+import sqlite3
+import urllib.error
+import urllib.request
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import pytest
+from served import headers
 
 from flows.runtime import patience
 from flows.runtime.patience import BUSY, PAUSES, patient
@@ -65,3 +73,28 @@ def test_a_program_asks_again_itself() -> None:
     server = Busy(1)
     assert told(server, [(b"user-agent", b"prefect")]) == [BUSY, b"busy"]
     assert len(server.bodies) == 1
+
+
+def test_a_page_waits_while_the_database_of_a_server_is_locked(prefect_server: str) -> None:
+    with urllib.request.urlopen(f"{prefect_server}/admin/settings", timeout=30) as reply:
+        [database] = Path(json.load(reply)["home"]).glob("*.db")
+    own = headers(prefect_server)
+
+    def saved(path: str, method: str, asking: dict[str, str]) -> int:
+        body = json.dumps({"name": "locked", "value": 1}).encode()
+        asked = urllib.request.Request(f"{prefect_server}{path}", body, {**own, **asking}, method=method)
+        try:
+            with urllib.request.urlopen(asked, timeout=60) as reply:
+                return reply.status
+        except urllib.error.HTTPError as error:
+            return error.code
+
+    assert saved("/variables/", "POST", {}) == 201
+    change = "/variables/name/locked", "PATCH"
+    with closing(sqlite3.connect(database, isolation_level=None)) as other, ThreadPoolExecutor(1) as pages:
+        other.execute("BEGIN IMMEDIATE")
+        page = pages.submit(saved, *change, {"sec-fetch-mode": "cors"})
+        assert [saved(*change, {}) for _ in range(3)] == [BUSY] * 3, "a program asks again itself"
+        assert not page.done()
+        other.execute("COMMIT")
+        assert page.result() == 204

@@ -1,9 +1,6 @@
 """`jury up` again and again: what people changed on the server stays, and an edited list still takes effect."""
 
 import asyncio
-import json
-import shutil
-import time
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -12,22 +9,16 @@ import pytest
 import yaml
 from prefect import get_client
 from prefect.client.orchestration import SyncPrefectClient
-from prefect.client.schemas.filters import FlowRunFilter
-from prefect.client.schemas.objects import DeploymentSchedule, FlowRun
+from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
-from prefect.client.schemas.sorting import FlowRunSort
-from prefect.flow_engine import run_flow
 from prefect.runner import Runner
-from prefect.states import Scheduled
 
-from flows.colors import colors
 from flows.runtime.deployments import read_list
 from flows.runtime.registering import Registered, left_over, register, variable_name
 from tasks.errors import InputError
 
 NIGHTLY = {"slug": "nightly", "cron": "0 2 * * *", "timezone": "UTC"}
 WEEKLY = {"slug": "weekly", "cron": "0 4 * * 0", "timezone": "UTC"}
-OVERRIDE = {"parameters": {"limit": 1, "candidate": ["careless"]}}
 FORM = {"dataset": "samples", "limit": 5, "judge": {"model": "m", "base_url": "http://127.0.0.1:1/v1"}}
 
 
@@ -85,28 +76,6 @@ class House:
         made = [{"active": True, "schedule": {"cron": "30 6 * * 1", "timezone": "Europe/Berlin"}, **fields}]
         self.client._client.post(f"/deployments/{self.there.id}/schedules", json=made).raise_for_status()
 
-    def next_night(self, slug: str) -> FlowRun:
-        """The next run that Prefect has planned for a schedule: it is due now, as by a clock that runs fast."""
-        wanted = {"deployment_id": {"any_": [self.there.id]}, "state": {"type": {"any_": ["SCHEDULED"]}}}
-        by_slug = FlowRunFilter.model_validate(wanted)
-        deadline = time.monotonic() + 60
-        while True:
-            planned = self.client.read_flow_runs(flow_run_filter=by_slug, sort=FlowRunSort.EXPECTED_START_TIME_ASC)
-            if due := [run for run in planned if run.created_by and run.created_by.display_value == slug]:
-                break
-            assert time.monotonic() < deadline, "Prefect has planned nothing"
-            time.sleep(0.25)
-        self.client.set_flow_run_state(due[0].id, Scheduled(), force=True)
-        return due[0]
-
-    def judged(self, run: FlowRun) -> dict[str, Any]:
-        """Let a run of the deployment happen here; returns the parameters by which it judged."""
-        state = asyncio.run(run_flow(colors, flow_run=run, return_type="state"))  # pyright: ignore
-        assert state.name == "Completed", state.message
-        [start] = [json.loads(file.read_bytes()) for file in self.file.parent.glob("store/ledger/*/run.json")]
-        shutil.rmtree(self.file.parent / "store" / "ledger")
-        return start["parameters"]
-
 
 @pytest.fixture
 def house(prefect_server: str, tmp_path: Path) -> Iterator[House]:
@@ -141,36 +110,6 @@ def test_people_s_changes_stay_over_three_restarts_and_are_told_each_time(house:
         assert "schedule nightly when is 0 3 * * * Europe/Berlin, as changed here; in the list it is 0 2" in words
         assert "schedule nightly active is False" in words and "schedule nightly parameters is {" in words
         assert len(told.said) == 6  # the tags, too
-
-
-@pytest.mark.timeout(240)
-@pytest.mark.usefixtures("drawn_here")
-def test_a_week_of_nights_over_three_restarts_is_judged_as_people_and_the_edited_list_say(house: House) -> None:
-    form = {"dataset": "samples", "store": str(house.file.parent / "store"), "candidate": ["steady"], "limit": 2}
-    house.up(parameters={"parameters": form}, schedules=[NIGHTLY, WEEKLY])
-    # Prefect plans an hour ahead, and at least three runs: a week of nights is planned at once if they are short.
-    house.change_schedule("nightly", schedule={"cron": "*/5 * * * *", "timezone": "UTC"}, parameters=OVERRIDE)
-    house.change_schedule("weekly", active=False)
-    house.add_schedule(slug="ours", parameters={"parameters": {"limit": 1}})
-    house.change_form(votes=2)
-    said, due = list[list[str]](), set[Any]()
-    for nights, edited in ((2, {}), (2, {}), (2, {"parameters": {"parameters": {**form, "reuse_hours": 0}}}), (1, {})):
-        for _ in range(nights):
-            run = house.next_night("nightly")
-            asked = house.judged(run)
-            assert (asked["limit"], asked["candidate"], asked["votes"]) == (1, ["careless"], 2)
-            due.add(run.expected_start_time)
-        said.append(house.up(**edited).said)
-    assert len(due) == 7 and all(at.minute % 5 == 0 for at in due)
-    assert asked["reuse_hours"] == 0, "the list was edited before the last night"
-    assert all("votes is 2" in "".join(words) and "schedule weekly active" in "".join(words) for words in said)
-    own = house.judged(house.next_night("ours"))
-    assert (own["limit"], own["candidate"], own["votes"]) == (1, ["steady"], 2)
-    assert {(each.slug, each.active) for each in house.there.schedules} == {
-        ("nightly", True),
-        ("weekly", False),
-        ("ours", True),
-    }
 
 
 def test_a_deployment_that_has_another_name_now_keeps_what_people_changed(house: House) -> None:

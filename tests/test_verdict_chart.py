@@ -8,7 +8,7 @@ from PIL import Image, ImageColor
 from written_history import figures
 
 from tasks.kinds.figure_tables import score_notes
-from tasks.kinds.verdict_chart import MOST_GROUPS, PARTS, verdict_chart
+from tasks.kinds.verdict_chart import MOST_GROUPS, PARTS, Part, verdict_chart
 from tasks.presentation.drawing import png
 from tasks.records import Outcome
 
@@ -53,6 +53,20 @@ def test_each_kind_of_verdict_fills_its_share_of_the_bars() -> None:
 def test_neutral_verdicts_and_forfeits_are_told_apart(row: Outcome, part: str) -> None:
     without = area(drawn(outcome("m")), part)  # Smoothed edges of letters and bars have some of the greys.
     assert area(drawn(outcome("m"), row), part) > without + 5000
+
+
+def luminance(colour: str) -> float:
+    """Relative luminance of a colour, as WCAG defines it."""
+    shares = [value / 255 for value in ImageColor.getrgb(colour)]
+    linear = [share / 12.92 if share <= 0.03928 else ((share + 0.055) / 1.055) ** 2.4 for share in shares]
+    return sum(weight * share for weight, share in zip((0.2126, 0.7152, 0.0722), linear, strict=True))
+
+
+@pytest.mark.parametrize("part", [part for part in PARTS if part.number_colour == "white"], ids=lambda part: part.name)
+def test_what_is_dark_stands_out_on_a_white_page_and_on_a_dark_one(part: Part) -> None:
+    for ground in ("#ffffff", "#16181c"):
+        light, dark = sorted((luminance(part.colour), luminance(ground)), reverse=True)
+        assert (light + 0.05) / (dark + 0.05) > 3
 
 
 def test_the_picture_grows_with_the_candidates_up_to_a_bound() -> None:

@@ -71,5 +71,9 @@ async def _answered(app: App, scope: Scope, receive: Receive, send: Send) -> boo
         if not busy:
             await send(message)
 
-    await app({**scope}, receive, passed_on)
+    try:
+        await app({**scope}, receive, passed_on)
+    except Exception:  # Starlette raises what it has answered once more, for the server's log
+        if not busy:
+            raise
     return not busy

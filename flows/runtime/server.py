@@ -13,6 +13,7 @@ import sys
 import time
 import urllib.request
 from collections.abc import Generator, Mapping
+from functools import partial
 from http.client import HTTPException
 from importlib.metadata import version
 from pathlib import Path
@@ -22,6 +23,7 @@ from pydantic import TypeAdapter, ValidationError
 
 from flows.runtime import sign_in
 from flows.runtime.guard import own_settings
+from flows.runtime.kept_process import KeptProcess
 from flows.runtime.prepared_database import give
 from tasks.errors import InputError
 from tasks.files import private_folder
@@ -39,6 +41,9 @@ QUIET = {
 """Telemetry and advertisements off."""
 NOT_FOR_SERVERS = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING")
 """What of the environment is about another server than the one that is started."""
+
+
+_ENDED = "the Prefect server has ended; its last words are in {}"
 
 
 class Server(NamedTuple):
@@ -93,16 +98,31 @@ def made_home(store: Path) -> Path:
 
 @contextlib.contextmanager
 def own_server(store: Path, port: int, auth: str = "") -> Generator[Server]:
-    """A server of our own, for as long as the context lasts. Its output goes to `server.log` in its home.
+    """A server of our own, for as long as the context lasts. Its output goes to `server.log` in its home. Where it is
+    killed, it begins again.
 
     Args:
         auth: what has to be sent to sign in; "": nothing has.
 
     Raises:
-        InputError: the server did not start, as where another has taken the port meanwhile.
+        InputError: the server did not start, as where another has taken the port meanwhile, or it ended and could not
+            be kept.
     """
     place = made_home(store)
     give(place)
+    process = KeptProcess(partial(_begin, place, port, auth), partial(_tell_of_end, place))
+    try:
+        server = _wait_for(port, auth, process.now, place)
+        process.keep()
+        yield server
+    finally:
+        process.end()
+        (place / NOTE).unlink(missing_ok=True)
+    if process.lost:
+        raise InputError(_ENDED.format(place / LOG))
+
+
+def _begin(place: Path, port: int, auth: str) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-P", "-m", "flows.runtime.served_process"]
     with (place / LOG).open("ab") as log:
         # A session of its own: Ctrl-C is for `jury up`, which lets the runs end before their server goes.
@@ -114,19 +134,12 @@ def own_server(store: Path, port: int, auth: str = "") -> Generator[Server]:
             stderr=log,
             start_new_session=True,
         )
-    server = Server(port, process.pid, auth)
-    try:
-        _wait_for(server, process, place)
-        (place / NOTE).write_text(json.dumps({"port": port, "pid": process.pid}), encoding="utf-8")
-        yield server
-    finally:
-        (place / NOTE).unlink(missing_ok=True)
-        process.terminate()
-        try:
-            process.wait(15)
-        except subprocess.TimeoutExpired:
-            process.kill()
-            process.wait()
+    (place / NOTE).write_text(json.dumps({"port": port, "pid": process.pid}), encoding="utf-8")
+    return process
+
+
+def _tell_of_end(place: Path) -> None:
+    print(f"{_ENDED.format(place / LOG)}; it begins again …", file=sys.stderr)
 
 
 def client_settings(api: str, auth: str = "") -> dict[str, str]:
@@ -162,11 +175,11 @@ def _environment(place: Path, port: int, auth: str) -> Mapping[str, str]:
     return {**others, **QUIET, **own_settings(f"http://{HOST}:{port},http://localhost:{port}"), **own, **signed_in}
 
 
-def _wait_for(server: Server, process: subprocess.Popen[bytes], place: Path) -> None:
-    deadline = time.monotonic() + PATIENCE_SECONDS
+def _wait_for(port: int, auth: str, process: subprocess.Popen[bytes], place: Path) -> Server:
+    server, deadline = Server(port, process.pid, auth), time.monotonic() + PATIENCE_SECONDS
     while process.poll() is None and time.monotonic() < deadline:
         if _answers_as_ours(server, place):
-            return
+            return server
         time.sleep(0.2)
     raise InputError(f"the Prefect server did not start; its last words are in {place / LOG}")
 

@@ -46,7 +46,7 @@ PARTS = (
     Part("tie", lambda row: row.ties, "#DDDDDD"),
     Part("both bad", lambda row: row.both_bad, "#9C9C9C"),
     Part("Human", lambda row: row.human_wins, "#D55E00", "white"),
-    Part("forfeit", lambda row: row.forfeits, "#4A2545", "white"),
+    Part("forfeit", lambda row: row.forfeits, "#8A5A84", "white"),
     Part("not scored", lambda row: row.n - row.scored, "transparent", INK),
 )
 
