@@ -6,7 +6,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
 	--no-emit-index-url --quiet $(UPGRADE)
 
 .PHONY: demo test check bench bench-speed bench-cold bench-limits bench-outages bench-history bench-large simulate-alarm \
-	simulate-intervals screenshots models lock clean
+	simulate-intervals simulate-passport screenshots models lock clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -61,6 +61,10 @@ models: $(READY)
 .PHONY: simulate-controls
 simulate-controls: $(READY)
 	$(BIN)/python tests/simulate_controls.py
+
+# Judges with known faults, and good ones, each asked for passports of several seeds by real requests; some minutes.
+simulate-passport: $(READY)
+	$(BIN)/python tests/simulate_passport.py
 
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py

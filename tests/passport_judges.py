@@ -1,6 +1,6 @@
 """Judges of the passport's questions with known faults, on loopback: they answer by the pictures that are in a request.
 
-Each looks its pictures up by their bytes in a key of what they show, as far as its fault lets it see them: colours are
+Each looks its pictures up by their bytes in a key of what they show, as far as its fault lets it see them: colors are
 measured in the pixels that it sees, and letters and faults only seen where the detail of the picture outlives its eye.
 What they are asked stands in `tasks.passport`; nothing of that is told to them but the question in the request.
 """
@@ -9,7 +9,7 @@ import asyncio
 import hashlib
 import json
 import random
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -49,17 +49,17 @@ class Judge:
 
     key: Key
     errs: float = 0.0
-    """Share of answers that are wrong."""
-    draws: random.Random = field(default_factory=lambda: random.Random(0))
+    """Share of answers that are wrong; which ones goes by question and seed, in whatever order they arrive."""
+    seed: int = 0
 
     def __call__(self, request: Request) -> Reply:
         if not request.schema_name.startswith("passport_"):
             return allowed_reply()(request)
         line = request.schema_name.removeprefix("passport_")
         answer = self.answer(line, request)
-        if self.draws.random() < self.errs:
-            answer = "nothing of that"
-        return self.reply({"seen": f"what I see, {self.draws.random()}", "answer": answer}, request)
+        if self.errs and random.Random(f"{self.seed} {line} {request.images}").random() < self.errs:
+            answer = wrong(answer, request)
+        return self.reply({"seen": f"what I see, {random.random()}", "answer": answer}, request)
 
     def answer(self, line: str, request: Request) -> Any:
         seen = self.looks_at(request.images)
@@ -91,7 +91,7 @@ class Judge:
         return {(True, False): "first", (False, True): "second", (True, True): "both"}.get((first, second), "neither")
 
     def color(self, data: bytes) -> str:
-        """The colour of the shape that is asked for, measured where it is, as this judge sees it."""
+        """The color of the shape that is asked for, measured where it is, as this judge sees it."""
         picture = Image.open(BytesIO(data)).convert("RGB")
         true = np.array(list(bytes.fromhex(COLORS[str(self.key.shown(data)[0].answer)][1:])))
         there = np.abs(np.asarray(picture).astype(int) - true).sum(axis=-1) < 3
@@ -100,7 +100,7 @@ class Judge:
         return min(as_seen, key=lambda name: float(np.abs(as_seen[name] - seen).sum()))
 
     def as_seen(self, color: str) -> Any:
-        """A colour as this judge knows it."""
+        """A color as this judge knows it."""
         return np.array(list(bytes.fromhex(color[1:])))
 
     def sees(self, picture: Image.Image) -> Image.Image:
@@ -120,6 +120,16 @@ class Judge:
     def usage(self, request: Request) -> dict[str, Any]:
         tokens = sum(map(len, request.texts)) // 4 + 250 * len(request.images)
         return {"prompt_tokens": tokens, "completion_tokens": 20, "total_tokens": tokens + 20}
+
+
+def wrong(answer: Any, request: Request) -> Any:
+    """Another answer of the same form."""
+    if isinstance(answer, int):
+        return answer + 1
+    form = request.schema["properties"]["answer"]
+    if isinstance(answer, list | tuple):
+        return [answer[-1]] * len(answer)
+    return next((word for word in form.get("enum", ()) if word != answer), f"{answer}s")
 
 
 class NoPictures(Judge):

@@ -13,8 +13,10 @@ from flows.commands.sections import Command, Option
 from flows.runtime.secrets import secret_block
 from tasks.errors import HistoryLocked, InputError
 from tasks.files import private_folder
+from tasks.ledger.bucket import Bucket, RemoteUnavailable
+from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.passports import Card
-from tasks.ledger.remote import local_cache
+from tasks.ledger.remote import is_remote, local_cache
 from tasks.parameters import Probe
 from tasks.passport.making import calls_of, make_passport
 from tasks.passport.wording import card_grid, meaning_lines, needed_failed, summary_line, told_lines
@@ -34,6 +36,8 @@ def passport(seed: int, as_json: bool, store: str, **given: Any) -> int:
     warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")
     card = asyncio.run(make_passport(folder, judge, seed, secret_block))
     _load(folder, card)
+    if is_remote(store):
+        _share(store, folder)
     if as_json:
         print(printable_json(card.model_dump(mode="json")))
     else:
@@ -48,6 +52,13 @@ def _load(folder: Path, card: Card) -> None:
         store_passport(folder, card.passport_id)
     except (HistoryLocked, InputError) as error:
         warn(f"{error}; `jury sync` loads the card into the history")
+
+
+def _share(store: str, folder: Path) -> None:
+    try:
+        exchange_passports(Bucket(store), folder)
+    except RemoteUnavailable as error:
+        warn(f"{error}; `jury sync` sends the card to the other machines")
 
 
 def _print(card: Card) -> None:

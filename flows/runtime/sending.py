@@ -14,6 +14,7 @@ from typing import Self, TypeVar
 
 from prefect.logging import get_logger
 
+from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.remote import Remote
 
 EVERY_SECONDS = 10.0
@@ -37,6 +38,19 @@ async def fetch_replies(remote: Remote | None, reuse_hours: float) -> tuple[str,
     except OSError as error:
         return (f"Runs of other machines could not be fetched, so that none of their replies are reused: {error}.",)
     return ()
+
+
+async def fetch_passports(remote: Remote | None) -> bool:
+    """Bring the passports that other machines made into the local cache; False: it is not known whether there are any.
+
+    That they cannot be fetched is no warning of its own: the run's ledger cannot be sent then, either, and that is one.
+    """
+    try:
+        if remote:
+            await in_daemon_thread(lambda: exchange_passports(remote.bucket, remote.folder))
+    except OSError:
+        return False
+    return True
 
 
 class Sending:

@@ -22,7 +22,7 @@ from flows.runtime.endings import ending_sentences
 from flows.runtime.prefect_run import is_scheduled, log_start, name_run, own_run, results_key
 from flows.runtime.progress import Progress
 from flows.runtime.secrets import secret_block
-from flows.runtime.sending import Sending, fetch_replies
+from flows.runtime.sending import Sending, fetch_passports, fetch_replies
 from flows.runtime.shared_findings import sharing_findings
 from flows.runtime.shared_limit import shared_slots
 from tasks.comparing.unchanged import unchanged_words
@@ -37,7 +37,7 @@ from tasks.kinds import kind_of
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import Ledger
-from tasks.parameters import Judge, Parameters
+from tasks.parameters import EMBEDDED, Judge, Parameters
 from tasks.passport.wording import warning as passport_warning
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import RunStart
@@ -155,10 +155,16 @@ class Session:
         alone = run.start.shards == 1  # shards are compared with the last run once all of them are there
         unchanged = await unchanged_sentences(Path(self.store), run.start.run_id) if alone else []
         cut = run.input_tokens.warnings(self.parameters.judge.base_url)
-        asked = self._asked
-        untested = await asyncio.to_thread(passport_warning, Path(self.store), self._flow, asked.judge, asked.store)
-        seen = [untested] if untested else []
-        return [*exported, *unused, *cut, *run.tally.comparability.warnings(), *unchanged, *seen]
+        untested = await self._untested()
+        return [*exported, *unused, *cut, *run.tally.comparability.warnings(), *unchanged, *untested]
+
+    async def _untested(self) -> list[str]:
+        """Why it is not known that the judge sees what the flow needs; nothing where it is, or cannot be found out."""
+        judge, asked_store = self._asked.judge, self._asked.store
+        if judge.base_url == EMBEDDED or not await fetch_passports(self._remote):
+            return []
+        words = await asyncio.to_thread(passport_warning, Path(self.store), self._flow, judge, asked_store)
+        return [words] if words else []
 
     async def storing(self, step: Coroutine[Any, Any, None]) -> list[str]:
         """Run the store step; a history that stays in use costs a warning, for the ledger holds everything."""

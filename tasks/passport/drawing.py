@@ -20,7 +20,7 @@ FIGURE = 960, 640
 SCENE = 480, 320
 INK = "#23262d"
 PAPERS = ("#ffffff", "#f4f2ee", "#eef2f6")
-"""Light, so that dark ink and all colours stand out."""
+"""Light, so that dark ink and all colors stand out."""
 BLANKS = ("#ffffff", "#d9d9d9", "#1b1d22", "#dfe8f2")
 GAP = 18
 """Of a broken outline, in pixels."""
@@ -66,7 +66,7 @@ def written(word: str, letters: float, seed: float) -> bytes:
 
 
 def blank(color: str) -> bytes:
-    """One colour all over."""
+    """One color all over."""
     return _png(Image.new("RGB", SCENE, color))
 
 

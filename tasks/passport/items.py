@@ -95,7 +95,7 @@ def _colors(random: Random) -> Iterator[Item]:
         places = random.sample([x for *_, x in painted], 3)
         things = [Thing(shape, x, 160, 100, COLORS[name]) for (shape, name, _), x in zip(painted, places, strict=True)]
         draw = partial(scene, tuple(things), PAPERS[0])
-        question = f"Which colour does the {shapes[0]} have?"
+        question = f"Which color does the {shapes[0]} have?"
         yield Item(lines.COLOR, number, question, (draw,), color, tuple(COLORS))
 
 

@@ -20,9 +20,9 @@ MISSED = 0.005
 SHAPES = ("ball", "ring", "star", "heart", "cross", "moon", "box", "diamond", "arrow", "house")
 """Shapes that are shown, of which a judge can hardly take one for another."""
 COLORS = {"red": "#dc423e", "green": "#26a03e", "blue": "#3a74ec", "purple": "#9250bc", "gray": "#707070"}
-"""Colours as bright as each other (112 of 255 in gray), so that brightness does not give them away."""
+"""Colors as bright as each other (112 of 255 in gray), so that brightness does not give them away."""
 ASKED_COLORS = ("red", "green", "blue", "purple")
-"""Each so often that who takes one of them for another fails; gray is what they are without their colour."""
+"""Each so often that who takes one of them for another fails; gray is what they are without their color."""
 PLACES = ("left", "right", "above", "below")
 MOST_COUNTED, LEAST_COUNTED = 7, 2
 """Objects that are counted in one picture."""
@@ -78,9 +78,7 @@ _WORD = 1 / (len(CONSONANTS) * len(VOWELS)) ** SYLLABLES
 LINES = (
     Line(TEXT, "reads small text", "labels are not read: faithfulness and readability are guessed", PAIRWISE, 8, _WORD),
     Line(COUNTING, "counts objects", "counts are guessed", ("counting",), 8, 1 / (MOST_COUNTED - LEAST_COUNTED + 1)),
-    Line(
-        COLOR, "tells colours", "colours of objects and of series are guessed", ("plot", "colors"), 12, 1 / len(COLORS)
-    ),
+    Line(COLOR, "tells colors", "colors of objects and of series are guessed", ("plot", "colors"), 12, 1 / len(COLORS)),
     Line(POSITION, "tells positions", "left and right, above and below are guessed", ("position",), 8, 1 / len(PLACES)),
     Line(TWO, "sees two pictures", "one figure of a pair is not seen", PAIRWISE, 8, 1 / comb(len(SHAPES), 2)),
     Line(FIRST, "tells which is first", "figures of a pair are taken for each other", PAIRWISE, 12, 1 / len(WHICH)),

@@ -15,8 +15,8 @@ from tasks.text import number_words
 REPEAT, SEEDED = "repeat", "seed"
 TURNS = 4
 """Times that one question is asked again without a seed, and as often with one."""
-READABLE = 0.95
-"""Share of replies that must have the form asked for: a run asks again for the others."""
+READABLE = 0.9
+"""Share of replies that must have the form asked for: a run asks again for the others, and pays for them again."""
 LEAST_PICTURE_TOKENS = 30
 """Fewer tokens for a second picture than any model takes: then pictures are not counted."""
 
