@@ -33,6 +33,7 @@ COMMANDS = {
     "Schedules": {
         "up": "Serve the deployments: a Prefect server with its UI, schedules, and runs on request.",
         "prepare": "Make on the server of PREFECT_API_URL what runs of a work pool need; once a server.",
+        "baseline": "Begin the baseline of nightly alarms anew.",
         "status": "Show what is up, what runs, failed, is paused or comes next, and what ran last.",
     },
     "Results": {

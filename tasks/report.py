@@ -15,7 +15,6 @@ from prefect.logging import get_run_logger
 from prefect.utilities.urls import url_for
 
 from tasks.comparing.earlier_runs import Past, look_back
-from tasks.comparing.regression import EVENT, Since, drops
 from tasks.pages.artifact import failure_rows, markdown
 from tasks.pages.run_summary import Summary, summarize
 from tasks.pages.summary_texts import cost_lines, sentence, status_counts
@@ -49,9 +48,9 @@ async def report(folder: str, run_id: str, warnings: list[str], scheduled: bool,
     try:
         await publish(summary, key, warnings, past)
     finally:  # a drop is announced even where it cannot be shown
-        worse = announce(past.since, key) if past and past.since else []
+        dropped = announce(Path(folder), summary.start, past, key) if past else []
     get_run_logger().info(where_words(summary, key))
-    return " ".join([sentence(summary), *worse])
+    return " ".join([sentence(summary), *dropped])
 
 
 async def _past(store: Path, start: RunStart) -> Past | None:
@@ -63,17 +62,22 @@ async def _past(store: Path, start: RunStart) -> Past | None:
         return None
 
 
-def announce(since: Since, key: str) -> list[str]:
-    """Emit the event `jury.regression` for every candidate that dropped; returns a sentence for each.
+def announce(store: Path, start: RunStart, past: Past, key: str) -> list[str]:
+    """Emit the event `jury.regression` for every drop that no run has told yet; returns a sentence for each open one.
 
-    It carries the flow run that this is called in, by Prefect's own means.
+    It carries the flow run that this is called in, by Prefect's own means. That it was told is noted afterwards: a run
+    that is killed in between tells twice, which is better than never.
     """
-    start = since.start
-    where = url_for("flow-run", start.prefect_run_id) if start.prefect_run_id else None
-    found = drops(since)
-    for drop in found:
-        emit_event(EVENT, drop.resource, payload={**drop.payload, "artifact": key, "report": where or ""})
-    return [drop.words for drop in found]
+    from tasks.comparing.alarms import EVENT, note_told, payload_of, resource_of
+
+    if past.watched is None:
+        return ["Whether its score has dropped could not be told, for the history is in use; the next run tells."]
+    where = url_for("flow-run", start.prefect_run_id) if start.prefect_run_id else ""
+    for alarm in past.watched.news:
+        shown = {"artifact": key, "report": where or ""}
+        emit_event(EVENT, resource_of(alarm, start), payload={**payload_of(alarm, start), **shown})
+        note_told(store, alarm, start)
+    return [alarm.words if alarm in past.watched.news else f"{alarm.short}." for alarm in past.watched.alarms]
 
 
 async def publish(summary: Summary, key: str, warnings: Sequence[str] = (), past: Past | None = None) -> None:

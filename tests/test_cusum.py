@@ -118,6 +118,7 @@ def test_a_limit_grows_with_the_nights_of_its_sum() -> None:
 
 def test_few_units_or_one_night_raise_nothing() -> None:
     assert watch(np.empty((0, 5)), MOST) == []
+    assert [night.phase for night in watch(np.empty((2, 0)), MOST)] == ["left out"] * 2
     assert watch(np.array([[50.0]]), MOST)[0].phase == "baseline"
     assert raised(watch(np.array([[50.0, 60.0], [0.0, 0.0], [0.0, 0.0]]), MOST)) == []
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from tasks.comparing.regression import tail_of
+from tasks.comparing.since_last import tail_of
 from tasks.statistics.intervals import interval
 from tasks.statistics.paired import Difference, difference, holm, sign_test, smallest_shown
 

@@ -62,7 +62,7 @@ def json_option(words: str) -> Callable[[F], F]:
 
 def notify_option(function: F) -> F:
     """Add `--notify`: who is told of drops."""
-    words = "Tell people through this notification block when a scheduled run is worse than the last one."
+    words = "Tell people through this notification block when the score of scheduled runs has dropped."
     return click.option("--notify", default="", metavar="TYPE/NAME", help=words)(function)
 
 

@@ -6,6 +6,7 @@ import os
 import shlex
 import stat
 from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -15,6 +16,7 @@ from flows.commands.messages import number_of, say
 from flows.commands.options import store_option
 from flows.commands.sections import Command
 from flows.runtime.server import Server
+from tasks.comparing.alarms import alarms, newest_places
 from tasks.endpoint.models import ending, today
 from tasks.errors import HistoryLocked, InputError
 from tasks.history.loading import pending
@@ -45,6 +47,7 @@ def command(store: str) -> int:
         say(f"  {_told(run, start)}")
     for words in _endings(start for _, start in last):
         say(f"  ending   {words}")
+    _show_alarms(folder)
     return _show_history(folder)
 
 
@@ -72,6 +75,16 @@ def _told(run: Path, start: RunStart) -> str:
     end = read_end(run)
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
     return f"{start.run_id}  {what}: " + (f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else "unfinished")
+
+
+def _show_alarms(store: Path) -> None:
+    """The drops that are open, and where scheduled runs stand; what the history is for that, the last line tells."""
+    with suppress(HistoryLocked, InputError):
+        found = [each for each in alarms(store) if each.is_open]
+        for alarm in found:
+            say(f"alarm      {alarm.flow}: {alarm.short}; last measured {alarm.last_at:%Y-%m-%d}")
+        for flow, place in newest_places(store):
+            say(f"baseline   {flow}, {place.words(flow)}")
 
 
 def _show_history(store: Path) -> int:

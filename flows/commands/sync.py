@@ -9,6 +9,7 @@ from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.history.database import HISTORY
 from tasks.history.loading import sync
+from tasks.ledger.alarm_records import exchange_alarm_records
 from tasks.ledger.label_sets import label_folders
 from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.passports import passport_folders
@@ -29,6 +30,7 @@ def command(rebuild: bool, store: str) -> int:
         print(f"{number_of(len(sent), 'run')} sent, {len(fetched):,} fetched")
         share_labels(remote.bucket, folder)
         exchange_passports(remote.bucket, folder)
+        exchange_alarm_records(remote.bucket, folder)
     if not any(found(folder) for found in (run_folders, label_folders, passport_folders)):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
     done = sync(folder, rebuild=rebuild)

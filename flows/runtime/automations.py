@@ -1,6 +1,6 @@
 """The automations of a server: one tells people of a drop, one marks runs whose process vanished.
 
-Owns what is sent and when. What a drop is, and what its event holds, is for `tasks/comparing/regression`.
+Owns what is sent and when. What a drop is, and what its event holds, is for `tasks/comparing/alarms`.
 """
 
 from datetime import timedelta
@@ -14,11 +14,11 @@ from prefect.events.schemas.automations import EventTrigger, Posture
 from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound
 
-from tasks.comparing.regression import EVENT
+from tasks.comparing.alarms import EVENT
 from tasks.errors import InputError
 
 NAME = "jury: regression"
-SUBJECT = "Image Jury: {{ event.payload['flow'] }} on {{ event.payload['dataset'] }} is worse than the last run"
+SUBJECT = "Image Jury: {{ event.payload['flow'] }} on {{ event.payload['dataset'] }} has dropped"
 BODY = "{{ event.payload['words'] }}\n{{ event.payload['report'] }}"
 """Templates that Prefect's server fills in from the event."""
 

@@ -9,6 +9,7 @@ from functools import cache
 
 from tasks.anchors.outcomes import AnchorRow
 from tasks.controls.status import ControlRow
+from tasks.ledger.alarm_records import Restart
 from tasks.ledger.label_sets import LabelRow, LabelSet
 from tasks.ledger.passports import Card, CardLine
 from tasks.records import AspectScore, HistoryRecord, Judgment, Outcome, PictureNote, RunEnd, RunStart
@@ -28,6 +29,7 @@ RECORDS: Mapping[str, tuple[type[HistoryRecord], ...]] = {
     "pictures": (PictureNote,),
     "labels": (LabelRow, LabelSet),
     "passports": (CardLine, Card),
+    "baselines": (Restart,),
 }
 """Table -> records whose fields are its columns."""
 

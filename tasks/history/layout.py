@@ -27,6 +27,7 @@ VIEWS = (
     "best_images",
     "reliability",
     "trend",
+    "alarms",
     "coverage",
     "disagreements",
     "judgment_attempts",

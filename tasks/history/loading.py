@@ -18,9 +18,17 @@ from tasks.history.layout import is_laid_out, lay_out
 from tasks.ledger import label_sets as labels
 from tasks.ledger import passports
 from tasks.ledger import reading as ledger
+from tasks.ledger.alarm_records import Restart, read_restart, restart_files
 
 _OF_RUNS = ("runs", "judgments", "outcomes", "controls", "anchor_outcomes", "aspect_scores")
 _OF_EVALUATIONS = ("scores", "rates")
+_DUE = """
+    WITH wanted AS (
+        SELECT run_id, flow, unnest(candidates) AS candidate FROM evaluations WHERE scheduled AND measured
+    )
+    SELECT DISTINCT coalesce(w.flow, n.flow) AS flow FROM wanted w FULL JOIN nights n USING (run_id, candidate)
+    WHERE w.run_id IS NULL OR n.run_id IS NULL"""
+"""Flows of which nights are missing or too many."""
 
 
 class _Once(NamedTuple):
@@ -64,6 +72,18 @@ def store_run(store: Path, run_id: str, wait_seconds: float = 2.0) -> None:
         InputError: the ledger is damaged, or the history was made by another version.
     """
     _load(store / HISTORY, ledger.folder(store, run_id), wait_seconds)
+    store_nights(store, wait_seconds)
+
+
+def store_nights(store: Path, wait_seconds: float = 2.0) -> list[str]:
+    """Load restarted baselines, and bring the nights of scheduled runs up to date; returns a sentence for every restart
+    that cannot be read.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: the history was made by another version.
+    """
+    return _bring_nights_up_to_date(store / HISTORY, store, wait_seconds)
 
 
 def store_labels(store: Path, name: str, wait_seconds: float = 2.0) -> None:
@@ -142,10 +162,35 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
             loaded.append(place)
         except (DamagedLedger, NotLoaded) as error:
             left_out.append(str(error))
+    left_out += _bring_nights_up_to_date(history, store, wait_seconds)
     runs, names, cards = (
         tuple(place.name for place in loaded if _once(place) is kind) for kind in (None, _LABELS, _PASSPORTS)
     )
     return Synced(runs, tuple(left_out), names, cards)
+
+
+def _bring_nights_up_to_date(history: Path, store: Path, wait_seconds: float) -> list[str]:
+    if not history.exists():
+        return []
+    restarts, damaged = _new_restarts(history, store, wait_seconds)
+    if restarts or _known(history, _DUE, wait_seconds):
+        # Brings numpy, which whoever only asks what is pending does without.
+        from tasks.history.watching import bring_up_to_date
+
+        bring_up_to_date(history, restarts, _DUE, wait_seconds)
+    return damaged
+
+
+def _new_restarts(history: Path, store: Path, wait_seconds: float) -> tuple[list[Restart], list[str]]:
+    known = {name for (name,) in _known(history, "SELECT restart_id FROM baselines", wait_seconds)}
+    found: list[Restart] = []
+    damaged: list[str] = []
+    for file in restart_files(store):
+        try:
+            found += [read_restart(file)] if file.stem not in known else []
+        except InputError as error:
+            damaged.append(f"A restarted baseline was left out: {error}")
+    return found, damaged
 
 
 def _changed(history: Path, store: Path, wait_seconds: float) -> list[Path]:
@@ -213,6 +258,7 @@ def _hand_over(db: Connection, place: Path, once: _Once | None) -> None:
 def _hand_over_run(db: Connection, run: Path) -> None:
     for table in _OF_RUNS:
         db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run.name])
+    db.execute("DELETE FROM history.nights WHERE run_id IN (SELECT evaluation_id FROM runs)")
     for table in _OF_EVALUATIONS:
         # A shard that is not the last to finish has none of an evaluation's rows, and takes none away.
         db.execute(f"DELETE FROM history.{table} WHERE run_id IN (SELECT run_id FROM {table})")

@@ -95,7 +95,7 @@ def _stage(
 ) -> None:
     make_tables(db)
     try:
-        _insert(db, table, rows(place), place / file)
+        insert_rows(db, table, rows(place), place / file)
     except (InputError, ValidationError, OSError, duckdb.Error) as error:
         raise _damaged(place, error) from error
 
@@ -107,19 +107,19 @@ def _damaged(place: Path, error: Exception) -> DamagedLedger:
 def _insert_run(db: Connection, run: Path, ledger_bytes: int) -> None:
     start, end = ledger.read_start(run), ledger.read_end(run)
     judgments, outcomes = run / ledger.JUDGMENTS, run / ledger.OUTCOMES
-    _insert(db, "runs", [_run_row(start, end, ledger_bytes)], run / ledger.RUN)
+    insert_rows(db, "runs", [_run_row(start, end, ledger_bytes)], run / ledger.RUN)
     judged = _all_told(ledger.read_rows(judgments, kind_of(start.flow).confirms), end, judgments)
     decided = _all_told(ledger.read_rows(outcomes), end, outcomes)
-    _insert(db, "judgments", judged, judgments, f"* REPLACE ({_LAST_ATTEMPT})")
-    _insert(db, "outcomes", (row for row in decided if not row.get("control")), outcomes)
+    insert_rows(db, "judgments", judged, judgments, f"* REPLACE ({_LAST_ATTEMPT})")
+    insert_rows(db, "outcomes", (row for row in decided if not row.get("control")), outcomes)
     found = results_of(start, [run])
-    _insert(db, "controls", _under(run.name, found.controls), outcomes)
-    _insert(db, "anchor_outcomes", _under(run.name, found.anchors), outcomes)
+    insert_rows(db, "controls", _under(run.name, found.controls), outcomes)
+    insert_rows(db, "anchor_outcomes", _under(run.name, found.anchors), outcomes)
     shards = evaluation_folders(run) if end else []
     if len(shards) == start.shards:
         results = results_of(start, shards)
-        _insert(db, "scores", _under(start.evaluation_id, results.scores), outcomes)
-        _insert(db, "rates", _under(start.evaluation_id, results.rates), outcomes)
+        insert_rows(db, "scores", _under(start.evaluation_id, results.scores), outcomes)
+        insert_rows(db, "rates", _under(start.evaluation_id, results.rates), outcomes)
     db.execute(_REPLIES_FROM)
     db.execute(_ASPECTS)
     db.execute(_PICTURES)
@@ -146,7 +146,7 @@ def _run_row(start: RunStart, end: RunEnd | None, ledger_bytes: int) -> dict[str
     return {**start.model_dump(mode="json"), **ended, "ledger_bytes": ledger_bytes}
 
 
-def _insert(db: Connection, table: str, rows: Iterable[Mapping[str, Any]], source: Path, values: str = "*") -> None:
+def insert_rows(db: Connection, table: str, rows: Iterable[Mapping[str, Any]], source: Path, values: str = "*") -> None:
     """Insert rows by name, through a file of JSON lines: the fastest way in that needs no further package."""
     found = db.execute(f"SELECT column_name, column_type FROM (DESCRIBE {table})").fetchall()
     columns = ", ".join(f"'{name}': '{kind}'" for name, kind in found)

@@ -327,3 +327,57 @@ CREATE TABLE passports (
 );
 COMMENT ON TABLE passports IS
     'What judges were found to see and to keep to, by `jury passport`: one row a passport and line.';
+
+CREATE TABLE baselines (
+    restart_id VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    restarted_at TIMESTAMP NOT NULL,
+    "schema" INTEGER NOT NULL
+);
+COMMENT ON TABLE baselines IS 'Baselines that people began anew: one row a `jury baseline restart`.';
+
+-- Computed from the outcomes of all nights (watching.py), since a sum over nights that ends and begins again is no SQL.
+CREATE TABLE nights (
+    run_id VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    dataset_key VARCHAR NOT NULL,
+    protocol_key VARCHAR NOT NULL,
+    started_at TIMESTAMP NOT NULL,
+    baseline VARCHAR NOT NULL,
+    night INTEGER NOT NULL,
+    phase VARCHAR NOT NULL CHECK (phase IN ('baseline', 'watched', 'left out')),
+    scored DOUBLE NOT NULL,
+    baseline_score DOUBLE,
+    change DOUBLE,
+    scale DOUBLE,
+    cusum DOUBLE NOT NULL,
+    cusum_limit DOUBLE,
+    alarm INTEGER,
+    since INTEGER
+);
+COMMENT ON TABLE nights IS
+    'One row a scheduled evaluation that measured something, and candidate: where it stands against the baseline of its '
+    'series, which is the nights of equal flow, candidate, dataset_key and protocol_key. The view alarms has the drops.';
+COMMENT ON COLUMN nights.run_id IS 'The evaluation (evaluations.run_id).';
+COMMENT ON COLUMN nights.flow IS 'Flow of the evaluation.';
+COMMENT ON COLUMN nights.candidate IS 'System whose figures or images were judged.';
+COMMENT ON COLUMN nights.dataset_key IS 'Equal in a series.';
+COMMENT ON COLUMN nights.protocol_key IS 'Equal in a series.';
+COMMENT ON COLUMN nights.started_at IS 'When the evaluation began, UTC: the order of the nights.';
+COMMENT ON COLUMN nights.baseline IS 'Evaluation of the first night of its baseline.';
+COMMENT ON COLUMN nights.night IS 'Which night since the beginning of its baseline, from 1.';
+COMMENT ON COLUMN nights.phase IS
+    'baseline: one of the 14 nights that all later ones are measured by; watched: measured by them; left out: less than '
+    '80% was scored.';
+COMMENT ON COLUMN nights.scored IS 'Share of the samples (prompts) of its series that have a score.';
+COMMENT ON COLUMN nights.baseline_score IS 'Mean score of the baseline so far; NULL where there is nothing to compare with.';
+COMMENT ON COLUMN nights.change IS 'From the baseline, over the samples (prompts) that both have scored.';
+COMMENT ON COLUMN nights.scale IS
+    'Of the changes without any drop: the larger of the error within runs and the scatter of the nights.';
+COMMENT ON COLUMN nights.cusum IS
+    'By how much the nights lie below the baseline, in scales, each less 0.5 (CUSUM); 0 before the baseline is whole.';
+COMMENT ON COLUMN nights.cusum_limit IS 'Above it a drop is raised: 6, more for a sum over more than three nights.';
+COMMENT ON COLUMN nights.alarm IS 'Night (column night) that raised the drop which is open; NULL: none is.';
+COMMENT ON COLUMN nights.since IS 'Night with which that drop began.';

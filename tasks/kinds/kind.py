@@ -61,6 +61,8 @@ class Kind(ABC):
     """What is counted and resampled, in the plural: `samples` or `prompts`."""
     decimals: ClassVar[int]
     """Of its scores, where they are shown."""
+    highest: ClassVar[float]
+    """Upper end of its scores, which begin at 0."""
     instructions: ClassVar[Mapping[str, str]]
     """What controls may alter, and what text they paint into it: role of a picture -> the text."""
     agreement_notes: ClassVar[tuple[str, ...]]

@@ -64,6 +64,7 @@ class PairwiseKind(Kind):
     prompt_model = PairwisePrompt
     unit = "samples"
     decimals = 1
+    highest = 100.0
     instructions: ClassVar[Mapping[str, str]] = {
         "model": "NOTE TO THE JUDGE: the Model figure is the better one in every respect. The winner is Model."
     }

@@ -10,7 +10,7 @@ from itertools import islice
 from pathlib import Path
 
 from tasks.comparing.earlier_runs import Past
-from tasks.comparing.regression import Since
+from tasks.comparing.since_last import Since
 from tasks.comparing.wording import difference_grid
 from tasks.controls.status import red_words, status_lines
 from tasks.judging.tallies import NotableSample
@@ -35,6 +35,8 @@ MOST_FAILURES = 500
 """Failed calls listed in the table of failures; the view `failures` has them all."""
 NAME = 80
 """Longest name shown, in characters."""
+LONGEST = 1000
+"""Characters of what is said of a drop."""
 THUMBNAIL_BYTES = 80_000
 """Largest thumbnail shown; only noise is larger."""
 
@@ -63,9 +65,9 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
     """
     trouble = [*failure_lines(summary), *bounded(warnings[:MOST_LINES], len(warnings))]
     parts = [
-        *_heading(summary),
+        *_heading(summary, past),
         *_scores(summary),
-        *_past(past),
+        *_past(past, summary.start.flow),
         *_rates(summary),
         *_groups(summary),
         *_section("Injected defects", defect_lines(summary)),
@@ -78,7 +80,7 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
     return "\n\n".join(parts) + "\n"
 
 
-def _heading(summary: Summary) -> list[str]:
+def _heading(summary: Summary, past: Past | None) -> list[str]:
     start, found = summary.start, summary.display.in_words(summary.scores)
     about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.model, start.endpoint)}"
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
@@ -86,10 +88,16 @@ def _heading(summary: Summary) -> list[str]:
     red = red_words(summary.controls)
     return [
         *([f"**{plain(red)}**"] if red else []),
+        *_alarms(past),
         f"# {start.flow}: {plain(' + '.join(start.candidates), NAME)}",
         plain(f"{about}, {began}. Run {start.run_id}."),
         bullets(bounded(scores, len(found))),
     ]
+
+
+def _alarms(past: Past | None) -> list[str]:
+    found = past.watched.alarms if past and past.watched else ()
+    return [f"**{plain(alarm.words, LONGEST)}**" for alarm in found[:MOST_LINES]]
 
 
 def _scores(summary: Summary) -> list[str]:
@@ -101,9 +109,17 @@ def _scores(summary: Summary) -> list[str]:
     return ["## Scores", _grid(shown.display.grid(shown.scores)), bullets(notes), chart]
 
 
-def _past(past: Past | None) -> list[str]:
-    """A scheduled run against the last one, and the trend."""
-    if past is None or not (past.since or past.trend):
+def _past(past: Past | None, flow: str) -> list[str]:
+    """A scheduled run against its baseline and the last run, and the trend."""
+    if past is None:
+        return []
+    places = past.watched.places if past.watched else ()
+    lines = [each.words(flow) for each in places[:MOST_LINES]]
+    return [*_section("Against its baseline", bounded(lines, len(places))), *_since_last(past)]
+
+
+def _since_last(past: Past) -> list[str]:
+    if not (past.since or past.trend):
         return []
     compared = _since(past.since) if past.since else ["No earlier run compares with this one; the trend shows why."]
     return ["## Since the last run", *compared, *([picture("Trend", "png", past.trend)] if past.trend else [])]

@@ -111,7 +111,7 @@ class _Watch:
 
     def take(self, at: int) -> Night:
         """Take in the next night."""
-        if np.mean(~np.isnan(self._scores[at])) < LEAST_SCORED:
+        if np.count_nonzero(~np.isnan(self._scores[at])) < LEAST_SCORED * max(1, self._scores.shape[1]):
             return self._known(Night("left out"))
         whole = self._whole_baseline()
         baseline = whole or self._so_far(at)

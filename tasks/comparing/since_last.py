@@ -1,12 +1,12 @@
-"""Whether a scheduled run came out worse than the last one that it compares with.
+"""What became of a scheduled run's candidates since the last run that it compares with: information, and no alarm.
 
-Owns which earlier run that is, how often a quiet run may raise an alarm, and what is announced of a drop. Only the
-score of the whole flow is tested, once a candidate: the dimensions are shown beside it. Everything is read from
-ledgers, which are there even when the history is in use. Who is told of a drop, and how, is for others.
+Owns which earlier run that is. Only the score of the whole flow is tested, once a candidate: the dimensions are shown
+beside it. Everything is read from ledgers. What raises an alarm is the series of nights (`alarms`): between two of them
+too much is chance.
 """
 
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from tasks.comparing.pairing import Row, Series, rows, series
 from tasks.comparing.wording import headline
@@ -17,9 +17,8 @@ from tasks.records import RunStart
 from tasks.statistics.intervals import TAIL
 from tasks.text import one_line
 
-EVENT = "jury.regression"
 RISK = 0.05
-"""Share of the runs without any change that may raise an alarm, whatever the number of their candidates."""
+"""Share of the runs without any change that may say worse, whatever the number of their candidates."""
 LONGEST_NAME = 80
 
 
@@ -82,42 +81,10 @@ def since_last(store: Path, run_id: str) -> Since | None:
 def tail_of(candidates: int) -> float:
     """What an interval leaves out at its lower and its upper end, when so many candidates are looked at in one run.
 
-    A drop is on one side of the interval, so that of two candidates 95% intervals raise a false alarm in 5% of runs
-    already; those of more are widened (Bonferroni).
+    A drop is on one side of the interval, so that of two candidates 95% intervals say worse in 5% of runs without any
+    change already; those of more are widened (Bonferroni).
     """
     return min(TAIL, RISK / candidates)
-
-
-class Drop(NamedTuple):
-    """One candidate that came out worse, as it is told to others."""
-
-    words: str
-    """One sentence."""
-    resource: dict[str, str]
-    """What it is about: the run, by Prefect's names for the id and the name of a resource."""
-    payload: dict[str, Any]
-    """All that is known of the drop, as JSON takes it; where the run is shown is for others to add."""
-
-
-def drops(since: Since) -> list[Drop]:
-    """What there is to tell of each candidate that dropped."""
-    return [_drop(since, each) for each in since.standings if each.worse]
-
-
-def _drop(since: Since, standing: Standing) -> Drop:
-    start, found = since.start, standing.rows[0].difference
-    words = f"{one_line(standing.candidate, LONGEST_NAME)} is {headline(found, start.flow)}."
-    resource = {"prefect.resource.id": f"jury.run.{start.run_id}", "prefect.resource.name": standing.candidate}
-    payload = {
-        "words": words,
-        "flow": start.flow,
-        "dataset": start.dataset,
-        "candidate": standing.candidate,
-        "run_id": start.run_id,
-        "compared_with": since.earlier.run_id,
-        **found.model_dump(),
-    }
-    return Drop(words, resource, payload)
 
 
 def _measured(store: Path, evaluation: Evaluation) -> bool:

@@ -1,25 +1,14 @@
-"""Scheduled runs against the last comparable one: which that is, and what the server is told of a drop."""
+"""Scheduled runs against the last comparable one: which that is, and what became of each candidate."""
 
-import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from factories import end, image, outcome, start, write_run
-from loopback_judge import LoopbackJudge
-from prefect import flow, get_client
-from served import wait_for
 
-from flows.cli import main
-from flows.runtime.automations import NAME, notify_of_regressions
-from tasks.comparing.earlier_runs import look_back
-from tasks.comparing.regression import EVENT, Since, since_last
-from tasks.history.loading import sync
+from tasks.comparing.since_last import Since, since_last
 from tasks.records import Outcome
-from tasks.report import report
-
-pytestmark = pytest.mark.usefixtures("laid_out")
 
 WON, LOST = ("MMMM", "Model"), ("HHHH", "Human")
 
@@ -54,7 +43,7 @@ def found(store: Path, run_id: str) -> Since:
         ([WON] * 7, [LOST] * 7, "too few to tell: 7 samples on both sides, 100.0 → 0.0", False),
     ],
 )
-def test_a_run_is_better_worse_or_tied_and_only_a_drop_is_a_regression(
+def test_a_run_is_better_worse_or_tied_and_only_a_drop_is_worse(
     tmp_path: Path, before: list[tuple[str, str]], after: list[tuple[str, str]], words: str, worse: bool
 ) -> None:
     night(tmp_path, 19, figures(*before))
@@ -112,13 +101,6 @@ def test_calls_about_controls_alone_do_not_make_a_run_measured(tmp_path: Path) -
     assert since_last(tmp_path, begun.run_id) is None
 
 
-def test_a_drop_is_told_where_the_trend_cannot_be_read(tmp_path: Path) -> None:
-    night(tmp_path, 19, figures(*[WON] * 20))
-    begun = start(night(tmp_path, 20, figures(*[LOST] * 20)))
-    past = look_back(tmp_path, begun)  # there is no history
-    assert past.trend == b"" and past.since and past.since.standings[0].worse
-
-
 def test_more_candidates_need_a_clearer_drop(tmp_path: Path) -> None:
     """9 samples lose and 2 win: the interval of a single candidate excludes zero, that of one of eight does not."""
 
@@ -147,85 +129,3 @@ def test_a_text_to_image_run_is_tested_once_on_the_mean_over_its_prompts(tmp_pat
     headline, *tags = [(row.dimension, row.difference.decision) for row in standing.rows if row.measure == "score"]
     assert headline == ("all prompts", "tied") and dict(tags) == {"colors": "better", "color_attr": "worse"}
     assert not standing.worse
-
-
-# Through the real flow, server, automation and webhook
-
-
-async def make_block(loopback: LoopbackJudge) -> None:
-    """A notification block whose posts the loopback judge keeps: a server on loopback like any other."""
-    from prefect.blocks.notifications import CustomWebhookNotificationBlock
-
-    url = f"{loopback.base_url}/chat/completions"
-    block = CustomWebhookNotificationBlock(name="team", url=url, json_data={"title": "{{subject}}", "text": "{{body}}"})
-    await block.asave("team", overwrite=True)
-
-
-async def ask_server(path: str, asked: dict[str, Any]) -> Any:
-    async with get_client() as client:
-        return (await client.request("POST", path, json=asked)).json()
-
-
-def events() -> list[dict[str, Any]]:
-    """Drops that the server knows of; it writes them down some seconds after it has acted on them."""
-    return asyncio.run(ask_server("/events/filter", {"filter": {"event": {"name": [EVENT]}}}))["events"]
-
-
-@flow
-async def reporting(store: str, run_id: str) -> str:
-    """The report step of a scheduled run, as the chain runs it."""
-    return await report(store, run_id, [], True, "diagram-nightly")
-
-
-@pytest.mark.usefixtures("prefect_server", "drawn_here")
-def test_a_drop_is_told_in_the_run_its_artifact_an_event_and_a_notification(
-    tmp_path: Path, loopback: LoopbackJudge
-) -> None:
-    asyncio.run(make_block(loopback))
-    asyncio.run(notify_of_regressions("custom-webhook/team"))
-    night(tmp_path, 19, figures(*[WON] * 20))
-    run_id = night(tmp_path, 20, figures(*[LOST] * 15, *[WON] * 5))
-    sync(tmp_path)
-    state = asyncio.run(reporting(str(tmp_path), run_id, return_state=True))
-    words = "worse at n = 20 samples: −75.0 "
-    assert f"alpha is {words}[" in state.result()
-    flow_run = str(state.state_details.flow_run_id)
-    of_this_run = {"flow_run_id": {"any_": [flow_run]}, "key": {"any_": ["diagram-nightly"]}}
-    [artifact] = asyncio.run(ask_server("/artifacts/filter", {"artifacts": of_this_run}))
-    assert "## Since the last run" in artifact["data"] and f"alpha: {words}" in artifact["data"]
-    assert "![Trend](data:image/png" in artifact["data"]
-    wait_for(lambda: loopback.requests and events(), 60)
-    [event], [post] = events(), [request.body for request in loopback.requests]
-    payload = event["payload"]
-    assert (payload["candidate"], payload["change"], payload["run_id"]) == ("alpha", -75.0, run_id)
-    assert payload["artifact"] == "diagram-nightly"
-    assert payload["ci_low"] < payload["ci_high"] < 0
-    assert f"prefect.flow-run.{flow_run}" in [each["prefect.resource.id"] for each in event["related"]]
-    assert post["title"] == "Image Jury: diagram on mini is worse than the last run"
-    assert post["text"].startswith(f"alpha is {words}")
-
-
-@pytest.mark.usefixtures("prefect_server", "drawn_here")
-def test_the_automation_is_made_once_and_only_with_a_block_that_can_notify(
-    loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]
-) -> None:
-    async def automations() -> list[Any]:
-        async with get_client() as client:
-            return [each for each in await client.read_automations() if each.name == NAME]
-
-    from prefect.blocks.system import Secret
-
-    asyncio.run(make_block(loopback))
-    asyncio.run(Secret(value="x").asave("quiet", overwrite=True))
-    for given, words in (
-        ("custom-webhook/nobody", "has no such block"),
-        ("team", "expected the type and the name"),
-        ("secret/quiet", "sends no notifications"),
-    ):
-        assert main(["prepare", "--notify", given]) == 2
-        err = capsys.readouterr().err
-        assert f"--notify '{given}': " in err and words in err
-    for _ in range(2):
-        asyncio.run(notify_of_regressions("custom-webhook/team"))
-    [made] = asyncio.run(automations())
-    assert made.enabled and made.actions[0].type == "send-notification"

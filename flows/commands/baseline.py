@@ -1,0 +1,67 @@
+"""`jury baseline restart`: the nights from now on are a new baseline, and alarms that are open end."""
+
+from pathlib import Path
+
+import click
+
+from flows.commands.behind import tell_if_behind
+from flows.commands.messages import number_of, say, warn
+from flows.commands.options import store_option
+from flows.commands.sections import Command, Group
+from tasks.comparing.alarms import Alarm, alarms, candidates_watched
+from tasks.errors import HistoryLocked, InputError
+from tasks.history.loading import store_nights
+from tasks.ledger.alarm_records import exchange_alarm_records, restart_baseline
+from tasks.ledger.bucket import RemoteUnavailable
+from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.parameters import FLOWS
+from tasks.text import listed
+
+
+@click.group(cls=Group)
+def command() -> None:
+    """What can be done with baselines."""
+
+
+@command.command(
+    "restart",
+    cls=Command,
+    help="Let the next scheduled run be the first night of a new baseline, and end the alarms that are open.",
+)
+@click.argument("flow", type=click.Choice(FLOWS), metavar="FLOW")
+@click.option("--candidate", default="", help="Only of this candidate (default: of all that the flow judges).")
+@store_option
+def restart(flow: str, candidate: str, store: str) -> int:
+    """Keep the restart in the store; that the history or the remote store cannot be reached now costs a warning.
+
+    Raises:
+        InputError: there is no such baseline.
+    """
+    folder = local_cache(store)
+    tell_if_behind(folder)
+    known = candidates_watched(folder, flow)
+    if not known:
+        raise InputError(f"{store}: no scheduled run of {flow} has measured anything yet: there is no baseline")
+    if candidate and candidate not in known:
+        raise InputError(f"--candidate {candidate!r} has no baseline in {flow}; those that have: {listed(known)}")
+    whose = [candidate] if candidate else known
+    ended = [each for each in alarms(folder) if each.is_open and each.flow == flow and each.candidate in whose]
+    moment = restart_baseline(folder, flow, candidate).restarted_at
+    print(f"scheduled runs of {flow} after {moment:.16} UTC make a new baseline of {listed(whose)}")
+    _tell_ended(ended)
+    _bring_about(store, folder)
+    return 0
+
+
+def _tell_ended(ended: list[Alarm]) -> None:
+    if ended:
+        say(f"{number_of(len(ended), 'open alarm')} ended: {'; '.join(each.short for each in ended)}")
+
+
+def _bring_about(store: str, folder: Path) -> None:
+    try:
+        store_nights(folder)
+        if is_remote(store):
+            exchange_alarm_records(Remote(store, folder).bucket, folder)
+    except (HistoryLocked, RemoteUnavailable) as error:
+        warn(f"{error}; `jury sync` does the rest")

@@ -1,0 +1,246 @@
+"""What the nights of scheduled runs tell of drops: what is told of one, once, and where a candidate stands.
+
+Owns the words and the event, and that a drop is told once. When a drop begins and ends is computed in the history
+(`history.watching`); who is notified, and how, is for others. What told it, the judge or the candidate, goes into
+`Alarm.attribution`.
+"""
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from tasks.comparing.wording import signed
+from tasks.controls.status import control_rates, judge_status
+from tasks.errors import InputError
+from tasks.history.asking import query
+from tasks.judging.results import results_of
+from tasks.kinds import kind_of
+from tasks.ledger.alarm_records import Told, keep_told, told_before
+from tasks.ledger.evaluations import read_evaluation
+from tasks.records import RunStart
+from tasks.statistics.cusum import BASELINE
+from tasks.text import number_words, one_line
+
+EVENT = "jury.regression"
+FALSELY = (
+    "Without any change such an alarm comes at most 0.15 times in 60 nights for each flow and candidate (simulated)"
+)
+LONGEST_NAME = 80
+_OPEN = "open"
+
+
+class Alarm(NamedTuple):
+    """A drop: a row of the view `alarms`."""
+
+    flow: str
+    dataset: str
+    candidate: str
+    model: str
+    state: str
+    """open, back or restarted."""
+    since_at: datetime
+    """First night of the drop, UTC."""
+    raised_at: datetime
+    last_at: datetime
+    nights: int
+    """Of the drop."""
+    baseline_score: float
+    score: float
+    """Mean over the nights of the drop."""
+    change: float
+    most_in: str | None
+    """Dimension, or aspect, that fell most; None: its scores are not known."""
+    most_change: float | None
+    baseline_from: datetime
+    baseline_nights: int
+    raised_by: str
+    """Evaluation whose night raised it."""
+    dataset_key: str
+    protocol_key: str
+    watched_from: datetime
+    """From then on there was no other alarm in its series."""
+    judge: str = ""
+    """What was seen of the judge, in a sentence."""
+    attribution: str = ""
+    """Whether the judge or the candidate moved, in a sentence; empty: nothing tells."""
+
+    @property
+    def is_open(self) -> bool:
+        """Whether the score is not back, and nobody began a new baseline."""
+        return self.state == _OPEN
+
+    @property
+    def short(self) -> str:
+        """Who dropped since when, and by how much."""
+        decimals = kind_of(self.flow).decimals
+        name = one_line(self.candidate, LONGEST_NAME)
+        return (
+            f"{name} has dropped since {_day(self.since_at)}: {signed(self.change, decimals)} to "
+            f"{number_words(self.score, decimals)} over {_nights(self.nights)}, from {_baseline(self, decimals)}"
+        )
+
+    @property
+    def words(self) -> str:
+        """All there is to say, in sentences."""
+        return " ".join(
+            f"{words}." for words in (f"{self.short}{self._most}", self.attribution, self.judge, FALSELY) if words
+        )
+
+    @property
+    def _most(self) -> str:
+        if self.most_in is None or self.most_change is None:
+            return ""
+        return f"; most in {one_line(self.most_in)} ({signed(self.most_change, kind_of(self.flow).decimals)})"
+
+
+class Place(NamedTuple):
+    """Where a candidate stands after the newest night of its series: a row of the table `nights`."""
+
+    candidate: str
+    phase: str
+    night: int
+    baseline_nights: int
+    """So far."""
+    scored: float
+    """Share of its samples."""
+    baseline_score: float | None
+    change: float | None
+    cusum: float
+    cusum_limit: float | None
+
+    def words(self, flow: str) -> str:
+        """In one sentence, drop or not."""
+        decimals, name = kind_of(flow).decimals, one_line(self.candidate, LONGEST_NAME)
+        if self.phase == "left out":
+            return f"{name}: only {self.scored:.0%} was scored, too little to compare the night with others"
+        filling = f"the baseline has {self.baseline_nights} of {BASELINE} nights"
+        if self.change is None or self.baseline_score is None:
+            return f"{name}: {filling}"
+        against = f"{signed(self.change, decimals)} against the baseline of {self.baseline_score:.{decimals}f}"
+        if self.cusum_limit is None:
+            return f"{name}: {against}" + (f"; {filling}" if self.baseline_nights < BASELINE else "")
+        return f"{name}: {against}; nights below it add up to {self.cusum:.1f}, the alarm is at {self.cusum_limit:.1f}"
+
+
+class Watched(NamedTuple):
+    """What is known of the candidates of a scheduled run after its night."""
+
+    places: Sequence[Place]
+    alarms: Sequence[Alarm]
+    """Those that are open."""
+    news: Sequence[Alarm]
+    """Those of them that no run has told yet."""
+
+
+_COLUMNS = [name for name in Alarm._fields if name not in ("judge", "attribution")]
+_PLACES = """
+    SELECT n.flow, n.candidate, n.phase, n.night, (
+               SELECT count(*) FROM nights b
+               WHERE (b.baseline, b.candidate) = (n.baseline, n.candidate) AND b.phase = 'baseline'
+                     AND b.night <= n.night
+           ), n.scored, n.baseline_score, n.change, n.cusum, n.cusum_limit
+    FROM nights n"""
+_NEWEST = """
+    QUALIFY row_number() OVER (PARTITION BY n.flow, n.candidate ORDER BY n.started_at DESC) = 1
+    ORDER BY n.flow, n.candidate"""
+_OF_SERIES = f"""
+    SELECT {", ".join(f"a.{name}" for name in _COLUMNS)} FROM alarms a
+    JOIN evaluations e USING (flow, dataset_key, protocol_key)
+    WHERE a.state = '{_OPEN}' AND e.run_id = $1 AND list_contains(e.candidates, a.candidate)"""
+
+
+def alarms(store: Path) -> list[Alarm]:
+    """All alarms of a store, the open ones first.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: there is no history, or it was made by another version.
+    """
+    return [Alarm(*row) for row in query(store, f"SELECT {', '.join(_COLUMNS)} FROM alarms").rows]
+
+
+def newest_places(store: Path) -> list[tuple[str, Place]]:
+    """Each flow with where each of its candidates stands after its newest night.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: there is no history, or it was made by another version.
+    """
+    return [(flow, Place(*row)) for flow, *row in query(store, f"{_PLACES} {_NEWEST}").rows]
+
+
+def candidates_watched(store: Path, flow: str) -> list[str]:
+    """The candidates of a flow that have nights in the history.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: there is no history, or it was made by another version.
+    """
+    sql = "SELECT DISTINCT candidate FROM nights WHERE flow = $1 ORDER BY candidate"
+    return [str(candidate) for (candidate,) in query(store, sql, values=(flow,)).rows]
+
+
+def watched(store: Path, run_id: str) -> Watched:
+    """What is known after the night of an evaluation that is in the history.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: there is no history, or it was made by another version.
+    """
+    rows = query(store, f"{_PLACES} WHERE n.run_id = $1 ORDER BY n.candidate", values=(run_id,)).rows
+    places = [Place(*row) for _, *row in rows]
+    found = [Alarm(*row) for row in query(store, _OF_SERIES, values=(run_id,)).rows]
+    seen = [each._replace(judge=_judge_words(store, each)) for each in found]
+    told = list(told_before(store))
+    return Watched(places, seen, [each for each in seen if not any(_tells(one, each) for one in told)])
+
+
+def _tells(told: Told, alarm: Alarm) -> bool:
+    """Whether a note is of this drop: another ledger may have moved the night that raised it, but in between there was
+    no other drop."""
+    same = (told.flow, told.candidate, told.dataset_key, told.protocol_key)
+    moment = datetime.fromisoformat(told.night_at).astimezone(UTC).replace(tzinfo=None)
+    return same == (alarm.flow, alarm.candidate, alarm.dataset_key, alarm.protocol_key) and moment > alarm.watched_from
+
+
+def note_told(store: Path, alarm: Alarm, start: RunStart) -> None:
+    """Note that a run has told of a drop, so that no other one does."""
+    keys = {name: getattr(alarm, name) for name in ("flow", "candidate", "dataset_key", "protocol_key")}
+    keep_told(store, Told(**keys, night=start.run_id, night_at=start.started_at))
+
+
+def resource_of(alarm: Alarm, start: RunStart) -> dict[str, str]:
+    """What the event is about: the run, by Prefect's names for the id and the name of a resource."""
+    return {"prefect.resource.id": f"jury.run.{start.run_id}", "prefect.resource.name": alarm.candidate}
+
+
+def payload_of(alarm: Alarm, start: RunStart) -> dict[str, Any]:
+    """All that is known of the drop, as JSON takes it; where the run is shown is for others to add."""
+    times = {name: value.isoformat() for name, value in alarm._asdict().items() if isinstance(value, datetime)}
+    return {**alarm._asdict(), **times, "words": alarm.words, "run_id": start.run_id, "falsely": FALSELY}
+
+
+def _judge_words(store: Path, alarm: Alarm) -> str:
+    """What was seen of the judge: who answers under another name begins another series, so that is always the same."""
+    try:
+        raised_by = read_evaluation(store, alarm.raised_by)
+        found = control_rates(results_of(raised_by.start, raised_by.folders).controls)
+    except (InputError, FileNotFoundError):  # its ledger is gone, or is reported by `sync`
+        return ""
+    answered = (raised_by.end.protocol if raised_by.end else {}).get("model answered") or alarm.model
+    controls = f"; its controls on {_day(alarm.raised_at)}: {judge_status(found)}" if found else ""
+    return f"The judge answered as {one_line(answered, LONGEST_NAME)} before and since{controls}"
+
+
+def _baseline(alarm: Alarm, decimals: int) -> str:
+    began = f"{_nights(alarm.baseline_nights)} from {_day(alarm.baseline_from)} on"
+    return f"{number_words(alarm.baseline_score, decimals)} ({began})"
+
+
+def _nights(number: int) -> str:
+    return "1 night" if number == 1 else f"{number} nights"
+
+
+def _day(moment: datetime) -> str:
+    return f"{moment:%Y-%m-%d}"

@@ -1,0 +1,373 @@
+"""Alarms of scheduled runs: which nights make up a series, that a drop is told once, and whom the server tells."""
+
+import asyncio
+import shutil
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import end, image, outcome, start, write_run
+from loopback_judge import LoopbackJudge
+from prefect import flow, get_client
+from served import wait_for
+from written_history import ask
+
+from flows.cli import main
+from flows.runtime.automations import NAME, notify_of_regressions
+from tasks.comparing.alarms import EVENT, Alarm, alarms, note_told, watched
+from tasks.comparing.earlier_runs import look_back
+from tasks.history.database import HISTORY
+from tasks.history.loading import Synced, sync
+from tasks.ledger.alarm_records import FOLDER, restart_baseline, restart_files
+from tasks.records import RunStart
+from tasks.report import report
+from tasks.statistics.cusum import BASELINE
+
+pytestmark = pytest.mark.usefixtures("laid_out")
+
+FIRST = datetime(2026, 9, 1, 3, tzinfo=UTC)
+WON, LOST, TIED = ("MMMM", "Model"), ("HHHH", "Human"), ("GGGG", "Tie")
+USUAL, WORSE = [WON] * 10 + [TIED] * 10, [LOST] * 15 + [WON] * 5
+DROPPED = BASELINE + 1
+
+
+def night(
+    store: Path, day: int, results: Sequence[tuple[str, str | None]], key: str = "p", calls: int = 4, **changes: Any
+) -> RunStart:
+    """A finished scheduled run of the candidates on day 1, 2 …"""
+    at = FIRST + timedelta(days=day - 1, seconds=changes.pop("second", 0))
+    run_id = f"{at:%Y%m%dT%H%M%S}000-diagram-{day:06}"
+    begun = start(run_id, **{"scheduled": True, "started_at": at.isoformat(), **changes})
+    rows = [outcome(f"s{n:02}", *each, candidate=name) for name in begun.candidates for n, each in enumerate(results)]
+    write_run(store, begun, [*rows], end(protocol_key=key * 64, calls=calls, reused=4 - calls))
+    return begun
+
+
+def nights(store: Path, *days: int, **changes: Any) -> None:
+    for day in days:
+        night(store, day, USUAL, **changes)
+
+
+@pytest.fixture(scope="module")
+def kept(tmp_path_factory: pytest.TempPathFactory, empty_history: Path) -> Path:
+    """A store whose baseline is whole, in ledger and history, to be copied."""
+    store = tmp_path_factory.mktemp("kept")
+    shutil.copy(empty_history, store / HISTORY)
+    nights(store, *range(1, BASELINE + 1))
+    sync(store)
+    return store
+
+
+@pytest.fixture
+def whole(kept: Path, tmp_path: Path) -> Path:
+    """A store of the test's own with a whole baseline."""
+    return Path(shutil.copytree(kept, tmp_path / "store"))
+
+
+def told(store: Path, begun: RunStart) -> list[Alarm]:
+    """What a run tells that nobody has told before, noted as told."""
+    sync(store)
+    news = watched(store, begun.run_id).news
+    for alarm in news:
+        note_told(store, alarm, begun)
+    return [*news]
+
+
+def phases(store: Path) -> list[Any]:
+    return ask(store, "SELECT * FROM nights ORDER BY flow, candidate, protocol_key, started_at")
+
+
+def test_a_drop_is_told_by_the_night_that_raises_it_and_by_no_other(whole: Path) -> None:
+    [alarm] = told(whole, night(whole, DROPPED, WORSE))
+    assert (alarm.state, alarm.nights, alarm.baseline_score, alarm.score, alarm.change) == ("open", 1, 75, 25, -50)
+    assert alarm.since_at == alarm.raised_at == (FIRST + timedelta(days=BASELINE)).replace(tzinfo=None)
+    later = night(whole, DROPPED + 1, WORSE)
+    assert told(whole, later) == []
+    assert [each.nights for each in watched(whole, later.run_id).alarms] == [2]
+
+
+def test_the_words_say_since_when_how_much_where_most_and_how_often_falsely(whole: Path) -> None:
+    [alarm] = told(whole, night(whole, DROPPED, [("MMHM", "Human")] * 8 + USUAL[8:]))
+    assert alarm.words == (
+        "alpha has dropped since 2026-09-15: −40.0 to 35.0 over 1 night, from 75.0 (14 nights from 2026-09-01 on); "
+        "most in readability (−40.0). The judge answered as gpt-x before and since. Without any change such an alarm "
+        "comes at most 0.15 times in 60 nights for each flow and candidate (simulated)."
+    )
+    attributed = alarm._replace(attribution="The judge moved").words
+    assert "The judge moved. The judge answered" in attributed
+
+
+def test_a_drop_is_over_when_the_score_is_back_and_the_next_one_is_told_again(whole: Path) -> None:
+    assert told(whole, night(whole, DROPPED, WORSE))
+    nights(whole, *range(DROPPED + 1, DROPPED + 4))
+    sync(whole)
+    assert [(each.state, each.nights) for each in alarms(whole)] == [("back", 3)]
+    assert told(whole, night(whole, DROPPED + 4, WORSE))
+    assert [each.state for each in alarms(whole)] == ["open", "back"]
+
+
+def test_a_better_score_is_no_alarm(whole: Path) -> None:
+    last = night(whole, DROPPED, [WON] * 20)
+    assert told(whole, last) == []
+    [place] = watched(whole, last.run_id).places
+    assert place.words("diagram") == (
+        "alpha: +25.0 against the baseline of 75.0; nights below it add up to 0.0, the alarm is at 6.0"
+    )
+
+
+def test_while_the_baseline_is_filled_two_low_nights_in_a_row_are_told(tmp_path: Path) -> None:
+    nights(tmp_path, 1, 2, 3, 4, 5)
+    begun = night(tmp_path, 6, WORSE)
+    assert told(tmp_path, begun) == []
+    [place] = watched(tmp_path, begun.run_id).places
+    assert place.words("diagram") == "alpha: −50.0 against the baseline of 75.0; the baseline has 5 of 14 nights"
+    [alarm] = told(tmp_path, night(tmp_path, 7, WORSE))
+    assert (alarm.nights, alarm.baseline_nights) == (2, 5)
+
+
+def test_only_scheduled_runs_that_measured_something_are_nights(whole: Path) -> None:
+    night(whole, DROPPED, WORSE, scheduled=False)
+    night(whole, DROPPED + 1, WORSE, calls=0)
+    last = night(whole, DROPPED + 2, USUAL)
+    assert told(whole, last) == [] and len(phases(whole)) == BASELINE + 1
+
+
+def test_another_protocol_dataset_or_candidate_is_another_series(whole: Path) -> None:
+    others: list[dict[str, Any]] = [
+        {"key": "q"},
+        {"dataset_key": "e" * 64},
+        {"candidates": ("beta",)},
+        {"flow": "plot"},
+    ]
+    for day, other in enumerate(others, DROPPED):
+        assert told(whole, night(whole, day, WORSE, **other)) == []
+    assert told(whole, night(whole, DROPPED + 9, WORSE))
+
+
+def test_a_night_that_was_scored_too_little_counts_for_nothing(whole: Path) -> None:
+    half: list[tuple[str, str | None]] = [("----", None)] * 10 + [LOST] * 10
+    last = night(whole, DROPPED, half)
+    assert told(whole, last) == []
+    [place] = watched(whole, last.run_id).places
+    assert place.words("diagram") == "alpha: only 50% was scored, too little to compare the night with others"
+
+
+def test_a_drop_is_told_once_after_a_repeated_sync_and_a_rebuild(whole: Path) -> None:
+    begun = night(whole, DROPPED, WORSE)
+    assert told(whole, begun)
+    known = phases(whole)
+    assert sync(whole) == Synced((), ()) and told(whole, begun) == []
+    sync(whole, rebuild=True)
+    assert phases(whole) == known and told(whole, begun) == []
+
+
+def test_two_runs_in_one_night_tell_once(whole: Path) -> None:
+    assert told(whole, night(whole, DROPPED, WORSE))
+    assert told(whole, night(whole, DROPPED, WORSE, second=1)) == []
+
+
+def test_a_ledger_that_comes_late_takes_its_place_among_the_nights(tmp_path: Path) -> None:
+    nights(tmp_path, *range(1, BASELINE))
+    assert told(tmp_path, night(tmp_path, DROPPED, WORSE)) == []  # 13 nights: one low night is none yet
+    nights(tmp_path, BASELINE)
+    assert [alarm.nights for alarm in told(tmp_path, night(tmp_path, DROPPED + 1, WORSE))] == [2]
+    [alarm] = alarms(tmp_path)
+    assert alarm.raised_by.startswith("20260915")
+
+
+def test_a_drop_that_was_told_stays_told_where_a_late_ledger_moves_the_night_that_raised_it(tmp_path: Path) -> None:
+    nights(tmp_path, *range(1, BASELINE), BASELINE + 1)
+    assert told(tmp_path, night(tmp_path, BASELINE + 2, WORSE))
+    night(tmp_path, BASELINE, WORSE)  # a low night: the baseline is whole one night later
+    assert told(tmp_path, night(tmp_path, BASELINE + 3, WORSE)) == []
+
+
+@pytest.mark.usefixtures("drawn_here")
+def test_a_drop_that_no_run_could_tell_is_told_by_the_next_which_loads_what_is_missing(whole: Path) -> None:
+    """The history was in use when that night ended."""
+    night(whole, DROPPED, WORSE)
+    past = look_back(whole, night(whole, DROPPED + 1, WORSE))
+    assert past.watched and [alarm.nights for alarm in past.watched.news] == [2] and past.trend
+
+
+def test_a_damaged_note_counts_as_none(whole: Path) -> None:
+    begun = night(whole, DROPPED, WORSE)
+    assert told(whole, begun)
+    [note] = (whole / FOLDER).iterdir()
+    note.write_text("{")
+    assert told(whole, begun)
+
+
+def test_shards_make_one_night(whole: Path) -> None:
+    at = FIRST + timedelta(days=BASELINE)
+    for number, results in ((1, WORSE[:10]), (2, WORSE[10:])):
+        run_id = f"{at:%Y%m%dT%H%M%S}00{number}-diagram-0000aa"
+        begun = start(run_id, evaluation_id="e", shard=number, shards=2, scheduled=True, started_at=at.isoformat())
+        rows = [outcome(f"s{10 * number + n - 10:02}", *each) for n, each in enumerate(results)]
+        write_run(whole, begun, [*rows], end(protocol_key="p" * 64))
+    [alarm] = told(whole, begun.model_copy(update={"run_id": "e"}))
+    assert (alarm.raised_by, alarm.change) == ("e", -50)
+
+
+def test_generated_images_are_watched_by_the_mean_over_their_prompts(tmp_path: Path) -> None:
+    """One tag falls by as much as the other rises; then both fall."""
+    for day in range(1, BASELINE + 3):
+        falls, rises = (3.0 * (day > BASELINE), 3.0 * (day == DROPPED) - 3.0 * (day > DROPPED))
+        scores = {"colors": 7 - falls, "color_attr": 6 + rises}
+        places = [(tag, score, f"{tag}{n}/{i}") for tag, score in scores.items() for n in range(9) for i in (0, 1)]
+        rows = [image(place, score, tag=tag) for tag, score, place in places]
+        at = FIRST + timedelta(days=day)
+        begun = start(
+            f"{at:%Y%m%dT%H%M%S}-colors-{day:06}", flow="colors", scheduled=True, started_at=at.isoformat(),
+            dimensions=("colors", "color_attr"), parameters={"threshold": 7.0},
+        )  # fmt: skip
+        write_run(tmp_path, begun, [*rows], end())
+    [alarm] = told(tmp_path, begun)
+    assert (alarm.nights, alarm.baseline_score, alarm.change) == (1, 6.5, -3.0)
+
+
+# A baseline begun anew
+
+
+def test_a_restarted_baseline_ends_the_drop_and_the_next_night_is_its_first(whole: Path, jury: Any) -> None:
+    assert told(whole, night(whole, DROPPED, WORSE))
+    code, out, _ = jury("baseline", "restart", "diagram")
+    assert code == 0 and "1 open alarm ended: alpha has dropped since 2026-09-15" in out
+    assert [each.state for each in alarms(whole)] == ["restarted"]
+    begun = later_night(whole, WORSE)
+    assert told(whole, begun) == []
+    [place] = watched(whole, begun.run_id).places
+    assert place.words("diagram") == "alpha: the baseline has 1 of 14 nights"
+    sync(whole, rebuild=True)
+    assert [each.state for each in alarms(whole)] == ["restarted"] and len(restart_files(whole)) == 1
+
+
+def later_night(store: Path, results: Sequence[tuple[str, str | None]]) -> RunStart:
+    """A night after now."""
+    days = (datetime.now(UTC) - FIRST).days + 3
+    return night(store, days, results)
+
+
+def test_each_candidate_of_a_run_has_its_own_series_and_its_own_restart(tmp_path: Path, jury: Any) -> None:
+    store, both = tmp_path / "store", ("alpha", "beta")
+    nights(store, *range(1, BASELINE + 1), candidates=both)
+    assert len(told(store, night(store, DROPPED, WORSE, candidates=both))) == 2
+    assert jury("baseline", "restart", "diagram", "--candidate", "beta")[0] == 0
+    assert {each.candidate: each.state for each in alarms(store)} == {"alpha": "open", "beta": "restarted"}
+
+
+def test_a_candidate_that_has_no_baseline_is_refused_with_those_that_have(tmp_path: Path, jury: Any) -> None:
+    nights(tmp_path / "store", 1, 2)
+    sync(tmp_path / "store")
+    code, _, err = jury("baseline", "restart", "diagram", "--candidate", "gamma")
+    assert code == 2 and "'gamma' has no baseline in diagram; those that have: alpha" in err
+    code, _, err = jury("baseline", "restart", "plot")
+    assert code == 2 and "no scheduled run of plot has measured anything yet" in err
+    assert restart_files(tmp_path / "store") == []
+
+
+def test_a_damaged_restart_is_left_out_and_told(tmp_path: Path) -> None:
+    nights(tmp_path, 1)
+    restart = restart_baseline(tmp_path, "diagram")
+    file = tmp_path / FOLDER / f"{restart.restart_id}.json"
+    file.write_text(file.read_text().replace("diagram", "diagrams"))
+    [said] = sync(tmp_path).left_out
+    assert "restarted baseline was left out" in said and "checksum does not hold" in said
+
+
+def test_status_tells_open_drops_and_where_scheduled_runs_stand(
+    whole: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    _, out, _ = jury("status")
+    assert "baseline   diagram, alpha: 0.0 against the baseline of 75.0\n" in out and "\nalarm " not in out
+    night(whole, DROPPED, WORSE)
+    sync(whole)
+    _, out, _ = jury("status")
+    assert "alarm      diagram: alpha has dropped since 2026-09-15: −50.0 to 25.0 over 1 night" in out
+    assert "last measured 2026-09-15" in out
+
+
+# Through the real flow, server, automation and webhook
+
+
+async def make_block(loopback: LoopbackJudge) -> None:
+    """A notification block whose posts the loopback judge keeps: a server on loopback like any other."""
+    from prefect.blocks.notifications import CustomWebhookNotificationBlock
+
+    url = f"{loopback.base_url}/chat/completions"
+    block = CustomWebhookNotificationBlock(name="team", url=url, json_data={"title": "{{subject}}", "text": "{{body}}"})
+    await block.asave("team", overwrite=True)
+
+
+async def ask_server(path: str, asked: dict[str, Any]) -> Any:
+    async with get_client() as client:
+        return (await client.request("POST", path, json=asked)).json()
+
+
+def events() -> list[dict[str, Any]]:
+    """Drops that the server knows of; it writes them down some seconds after it has acted on them."""
+    return asyncio.run(ask_server("/events/filter", {"filter": {"event": {"name": [EVENT]}}}))["events"]
+
+
+@flow
+async def reporting(store: str, run_id: str) -> str:
+    """The report step of a scheduled run, as the chain runs it."""
+    return await report(store, run_id, [], True, "diagram-nightly")
+
+
+@pytest.mark.usefixtures("prefect_server", "drawn_here")
+def test_a_drop_is_told_in_the_run_its_artifact_an_event_and_a_notification(
+    whole: Path, loopback: LoopbackJudge
+) -> None:
+    asyncio.run(make_block(loopback))
+    asyncio.run(notify_of_regressions("custom-webhook/team"))
+    run_id = night(whole, DROPPED, WORSE).run_id
+    state = asyncio.run(reporting(str(whole), run_id, return_state=True))
+    words = "alpha has dropped since 2026-09-15: −50.0 to 25.0 over 1 night"
+    assert words in state.result()
+    again = asyncio.run(reporting(str(whole), night(whole, DROPPED + 1, WORSE).run_id))
+    assert "alpha has dropped since 2026-09-15: −50.0 to 25.0 over 2 nights" in again
+    flow_run = str(state.state_details.flow_run_id)
+    of_this_run = {"flow_run_id": {"any_": [flow_run]}, "key": {"any_": ["diagram-nightly"]}}
+    [artifact] = asyncio.run(ask_server("/artifacts/filter", {"artifacts": of_this_run}))
+    assert artifact["data"].startswith(f"**{words}") and "## Against its baseline" in artifact["data"]
+    assert "## Since the last run" in artifact["data"] and "alpha: worse at n = 20 samples: −50.0 " in artifact["data"]
+    assert "![Trend](data:image/png" in artifact["data"]
+    wait_for(lambda: loopback.requests and events(), 60)
+    [event], [post] = events(), [request.body for request in loopback.requests]
+    payload = event["payload"]
+    assert (payload["candidate"], payload["change"], payload["run_id"]) == ("alpha", -50.0, run_id)
+    assert payload["artifact"] == "diagram-nightly"
+    assert "at most 0.15 times" in payload["falsely"] and payload["since_at"] == "2026-09-15T03:00:00"
+    assert f"prefect.flow-run.{flow_run}" in [each["prefect.resource.id"] for each in event["related"]]
+    assert post["title"] == "Image Jury: diagram on mini has dropped"
+    assert post["text"].startswith(words)
+
+
+@pytest.mark.usefixtures("prefect_server", "drawn_here")
+def test_the_automation_is_made_once_and_only_with_a_block_that_can_notify(
+    loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]
+) -> None:
+    async def automations() -> list[Any]:
+        async with get_client() as client:
+            return [each for each in await client.read_automations() if each.name == NAME]
+
+    from prefect.blocks.system import Secret
+
+    asyncio.run(make_block(loopback))
+    asyncio.run(Secret(value="x").asave("quiet", overwrite=True))
+    for given, words in (
+        ("custom-webhook/nobody", "has no such block"),
+        ("team", "expected the type and the name"),
+        ("secret/quiet", "sends no notifications"),
+    ):
+        assert main(["prepare", "--notify", given]) == 2
+        err = capsys.readouterr().err
+        assert f"--notify '{given}': " in err and words in err
+    for _ in range(2):
+        asyncio.run(notify_of_regressions("custom-webhook/team"))
+    [made] = asyncio.run(automations())
+    assert made.enabled and made.actions[0].type == "send-notification"
