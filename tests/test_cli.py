@@ -2,6 +2,7 @@
 
 import hashlib
 import json
+import os
 import re
 import subprocess
 import sys
@@ -9,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from shutil import copytree
+from shutil import copytree, which
 from typing import Any, NoReturn
 
 import pytest
@@ -119,6 +120,24 @@ def test_a_shell_completes_commands_options_and_choices(
         monkeypatch.setenv(name, str(value))
     assert main(words.split()[1:]) == 0
     assert [line.partition(",")[2] for line in capsys.readouterr().out.split()] == [*found]
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh"])
+def test_the_line_of_the_readme_makes_a_shell_complete(shell: str) -> None:
+    if not which(shell):
+        pytest.skip(f"{shell} is not installed")
+    line = f'eval "$(_JURY_COMPLETE={shell}_source jury)"'
+    if shell == "bash":
+        assert line in (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+        asked = 'COMP_WORDS=(jury rep) COMP_CWORD=1; _jury_completion jury; echo "${COMPREPLY[*]}"'
+    else:  # what it does with the words needs a terminal: they are shown instead
+        line = f"autoload -U compinit; compinit -D; {line}"
+        asked = "words=(jury rep); CURRENT=2; compadd() { :; }; _describe() { print -r -- ${(P)3}; }; _jury_completion"
+    path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
+    done = subprocess.run(
+        [shell, "-c", f"{line}; {asked}"], capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": path}
+    )
+    assert done.stdout.startswith("report"), done.stdout + done.stderr
 
 
 # What is imported

@@ -338,3 +338,10 @@ def test_a_fault_of_the_program_is_raised_as_it_is_and_not_as_a_problem_of_the_d
     with pytest.raises(ValueError, match=r"^a slip$") as caught:
         read(tmp_path)
     assert not isinstance(caught.value, InputError)
+
+
+@pytest.mark.parametrize("given", ["results", "images"])
+def test_the_drawn_samples_are_not_judged_by_the_pictures_of_a_dataset_that_nobody_named(tmp_path: Path, given: str):
+    asked = PairwiseParameters.model_validate({"store": str(tmp_path / "store"), given: str(tmp_path)})
+    with pytest.raises(InputError, match=f"^{given} is given, and no dataset that it belongs to: name the dataset"):
+        load_dataset("diagram", asked)

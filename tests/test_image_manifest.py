@@ -198,3 +198,11 @@ def test_a_manifest_of_figures_is_told_in_one_line_with_the_flows_that_take_it(t
     assert complaint(write_manifest(tmp_path / "m.jsonl", [figures, {**figures, "id": "s2"}])) == (
         "m.jsonl is a manifest of figures, for the flows diagram and plot; here it takes id, tag, prompt, image"
     )
+
+
+def test_a_list_of_prompts_is_no_manifest_and_told_in_one_line(tmp_path: Path):
+    path = tmp_path / "evaluation_metadata.jsonl"
+    path.write_text(json.dumps({"tag": "counting", "include": [], "prompt": "four clocks"}) + "\n")
+    assert complaint(path).startswith(
+        "evaluation_metadata.jsonl is GenEval's list of prompts, without images: give the"
+    )

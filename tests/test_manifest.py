@@ -254,3 +254,10 @@ def test_rows_that_a_program_wrote_in_its_own_notation_are_told_in_one_line(tmp_
         "m.jsonl has 1 problem:\n  m.jsonl, line 1: is not a JSON object (column 2: found a single quote where a "
         "key in double quotes must stand) (2 more like it)"
     )
+
+
+def test_a_list_of_the_benchmark_is_no_manifest_and_told_in_one_line(tmp_path: Path):
+    path = write(
+        tmp_path / "test.json", [{"id": "a", "content": "x", "visual_intent": "y", "path_to_gt_image": "h.png"}]
+    )
+    assert complaint(path).startswith("test.json is a list of PaperBananaBench or a generator's result file: give the")

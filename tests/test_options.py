@@ -92,6 +92,11 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
         ),
         (["--judge.base-url", "judge"], "--judge.base-url 'judge' is no address: allowed are"),
         (
+            ["--judge.api-key-env", "OPENAI_API_KEY"],
+            "--judge.api-key-env is given, and the embedded judge needs no key: set --judge.base-url and "
+            "--judge.model to the judge that is meant, or leave it out",
+        ),
+        (
             ["--judge.base-url", "openai"],
             "--judge.base-url is 'openai', and --judge.model names no model there: set it to one that sees pictures, "
             "by the name that https://api.openai.com/v1/models lists",

@@ -12,7 +12,7 @@ from tasks.datasets.coverage import Generated, Image, covered
 from tasks.datasets.entries import candidate_and_picture, id_fault, met_before
 from tasks.datasets.folders import Folder
 from tasks.datasets.requirements import Asked, read_asked
-from tasks.datasets.rows import Columns, Other, Row, find_rows
+from tasks.datasets.rows import PROMPTS, Columns, Other, Row, find_rows
 from tasks.errors import InputError, Problems
 from tasks.parameters import PAIRWISE, RubricParameters
 from tasks.records import PictureSource
@@ -63,7 +63,7 @@ def read_image_manifest(path: Path, parameters: RubricParameters, problems: Prob
 
 def _rows(path: Path, parameters: RubricParameters, problems: Problems) -> Iterator[_ImageRow]:
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
-    columns = Columns(REQUIRED, OPTIONAL, FIGURES)
+    columns = Columns(REQUIRED, OPTIONAL, FIGURES, PROMPTS)
     for row in find_rows(path, problems):
         if columns.meet(row, problems) and (image := _read(row, name, folder, problems)):
             yield image

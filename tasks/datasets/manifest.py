@@ -8,7 +8,7 @@ from pathlib import Path
 
 from tasks.datasets.entries import Entry, Layout, Loaded, candidate_and_picture, met_before, read_entry, uncut
 from tasks.datasets.folders import Folder
-from tasks.datasets.rows import Columns, Other, Row, find_rows
+from tasks.datasets.rows import BENCHMARK, Columns, Other, Row, find_rows
 from tasks.errors import Habitual, InputError, Problems
 from tasks.parameters import T2I, PairwiseParameters
 from tasks.text import listed, quoted
@@ -30,7 +30,7 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
     if parameters.results or parameters.images or parameters.stage:
         raise InputError(f"manifest {path.name} names the Model figures itself: give no `results`, `images` or `stage`")
     name, folder = parameters.candidate_name or path.stem, Folder(path.parent, parameters.follow_links)
-    columns, keep_links = Columns(REQUIRED, OPTIONAL, IMAGES), uncut(parameters)
+    columns, keep_links = Columns(REQUIRED, OPTIONAL, IMAGES, BENCHMARK), uncut(parameters)
     tasks: set[str] = set()
     entries: dict[tuple[str, str], Entry] = {}
     first: dict[tuple[str, str], str] = {}

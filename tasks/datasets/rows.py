@@ -56,15 +56,26 @@ class Other(NamedTuple):
     """What it is, and what reads it."""
 
 
+BENCHMARK = Other(
+    ("visual_intent", "path_to_gt_image"),
+    "a list of PaperBananaBench or a generator's result file: give the folder of the benchmark as dataset, and the "
+    "result file as results",
+)
+PROMPTS = Other(
+    ("tag", "include", "prompt"),
+    "GenEval's list of prompts, without images: give the folder that holds these as dataset, and the list as metadata",
+)
+
+
 class Columns:
     """The columns that the rows of one file turn out to have: those it must have, those it may have, and no others.
 
     A misspelt optional column would be lost in silence, so any other is a problem, noted once, where it is first met.
     """
 
-    def __init__(self, required: tuple[str, ...], optional: tuple[str, ...], other: Other | None = None) -> None:
+    def __init__(self, required: tuple[str, ...], optional: tuple[str, ...], *others: Other) -> None:
         self._required = required
-        self._other = other
+        self._others = others
         self._allowed = required + optional
         self._met: set[str] = set()
         self._misspelt: set[str] = set()
@@ -73,14 +84,13 @@ class Columns:
         """Take in the columns of a row; returns whether those that the row has are all written as they must be.
 
         Raises:
-            InputError: it is a row of the other kind of file.
+            InputError: it is a row of another kind of file.
         """
-        if (
-            (other := self._other)
-            and {*other.columns} <= row.values.keys()
-            and not {*self._required} <= row.values.keys()
-        ):
-            raise InputError(f"{Path(row.place.path).name} is {other.words}; here it takes {listed(self._required)}")
+        if not {*self._required} <= row.values.keys():
+            for other in (each for each in self._others if {*each.columns} <= row.values.keys()):
+                raise InputError(
+                    f"{Path(row.place.path).name} is {other.words}; here it takes {listed(self._required)}"
+                )
         meant = {column: column.strip().casefold() for column in row.values}
         strange = sorted(row.values.keys() - self._met - {*self._allowed})
         if strange and not {*meant.values()} & {*self._allowed}:  # a file of something else, whose words stay its own

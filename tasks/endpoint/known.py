@@ -93,9 +93,14 @@ def addressed(asked: P) -> P:
 
     Raises:
         InputError: nothing is known by that name, or its address is another for every user; or no model is named for
-            an address.
+            an address, or a key for none.
     """
     name = asked.judge.base_url
+    if name == EMBEDDED and asked.judge.api_key_env:
+        raise InputError(
+            "judge.api_key_env is given, and the embedded judge needs no key: set judge.base_url and judge.model to "
+            "the judge that is meant, or leave it out"
+        )
     if name == EMBEDDED:
         return asked
     address = _address(name) if name.isalnum() else name

@@ -14,6 +14,7 @@ from tasks.files import private_folder
 from tasks.kinds import kind_of
 from tasks.parameters import Parameters
 from tasks.synthetic.samples import DRAWN, drawn_samples
+from tasks.text import listed
 
 _AHEAD: dict[str, tuple[Parameters, Dataset]] = {}
 """By flow: what was read ahead of a run with these parameters."""
@@ -48,6 +49,7 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
             of its sample.
     """
     if parameters.dataset == DRAWN:
+        _check_own_pictures(parameters)
         drawn = Path(parameters.store) / DRAWN
         private_folder(drawn)
         folder = drawn_samples(drawn, flow)
@@ -63,3 +65,12 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
     except OSError as error:
         raise InputError(f"dataset {source} cannot be read: {error}") from error
     return whole.model_copy(update={"samples": of_shard(whole.samples, parameters.shard, parameters.shards)})
+
+
+def _check_own_pictures(parameters: Parameters) -> None:
+    """Raise InputError where other files are given for the drawn samples: a dataset was meant, and not named."""
+    if given := [name for name in ("results", "images", "metadata") if getattr(parameters, name, "")]:
+        raise InputError(
+            f"{listed(given)} is given, and no dataset that it belongs to: name the dataset; the drawn samples "
+            f"({DRAWN!r}) have pictures of their own"
+        )
