@@ -21,6 +21,7 @@ from flows.commands.options import files, notify_option, store_option
 from flows.commands.prepare import HEARTBEAT_SECONDS, make_automations
 from flows.commands.sections import Command
 from flows.runtime import sign_in
+from flows.runtime.process import hush_observers
 from flows.runtime.server import api_at, client_settings, home, made_home, own_server, refuse_taken, running
 from tasks.endpoint.models import today
 from tasks.errors import InputError
@@ -132,6 +133,7 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str, reset: b
             """End as Ctrl-C does: the runner's own way leaves its runs to themselves."""
             raise KeyboardInterrupt
 
+    hush_observers()
     await make_automations(notify)
     runner = Interruptible("image-jury", query_seconds=POLL_SECONDS, limit=RUNS_AT_ONCE, pause_on_shutdown=False)
     registered = [await register(runner, deployed, reset) for deployed in listed]

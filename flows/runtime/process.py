@@ -151,9 +151,22 @@ def end_quietly() -> None:
         return not record.exc_info or not _is_sigterm(record.exc_info[1])
 
     atexit.register(hush)
+    hush_observers()
     logging.getLogger("asyncio").addFilter(is_unexpected)
     for name in _UNTOLD:
         logging.getLogger(name).addFilter(is_told)
+
+
+def hush_observers() -> None:
+    """Leave out what Prefect says where the server was away: a traceback for each of its watchers of cancelled runs.
+
+    They go on asking; that a server had ended is said where it begins again.
+    """
+    import logging
+
+    for name in ("FlowRunCancellingObserver", "FlowRunSuspendingObserver"):
+        logging.getLogger(f"prefect.{name}").addFilter(lambda _: False)
+    logging.getLogger("asyncio").addFilter(lambda record: "Observer._handle" not in record.getMessage())
 
 
 def hush() -> None:
