@@ -6,7 +6,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
 	--no-emit-index-url --quiet $(UPGRADE)
 
 .PHONY: demo test check bench bench-speed bench-cold bench-limits bench-outages bench-history bench-large simulate-alarm \
-	simulate-intervals simulate-passport screenshots models lock clean
+	simulate-anchors simulate-intervals simulate-passport screenshots models lock clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -52,6 +52,10 @@ simulate-intervals: $(READY)
 # How often the nightly alarm comes falsely, and how soon it finds a drop: some minutes for each seed.
 simulate-alarm: $(READY)
 	$(BIN)/python tests/simulate_alarm.py $(SEEDS)
+
+# How often anchors raise an alarm falsely, and what is said when judge or candidate moves: some minutes for each seed.
+simulate-anchors: $(READY)
+	$(BIN)/python tests/simulate_anchors.py $(SEEDS)
 
 # Dates on which providers switch models off, from public data; or from a copy of it, `make models DATA=FILE`.
 models: $(READY)

@@ -8,6 +8,7 @@ from flows.commands.behind import tell_if_behind
 from flows.commands.messages import number_of, say, warn
 from flows.commands.options import store_option
 from flows.commands.sections import Command, Group
+from tasks.anchors import frozen
 from tasks.comparing.alarms import Alarm, alarms, candidates_watched
 from tasks.errors import HistoryLocked, InputError
 from tasks.history.loading import store_nights
@@ -29,15 +30,22 @@ def command() -> None:
     help="Let the next scheduled run be the first night of a new baseline, and end the alarms that are open.",
 )
 @click.argument("flow", type=click.Choice(FLOWS), metavar="FLOW")
+@click.option(
+    "--anchors",
+    is_flag=True,
+    help="Have the anchors of the flow chosen anew by its next scheduled run; the baselines of its scores stay.",
+)
 @click.option("--candidate", default="", help="Only of this candidate (default: of all that the flow judges).")
 @store_option
-def restart(flow: str, candidate: str, store: str) -> int:
+def restart(flow: str, anchors: bool, candidate: str, store: str) -> int:
     """Keep the restart in the store; that the history or the remote store cannot be reached now costs a warning.
 
     Raises:
-        InputError: there is no such baseline.
+        InputError: there is no such baseline, or there are no anchors.
     """
     folder = local_cache(store)
+    if anchors:
+        return _retire_anchors(flow, candidate, store, folder)
     tell_if_behind(folder)
     known = candidates_watched(folder, flow)
     if not known:
@@ -50,6 +58,21 @@ def restart(flow: str, candidate: str, store: str) -> int:
     print(f"scheduled runs of {flow} after {moment:.16} UTC make a new baseline of {listed(whose)}")
     _tell_ended(ended)
     _bring_about(store, folder)
+    return 0
+
+
+def _retire_anchors(flow: str, candidate: str, store: str, folder: Path) -> int:
+    if candidate:
+        raise InputError("--anchors and --candidate do not go together: the anchors are those of the whole flow")
+    sets = frozen.folder(folder, flow).relative_to(folder).as_posix()
+    remote = Remote(store, folder) if is_remote(store) else None
+    if remote:
+        remote.fetch_folder(sets)
+    if not frozen.retire(folder, flow):
+        raise InputError(f"{store}: there are no anchors of {flow}; its next scheduled run with anchors chooses some")
+    if remote:
+        remote.send_folder(sets)
+    print(f"the next scheduled run of {flow} chooses its anchors anew; what the present ones told stays in the history")
     return 0
 
 

@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from tasks.comparing.attribution import Attribution, attributions
 from tasks.comparing.wording import signed
 from tasks.controls.status import control_rates, judge_status
 from tasks.errors import InputError
@@ -62,6 +63,8 @@ class Alarm(NamedTuple):
     """From then on there was no other alarm in its series."""
     judge: str = ""
     """What was seen of the judge, in a sentence."""
+    moved: str = ""
+    """judge moved, candidate moved, both or cannot tell; empty: there are no anchors."""
     attribution: str = ""
     """Whether the judge or the candidate moved, in a sentence; empty: nothing tells."""
 
@@ -131,9 +134,11 @@ class Watched(NamedTuple):
     """Those that are open."""
     news: Sequence[Alarm]
     """Those of them that no run has told yet."""
+    attributions: Sequence[Attribution] = ()
+    """What the anchors say of open alarms of the scores, and of alarms of their own."""
 
 
-_COLUMNS = [name for name in Alarm._fields if name not in ("judge", "attribution")]
+_COLUMNS = [name for name in Alarm._fields if name not in ("judge", "moved", "attribution")]
 _PLACES = """
     SELECT n.flow, n.candidate, n.phase, n.night, (
                SELECT count(*) FROM nights b
@@ -191,9 +196,16 @@ def watched(store: Path, run_id: str) -> Watched:
     rows = query(store, f"{_PLACES} WHERE n.run_id = $1 ORDER BY n.candidate", values=(run_id,)).rows
     places = [Place(*row) for _, *row in rows]
     found = [Alarm(*row) for row in query(store, _OF_SERIES, values=(run_id,)).rows]
-    seen = [each._replace(judge=_judge_words(store, each)) for each in found]
+    put_down = attributions(store, run_id)
+    seen = [_attributed(each._replace(judge=_judge_words(store, each)), put_down) for each in found]
     told = list(told_before(store))
-    return Watched(places, seen, [each for each in seen if not any(_tells(one, each) for one in told)])
+    news = [each for each in seen if not any(_tells(one, each) for one in told)]
+    return Watched(places, seen, news, put_down)
+
+
+def _attributed(alarm: Alarm, found: Sequence[Attribution]) -> Alarm:
+    own = next((each for each in found if each.candidate == alarm.candidate), None)
+    return alarm._replace(moved=own.moved, attribution=own.words) if own else alarm
 
 
 def _tells(told: Told, alarm: Alarm) -> bool:

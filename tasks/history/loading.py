@@ -258,7 +258,8 @@ def _hand_over(db: Connection, place: Path, once: _Once | None) -> None:
 def _hand_over_run(db: Connection, run: Path) -> None:
     for table in _OF_RUNS:
         db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run.name])
-    db.execute("DELETE FROM history.nights WHERE run_id IN (SELECT evaluation_id FROM runs)")
+    for table in ("nights", "anchor_nights"):
+        db.execute(f"DELETE FROM history.{table} WHERE run_id IN (SELECT evaluation_id FROM runs)")
     for table in _OF_EVALUATIONS:
         # A shard that is not the last to finish has none of an evaluation's rows, and takes none away.
         db.execute(f"DELETE FROM history.{table} WHERE run_id IN (SELECT run_id FROM {table})")

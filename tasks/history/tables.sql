@@ -381,3 +381,50 @@ COMMENT ON COLUMN nights.cusum IS
 COMMENT ON COLUMN nights.cusum_limit IS 'Above it a drop is raised: 6, more for a sum over more than three nights.';
 COMMENT ON COLUMN nights.alarm IS 'Night (column night) that raised the drop which is open; NULL: none is.';
 COMMENT ON COLUMN nights.since IS 'Night with which that drop began.';
+
+CREATE TABLE anchor_nights (
+    run_id VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    anchors_key VARCHAR NOT NULL,
+    started_at TIMESTAMP NOT NULL,
+    night INTEGER NOT NULL,
+    anchor_change DOUBLE,
+    candidate_change DOUBLE,
+    judge_since TIMESTAMP,
+    moved VARCHAR,
+    moved_since TIMESTAMP,
+    moved_nights INTEGER,
+    judge_shift DOUBLE,
+    judge_low DOUBLE,
+    judge_high DOUBLE,
+    candidate_shift DOUBLE,
+    candidate_low DOUBLE,
+    candidate_high DOUBLE
+);
+COMMENT ON TABLE anchor_nights IS
+    'One row a scheduled evaluation with anchors, and candidate: where its anchors stand against their baseline, and '
+    'whether judge or candidate moved, while an alarm is open. The view anchors has it beside the scores.';
+COMMENT ON COLUMN anchor_nights.run_id IS 'The evaluation (evaluations.run_id).';
+COMMENT ON COLUMN anchor_nights.flow IS 'Flow of the evaluation.';
+COMMENT ON COLUMN anchor_nights.candidate IS 'System whose figures or images were judged beside the anchors.';
+COMMENT ON COLUMN anchor_nights.anchors_key IS 'Which frozen set of anchors was judged; equal in a series.';
+COMMENT ON COLUMN anchor_nights.started_at IS 'When the evaluation began, UTC.';
+COMMENT ON COLUMN anchor_nights.night IS 'Which night of its series, from 1.';
+COMMENT ON COLUMN anchor_nights.anchor_change IS
+    'Of the anchors from their baseline, on those that both have scored; NULL without one.';
+COMMENT ON COLUMN anchor_nights.candidate_change IS 'Of the candidate likewise, in the same quantity.';
+COMMENT ON COLUMN anchor_nights.judge_since IS
+    'Night with which a shift of the anchors began that their own alarm has found; NULL: it has found none.';
+COMMENT ON COLUMN anchor_nights.moved IS
+    'judge moved, candidate moved, both or cannot tell, since moved_since; NULL while neither the score nor the anchors '
+    'have an open alarm.';
+COMMENT ON COLUMN anchor_nights.moved_since IS 'First night of the drop of the score, else of the shift of the anchors.';
+COMMENT ON COLUMN anchor_nights.moved_nights IS 'Nights with anchors since then.';
+COMMENT ON COLUMN anchor_nights.judge_shift IS
+    'Mean change of the anchors over those nights; NULL where fewer than 14 nights with anchors lie before.';
+COMMENT ON COLUMN anchor_nights.judge_low IS 'Lower end of its 95% interval.';
+COMMENT ON COLUMN anchor_nights.judge_high IS 'Upper end of its 95% interval.';
+COMMENT ON COLUMN anchor_nights.candidate_shift IS 'Mean change of the candidate less that of the anchors.';
+COMMENT ON COLUMN anchor_nights.candidate_low IS 'Lower end of its 95% interval.';
+COMMENT ON COLUMN anchor_nights.candidate_high IS 'Upper end of its 95% interval.';

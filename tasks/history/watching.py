@@ -14,15 +14,15 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import numpy as np
 from duckdb import DuckDBPyConnection as Connection
 
+from tasks.history.anchor_watching import anchor_nights
 from tasks.history.database import attach, staging
 from tasks.history.staging import insert_rows
+from tasks.history.unit_tables import split, table
 from tasks.kinds import kind_of
 from tasks.ledger.alarm_records import Restart
 from tasks.statistics.cusum import Night, watch
-from tasks.statistics.intervals import Floats
 
 _MEMORY = 200_000_000
 """Bytes of what is put together here, at most: the scores of two years of nights are some 20 MB."""
@@ -42,6 +42,9 @@ _SCORES = """
     )
     SELECT w.run_id, w.candidate, w.dataset_key, w.protocol_key, w.started_at, coalesce(units, []), coalesce(scores, [])
     FROM wanted w LEFT JOIN scored s USING (run_id, candidate) ORDER BY w.started_at, w.run_id"""
+
+
+_RESTARTED = "SELECT candidate, restarted_at FROM baselines WHERE flow = ?"
 
 
 class _Measured(NamedTuple):
@@ -73,33 +76,27 @@ def bring_up_to_date(history: Path, restarts: Sequence[Restart], due: str, wait_
         insert_rows(db, "baselines", rows, history)
         for flow in {restart.flow for restart in restarts} | {str(flow) for (flow,) in db.execute(due).fetchall()}:
             db.execute("DELETE FROM nights WHERE flow = ?", [flow])
-            insert_rows(db, "nights", _nights(db, flow), history)
+            restarted = db.execute(_RESTARTED, [flow]).fetchall()
+            insert_rows(db, "nights", _nights(db, flow, restarted), history)
+            db.execute("DELETE FROM anchor_nights WHERE flow = ?", [flow])
+            insert_rows(db, "anchor_nights", anchor_nights(db, flow, restarted), history)
         db.commit()
         db.execute("USE memory")
 
 
-def _nights(db: Connection, flow: str) -> Iterator[dict[str, Any]]:
+def _nights(db: Connection, flow: str, restarted: Sequence[tuple[str, datetime]]) -> Iterator[dict[str, Any]]:
     series: defaultdict[tuple[str, str, str], list[_Measured]] = defaultdict(list)
     for row in db.execute(_SCORES, [flow]).fetchall():
         night = _Measured(*row)
         series[night.candidate, night.dataset_key, night.protocol_key].append(night)
-    restarted = db.execute("SELECT candidate, restarted_at FROM baselines WHERE flow = ?", [flow]).fetchall()
     for (candidate, *_), nights in series.items():
         moments = sorted(moment for whose, moment in restarted if whose in ("", candidate))
-        for each in _split(nights, moments):
+        for each in split(nights, moments):
             yield from _rows(flow, each)
 
 
-def _split(nights: Sequence[_Measured], moments: Sequence[datetime]) -> list[list[_Measured]]:
-    """The nights between the restarts."""
-    found: list[list[_Measured]] = [[] for _ in range(len(moments) + 1)]
-    for night in nights:
-        found[sum(moment <= night.started_at for moment in moments)].append(night)
-    return [each for each in found if each]
-
-
 def _rows(flow: str, nights: Sequence[_Measured]) -> Iterator[dict[str, Any]]:
-    scores = _table(nights)
+    scores = table([(night.units, night.scores) for night in nights])
     watched = watch(scores, kind_of(flow).highest)
     for number, (night, found) in enumerate(zip(nights, watched, strict=True), 1):
         yield {
@@ -124,13 +121,3 @@ def _found(night: Night) -> dict[str, Any]:
         "alarm": None if night.raised is None else night.raised + 1,
         "since": None if night.since is None else night.since + 1,
     }
-
-
-def _table(nights: Sequence[_Measured]) -> Floats:
-    """Nights x units, of which at least one night has a score; NaN where a night has none."""
-    units = sorted({unit for night in nights for unit in night.units})
-    places = {unit: place for place, unit in enumerate(units)}
-    table = np.full((len(nights), len(units)), np.nan)
-    for row, night in zip(table, nights, strict=True):
-        row[[places[unit] for unit in night.units]] = night.scores
-    return table

@@ -115,7 +115,12 @@ def _past(past: Past | None, flow: str) -> list[str]:
         return []
     places = past.watched.places if past.watched else ()
     lines = [each.words(flow) for each in places[:MOST_LINES]]
-    return [*_section("Against its baseline", bounded(lines, len(places))), *_since_last(past)]
+    moved = [each.line for each in past.watched.attributions[:MOST_LINES]] if past.watched else []
+    return [
+        *_section("Against its baseline", bounded(lines, len(places))),
+        *_section("Judge or candidate", moved),
+        *_since_last(past),
+    ]
 
 
 def _since_last(past: Past) -> list[str]:

@@ -44,6 +44,15 @@ FROM passports
 WHERE passport_id = (SELECT max(passport_id) FROM passports JOIN evaluations e USING (model, endpoint) WHERE e.run_id = $run)
 ORDER BY rowid;
 
+-- anchors: Judge or candidate
+SELECT a.started_at::DATE::VARCHAR AS night, a.candidate, a.judged || '/' || a.anchors AS judged, a.anchor_score,
+       a.candidate_score, a.difference, a.moved, array_to_string(list_concat(a.models_answered, list_filter(
+           a.fingerprints, lambda each: each <> '')), ', ') AS answered_as
+FROM anchors a JOIN evaluations e USING (flow, dataset, model, prompt_set)
+WHERE e.run_id = $run AND list_contains(e.candidates, a.candidate) AND a.started_at <= e.started_at
+QUALIFY dense_rank() OVER (ORDER BY a.started_at DESC) <= 14
+ORDER BY a.candidate, a.started_at DESC;
+
 -- contract: What the judge was shown
 SELECT candidate, side, n, formats, sent_formats, megapixels,
        (100 * reencoded)::INTEGER AS reencoded, (100 * transparent)::INTEGER AS transparent, tokens_in::INTEGER AS tokens_in

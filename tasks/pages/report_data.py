@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+from tasks.comparing.attribution import attributions
 from tasks.comparing.compare import Comparison, compare
 from tasks.comparing.trend import Point, series_of
 from tasks.controls.status import ControlRate, control_rate, red_words
@@ -44,6 +45,7 @@ _QUESTIONS = (
     "rates",
     "controls",
     "passport",
+    "anchors",
     "contract",
     "cost",
     "statuses",
@@ -62,6 +64,8 @@ class Evaluation:
     cards: list[Card]
     comparisons: list[Comparison]
     """With the last evaluation that this one may be compared with, a candidate each; none where there is none."""
+    moved: list[str]
+    """What its anchors put open alarms down to, a sentence each."""
 
     @property
     def flow(self) -> str:
@@ -176,4 +180,5 @@ def _evaluation(store: Path, run_id: str, number: int, budget: int) -> Evaluatio
         good_from=kind_of(about["flow"]).good_from(about["parameters"]),
         display=kind_of(about["flow"]).display,
     )
-    return Evaluation(about, answers, cards(samples, context), comparisons)
+    moved = [each.line for each in attributions(store, run_id)]
+    return Evaluation(about, answers, cards(samples, context), comparisons, moved)

@@ -66,14 +66,15 @@ class Night(NamedTuple):
     """Index of the night with which that drop began."""
 
 
-def watch(scores: Floats, highest: float) -> list[Night]:
+def watch(scores: Floats, highest: float, limit: float = LIMIT) -> list[Night]:
     """What is known after each night of a series.
 
     Args:
         scores: nights in their order x units, NaN where a unit has no score.
         highest: upper end of the scale, which begins at 0.
+        limit: of the sum, in scales, over up to three nights.
     """
-    watched = _Watch(scores, highest)
+    watched = _Watch(scores, highest, limit)
     return [watched.take(at) for at in range(len(scores))]
 
 
@@ -95,8 +96,8 @@ class _Baseline(NamedTuple):
 class _Watch:
     """A series while its nights are taken in."""
 
-    def __init__(self, scores: Floats, highest: float) -> None:
-        self._scores = scores
+    def __init__(self, scores: Floats, highest: float, limit: float) -> None:
+        self._scores, self._limit = scores, limit
         self._least_scale = highest / 2 / max(1, scores.shape[1])
         """A change of half the scale in one unit: where a judge always repeats itself, nothing else is left."""
         self._nights: list[int] = []
@@ -124,7 +125,7 @@ class _Watch:
             self._look_back(change / scale)
         elif whole:
             self._add(at, change / scale)
-            found = found._replace(sum=self._sum, limit=limit_of(self._run))
+            found = found._replace(sum=self._sum, limit=limit_of(self._run, self._limit))
         elif not self._two_low(at, change / scale):
             found = found._replace(phase="baseline")
         return self._known(found)
@@ -169,7 +170,7 @@ class _Watch:
     def _add(self, at: int, z: float) -> None:
         self._sum = max(0.0, self._sum - z - ALLOWANCE)
         self._run = self._run + 1 if self._sum else 0
-        if self._sum > limit_of(self._run):
+        if self._sum > limit_of(self._run, self._limit):
             self._raise(at, at - self._run + 1)
 
     def _raise(self, at: int, since: int) -> None:
@@ -181,9 +182,9 @@ class _Watch:
             self._raised, self._sum, self._run = None, 0.0, 0
 
 
-def limit_of(nights: int) -> float:
+def limit_of(nights: int, limit: float = LIMIT) -> float:
     """Of a sum over so many nights; see above."""
-    return LIMIT * max(1.0, (BASELINE + nights) / (BASELINE + _FIRST_SUM)) ** 0.5
+    return limit * max(1.0, (BASELINE + nights) / (BASELINE + _FIRST_SUM)) ** 0.5
 
 
 def _means(rows: Floats) -> Floats:

@@ -17,13 +17,17 @@ SELECT r.run_id, r.flow, r.started_at, r.dataset, m.candidate, r.model, r.prompt
        j.judged, j.anchor_score, m.candidate_score, m.candidate_score - j.anchor_score AS difference,
        r.protocol_key = lag(r.protocol_key) OVER series AND r.dataset_key = lag(r.dataset_key) OVER series
            AND r.anchors_key = lag(r.anchors_key) OVER series AS comparable,
-       a.models_answered, a.fingerprints, r.protocol_key, r.dataset_key
+       n.moved, n.moved_since, n.moved_nights, n.judge_shift, n.judge_low, n.judge_high, n.candidate_shift,
+       n.candidate_low, n.candidate_high, n.judge_since, a.models_answered, a.fingerprints, r.protocol_key, r.dataset_key
 FROM judged j JOIN evaluations r USING (run_id) LEFT JOIN measured m USING (run_id) LEFT JOIN answered a USING (run_id)
+    LEFT JOIN anchor_nights n USING (run_id, candidate)
 WINDOW series AS (
     PARTITION BY r.flow, r.dataset, m.candidate, r.model, r.prompt_set ORDER BY r.started_at, r.run_id)
 ORDER BY r.flow, r.dataset, m.candidate, r.model, r.prompt_set, r.started_at, r.run_id;
 COMMENT ON VIEW anchors IS
     'What scheduled runs came to on their anchors, and beside it each candidate by the same quantity: the mean of its '
     'dimensions'' scores (of its tags''), oldest first. anchors: how many are frozen; judged: those with every score. '
+    'moved: what an open alarm of the score, or of the anchors, is put down to, by the shift of the anchors since it '
+    'began and that of the candidate beside them, each with its 95% interval. '
     'comparable: judged alike, on the same dataset and the same anchors as the row before; NULL for the first. '
     'fingerprints, models_answered: what the judge said that it is, in the replies about anchors.';

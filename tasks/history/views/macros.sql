@@ -1,3 +1,7 @@
+-- What judge and candidate are compared in: the mean of a figure's dimensions, and the score of an image.
+CREATE MACRO dimension_mean(dimensions) AS CASE WHEN len(list_filter(dimensions, lambda each: each.score IS NULL)) = 0
+    THEN list_avg(list_transform(dimensions, lambda each: each.score)) END;
+
 -- The order in which protocols and reports name dimensions and tags; others stand before overall.
 CREATE MACRO dimension_position(dimension) AS CASE dimension
     WHEN 'faithfulness' THEN 1 WHEN 'conciseness' THEN 2 WHEN 'readability' THEN 3 WHEN 'aesthetics' THEN 4

@@ -21,11 +21,14 @@ WITH measured AS (
 SELECT m.flow, m.dataset, m.candidate, m.model, m.prompt_set, m.dimension, m.started_at, m.run_id, m.n, m.scored,
        m.score, m.ci_low, m.ci_high, m.coverage, m.protocol_key, m.dataset_key,
        same_protocol AND same_dataset AS comparable,
-       CASE WHEN NOT comparable THEN coalesce(nullif(r.reason, ''), 'protocols of its shards') END AS break_reason
+       CASE WHEN NOT comparable THEN coalesce(nullif(r.reason, ''), 'protocols of its shards') END AS break_reason,
+       a.moved
 FROM measured m LEFT JOIN reasons r ON r.run_id = m.run_id AND r.before = m.before
+    LEFT JOIN anchor_nights a ON a.run_id = m.run_id AND a.candidate = m.candidate
 ORDER BY flow, dataset, candidate, model, prompt_set, dimension_position(dimension), started_at, run_id;
 COMMENT ON VIEW trend IS
     'Scores over time, oldest first, for each flow, dataset, candidate, judge, prompt set and dimension or tag. '
     'comparable: both keys equal those of the row before; NULL for the first. break_reason: where they do not, the '
-    'items of the protocol that differ, and dataset where that does. Runs that measured nothing, because fewer than '
-    'half of their replies are anew (evaluations.measured), are left out.';
+    'items of the protocol that differ, and dataset where that does. moved: what its anchors put an open alarm '
+    'down to. Runs that measured nothing, because fewer than half of their replies are anew (evaluations.measured), are '
+    'left out.';

@@ -1,0 +1,146 @@
+"""Whether a judge moved, or the candidate, from nights on which frozen anchors were judged beside it.
+
+Pure statistics on two tables of one and the same quantity, nights by anchors and the same nights by the candidate's
+units. What moves the anchors is the judge, for nothing else about them can; what moves the candidate beside them is the
+candidate. Which nights make up a series is the caller's.
+
+The anchors have an alarm of their own, in both directions. Its limit is above that of scores: six flows with anchors
+are twelve sums. An alarm, of the score or of the anchors, says since when; what moved since then is told by the mean of
+the nights since, whose noise falls with each of them, where a sum would begin anew. `tests/simulate_anchors.py` shows
+what comes of it.
+"""
+
+from collections.abc import Sequence
+from typing import Literal, NamedTuple
+
+import numpy as np
+
+from tasks.statistics.cusum import BASELINE, Night, watch
+from tasks.statistics.intervals import Floats
+
+LIMIT = 10.0
+"""Of the sum of anchors, in scales: a shift of 8 points is some 5 of them, and is found by the third night."""
+CERTAIN = 3.0
+"""Standard errors that something must have moved by: more than usual, since the nights were chosen by an alarm."""
+
+_TWO_SIDED = 1.96
+
+Moved = Literal["judge moved", "candidate moved", "both", "cannot tell"]
+
+
+class Shift(NamedTuple):
+    """How far something lies from its baseline, in points."""
+
+    change: float
+    error: float
+    """Standard error of the change."""
+
+    @property
+    def low(self) -> float:
+        """Lower end of the 95% interval."""
+        return self.change - _TWO_SIDED * self.error
+
+    @property
+    def high(self) -> float:
+        """Upper end of the 95% interval."""
+        return self.change + _TWO_SIDED * self.error
+
+    @property
+    def certainty(self) -> float:
+        """In standard errors."""
+        return abs(self.change) / self.error
+
+    @property
+    def moved(self) -> bool:
+        """Whether it is beyond chance."""
+        return self.certainty > CERTAIN
+
+
+class Attribution(NamedTuple):
+    """What moved since a night."""
+
+    moved: Moved
+    since: int
+    """Index of the first night that was looked at."""
+    nights: int = 0
+    """With anchors, since then."""
+    judge: Shift | None = None
+    """Of the anchors; None where fewer than 14 nights with anchors lie before, so that there is no baseline."""
+    candidate: Shift | None = None
+    """Of the candidate beside the anchors."""
+
+
+class Series(NamedTuple):
+    """Nights on which anchors were judged beside a candidate, each against its baseline."""
+
+    drops: Sequence[Night]
+    """Of the anchors, against their baseline, with what lies below it added up."""
+    rises: Sequence[Night]
+    """Of the anchors likewise, upside down."""
+    candidate: Sequence[Night]
+
+    def open_since(self, at: int) -> int | None:
+        """Night with which a shift of the anchors began that is open after a night; None: none is."""
+        found = [each[at] for each in (self.drops, self.rises) if _is_open(each, at)]
+        return min((night.since for night in found if night.since is not None), default=None)
+
+    def attribution(self, since: int, at: int) -> Attribution:
+        """What moved from one night to another, both with it.
+
+        The sum that raised the alarm may have begun with nights that were low by chance: of its nights those count from
+        the one on from which anchors or candidate lie the most certainly off their baselines.
+        """
+        known = [night for night in range(since, at + 1) if self._both_known(night)]
+        if not known or since < self._whole_from():
+            return Attribution("cannot tell", since)
+        starts = [(self._own(known[place:]), known[place:]) for place in range(len(known))]
+        (judge, own), nights = max(starts, key=lambda start: max(shift.certainty for shift in start[0]))
+        candidate = Shift(own.change - judge.change, float(np.hypot(own.error, judge.error)))
+        return Attribution(_MOVED[judge.moved, candidate.moved], nights[0], len(nights), judge, candidate)
+
+    def _own(self, nights: Sequence[int]) -> tuple[Shift, Shift]:
+        """Of the anchors and of the candidate, each from its own baseline."""
+        return _shift([self.drops[night] for night in nights]), _shift([self.candidate[night] for night in nights])
+
+    def _both_known(self, night: int) -> bool:
+        return all(each[night].change is not None for each in (self.drops, self.candidate))
+
+    def _whole_from(self) -> int:
+        """The first night after the baselines of both."""
+        return max(_whole_from(self.drops), _whole_from(self.candidate))
+
+
+_MOVED: dict[tuple[bool, bool], Moved] = {
+    (True, False): "judge moved",
+    (False, True): "candidate moved",
+    (True, True): "both",
+    (False, False): "cannot tell",
+}
+
+
+def series(anchors: Floats, candidate: Floats, highest: float) -> Series:
+    """The nights of a series in their order.
+
+    Args:
+        anchors: nights x anchors, NaN where an anchor has no score.
+        candidate: the same nights x units, in the same quantity.
+        highest: upper end of the scale, which begins at 0.
+    """
+    drops, rises = watch(anchors, highest, LIMIT), watch(highest - anchors, highest, LIMIT)
+    return Series(drops, rises, watch(candidate, highest))
+
+
+def _is_open(nights: Sequence[Night], at: int) -> bool:
+    """Whether there is an alarm of the sum; the anchors' few nights before their baseline is whole raise none."""
+    raised = nights[at].raised
+    return raised is not None and raised >= _whole_from(nights)
+
+
+def _whole_from(nights: Sequence[Night]) -> int:
+    return next((at for at, night in enumerate(nights) if night.limit is not None), len(nights))
+
+
+def _shift(nights: Sequence[Night]) -> Shift:
+    changes = [night.change or 0.0 for night in nights]
+    scale = float(np.mean([night.scale or 0.0 for night in nights]))
+    return Shift(float(np.mean(changes)), scale * (1 / len(nights) + 1 / BASELINE) ** 0.5)
