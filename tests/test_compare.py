@@ -14,7 +14,7 @@ from tasks.comparing.compare import Comparison, compare
 from tasks.comparing.pairing import Change
 from tasks.history.evaluations import last_runs, shared_replies
 from tasks.history.loading import sync
-from tasks.records import Outcome
+from tasks.records import Judgment, Outcome
 from tasks.rubrics.rubric import PROMPTS
 
 pytestmark = pytest.mark.usefixtures("laid_out")
@@ -25,13 +25,14 @@ WINS, LOSES, TIES = ("MMMM", "Model"), ("HHHH", "Human"), ("GGGG", "Tie")
 
 
 def keep(
-    store: Path, run_id: str, rows: Sequence[Outcome], *, key: str = "p" * 64, calls: int = 4, **changes: Any
+    store: Path, run_id: str, rows: Sequence[Outcome | Judgment], *, key: str = "p" * 64, calls: int = 4, **changes: Any
 ) -> None:
     """A finished run; what `changes` names beside fields of its start are items of its protocol."""
     day = f"{run_id[:4]}-{run_id[4:6]}-{run_id[6:8]}T{run_id[9:11]}:00:00+00:00"
     protocol = {**PROTOCOL, **changes.pop("protocol", {})}
+    ended = {"reused": 4 - calls, **changes.pop("ended", {})}
     begun = start(run_id, **{"started_at": day, "flow": run_id.split("-")[1], "protocol": protocol, **changes})
-    write_run(store, begun, [*rows], end(protocol=protocol, protocol_key=key, calls=calls, reused=4 - calls))
+    write_run(store, begun, [*rows], end(protocol=protocol, protocol_key=key, calls=calls, **ended))
 
 
 def figures(*results: tuple[str, str], **changes: Any) -> list[Outcome]:
@@ -229,7 +230,7 @@ def test_the_last_runs_of_a_flow_leave_out_those_that_reused_every_reply(store: 
 # The command
 
 
-def test_the_command_says_better_worse_or_tied_and_how_sure_that_is(store: Path, jury: Any) -> None:
+def test_the_command_says_better_or_worse_or_shows_no_difference_and_how_sure_that_is(store: Path, jury: Any) -> None:
     code, out, err = jury("compare", BEFORE, AFTER, "--store", store)
     assert code == 0, err
     words = "better at n = 29 samples: +31.0 [+"
@@ -241,13 +242,17 @@ def test_the_command_says_better_worse_or_tied_and_how_sure_that_is(store: Path,
     assert "worse at n = 29 samples: −31.0 [−" in out
 
 
-def test_a_tie_says_what_would_have_shown(tmp_path: Path, jury: Any) -> None:
+def test_no_difference_says_what_would_have_shown(tmp_path: Path, jury: Any) -> None:
     keep(tmp_path, BEFORE, figures(*[WINS, LOSES] * 20))
     keep(tmp_path, AFTER, figures(*[LOSES, WINS] * 20))
     sync(tmp_path)
     code, out, _ = jury("compare", "--last", 2, "--flow", "diagram", "--store", tmp_path)
     # Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
-    assert code == 0 and "tied at n = 40 samples: 0.0 [" in out and "a difference of 46.0 would have shown" in out
+    assert (
+        code == 0
+        and "no difference shown (at n = 40 samples): 0.0 [" in out
+        and "a difference of 46.0 would have shown" in out
+    )
     assert "(the interval includes 0)" in out and "no sample changed" not in out
 
 
@@ -274,7 +279,7 @@ def test_where_nothing_changed_the_command_says_so(tmp_path: Path, jury: Any) ->
     sync(tmp_path)
     code, out, _ = jury("compare", BEFORE, AFTER, "--store", tmp_path)
     assert code == 0 and "no sample changed" in out
-    assert "no difference shown at n = 10 samples: 0 changed (no interval below 5), 50.0 → 50.0" in out
+    assert "no difference shown (at n = 10 samples): 0 changed (no interval below 5), 50.0 → 50.0" in out
     assert "none: 0 changed" in out
 
 
@@ -357,3 +362,62 @@ def test_replies_that_were_taken_over_are_told(tmp_path: Path) -> None:
     sync(tmp_path)
     assert shared_replies(tmp_path, BEFORE, AFTER).startswith(f"1 of 2 replies of {AFTER} are those of {BEFORE} itself")
     assert shared_replies(tmp_path, BEFORE, BEFORE) == ""
+
+
+def repeated(store: Path, taken: int) -> None:
+    """Twenty replies, and a run a day later that took so many of them over."""
+    asked = [judgment(f"s{number:02}", key=str(number)) for number in range(20)]
+    again = [
+        row.model_copy(update={"reused_from": BEFORE} if place < taken else {"judged_at": "2026-11-20T13:00:00+00:00"})
+        for place, row in enumerate(asked)
+    ]
+    keep(store, BEFORE, [*asked, *figures(*[WINS] * 20)], calls=20)
+    keep(store, AFTER, [*again, *figures(*[WINS] * 20)], calls=20 - taken, ended={"reused": taken})
+    sync(store)
+
+
+@pytest.mark.parametrize("taken", [17, 5])
+def test_a_repeat_that_measured_nothing_is_no_comparison(tmp_path: Path, jury: Any, taken: int) -> None:
+    repeated(tmp_path, taken)
+    code, out, _ = jury("compare", BEFORE, AFTER, "--store", tmp_path)
+    nothing = f"Nothing was measured in {AFTER}: {taken} of 20 replies about samples were taken over from earlier runs."
+    assert code == 0 and (nothing in out) is (taken > 10) and ("no difference shown" in out) is (taken < 10)
+    assert f"{taken} of 20 replies of {AFTER} are those of {BEFORE} itself" in out
+    found = json.loads(jury("compare", BEFORE, AFTER, "--store", tmp_path, "--json")[1])
+    assert bool(found["unmeasured"]) is (taken > 10) and found["shared"]
+
+
+def test_two_candidates_of_a_run_that_took_its_replies_over_are_compared(tmp_path: Path, jury: Any) -> None:
+    for run_id, calls in ((BEFORE, 40), (AFTER, 0)):
+        both = [*figures(*[WINS] * 20), *figures(*[LOSES] * 20, candidate="beta")]
+        keep(tmp_path, run_id, both, calls=calls, candidates=("alpha", "beta"), ended={"reused": 40 - calls})
+    sync(tmp_path)
+    given = ("--candidate", "alpha", "--candidate", "beta", "--store", tmp_path)
+    assert "worse at n = 20 samples" in jury("compare", AFTER, *given)[1]
+
+
+@pytest.mark.parametrize(
+    ("margin", "words"),
+    [
+        (0, "no difference shown (at n = 60 samples)"),
+        (3, "no difference shown (at n = 60 samples), nor that both are equal within ±3"),
+        (20, "equal within ±20 (at n = 60 samples)"),
+    ],
+)
+def test_equality_is_claimed_within_a_margin_alone(tmp_path: Path, jury: Any, margin: int, words: str) -> None:
+    same = [WINS, LOSES] * 27
+    keep(tmp_path, BEFORE, figures(*same, *[TIES] * 6))
+    keep(tmp_path, AFTER, figures(*same, *[WINS, LOSES] * 3))
+    sync(tmp_path)
+    out = jury("compare", BEFORE, AFTER, "--margin", margin, "--store", tmp_path)[1]
+    assert f"{words}: 0.0 [" in out
+
+
+def test_other_numbers_of_images_a_prompt_are_told(tmp_path: Path, jury: Any) -> None:
+    flow = "20261119T120000-counting-0000aa", "20261120T120000-counting-0000bb"
+    for run_id, images in zip(flow, (1, 4), strict=True):
+        rows = [image(f"{prompt}/{copy}", 6.0) for prompt in range(9) for copy in range(images)]
+        keep(tmp_path, run_id, rows, parameters={"threshold": 7.0})
+    sync(tmp_path)
+    out = jury("compare", *flow, "--store", tmp_path)[1]
+    assert "Images a prompt differ: 1 before, 4 after" in out

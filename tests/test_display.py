@@ -58,6 +58,7 @@ def test_a_sample_without_a_score_is_labelled_by_its_status() -> None:
 
 
 def test_what_must_be_known_depends_on_the_flow_the_judge_and_the_threshold() -> None:
-    [human, ceiling, floor] = FIGURES.notes(score_rows([outcome("s1")]), Terms("plot", "embedded", 0.0))
+    [human, ceiling, bias, floor] = FIGURES.notes(score_rows([outcome("s1")]), Terms("plot", "embedded", 0.0))
     assert "Human is 50" in human and "cannot exceed 50" in ceiling and "no model" in floor
+    assert "do not cover the judge's own bias" in bias
     assert IMAGES.notes([], Terms("counting", "https://judge.example", 6.5))[1].endswith("an image of 6.5 or more.")

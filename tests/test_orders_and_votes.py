@@ -15,6 +15,7 @@ from written_images import prompt_row, write_geneval
 POSITION, NOISE = 0.3, 0.2
 TRUTH = {"Model": 54, "Human": 38, "Both are good": 8}
 """What the judge really thinks of so many samples: 54 Models and 8 neutrals score 58, 8 points more than Human's 50."""
+LINES = ("orders:", "votes:", "published protocol:")
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
@@ -132,10 +133,12 @@ def test_the_habits_of_a_judge_and_the_true_difference_are_found_again(
 
     [sample] = ask("SELECT p_model, p_tie, p_human FROM outcomes LIMIT 1")
     assert sample["p_model"] + sample["p_tie"] + sample["p_human"] == pytest.approx(1)
-    orders, votes = (next(line for line in out.splitlines() if line.startswith(name)) for name in ("orders:", "votes:"))
+    lines = {name: next(line for line in out.splitlines() if line.startswith(name)) for name in LINES}
+    orders, votes, published_line = lines.values()
     assert f"differ {found['order_flip']['value']:.1%} [" in orders and "first shown named" in orders
-    assert f"agree {found['repeat_agreement']['value']:.1%} [" in votes and "published protocol: " in votes
-    assert max(len(orders), len(votes)) <= 80
+    assert f"agree {found['repeat_agreement']['value']:.1%} [" in votes
+    assert f"by chance {found['chance_agreement']['value']:.1%}" in votes and published_line.endswith("]")
+    assert max(map(len, lines.values())) <= 80
 
 
 def test_votes_on_an_image_tell_how_far_its_scores_lie_apart(

@@ -63,7 +63,7 @@ def summary(store: Path, rows: list[Judgment | Outcome], **changes: Any) -> Summ
 def test_three_lines_tell_it_on_a_terminal(tmp_path: Path) -> None:
     assert repeat_lines(summary(tmp_path, repeats(), parameters=REPEATED)) == [
         "orders: differ 33.3% [18.6, 51.1], first shown named 66.7% [58.1, 75.4]",
-        "votes: agree 100.0% [88.4, 100.0]",
+        "votes: agree 100.0% [88.4, 100.0], by chance 77.8%",
         # Ten of 30 pairs have Human 0 beside a Tie of 50: s = 23.9732, times t(29) = 2.04523 / sqrt(30) is 8.95.
         "published protocol: 66.7, −16.7 [−25.6, −7.7] against the score",
     ]
@@ -83,7 +83,7 @@ def test_a_run_that_asks_everything_once_has_no_such_lines(tmp_path: Path) -> No
 def test_the_artifact_has_a_table_by_dimension_and_what_it_means(tmp_path: Path) -> None:
     text = markdown(summary(tmp_path, repeats(), parameters=REPEATED))
     section = text.partition("## Order and votes")[2].partition("\n## ")[0]
-    assert "| | orders differ | reversed | first named | votes agree |" in " ".join(section.split())
+    assert "| | orders differ | reversed | first named | votes agree | by chance |" in " ".join(section.split())
     lines = [line.split("|")[1].strip() for line in section.splitlines() if line.startswith("| ")]
     assert lines[2:] == ["**alpha**", *DIMENSIONS, "overall"]
     assert "alpha: tier 1 decided 100.0% \\[88.4, 100.0\\] of the outcomes" in section

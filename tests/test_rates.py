@@ -87,6 +87,9 @@ def test_a_rate_of_all_dimensions_is_the_mean_over_samples_of_their_own_means() 
         ("repeat_agreement", "faithfulness"): (2, 1.0),
         ("repeat_agreement", "aesthetics"): (1, 0.0),
         ("repeat_agreement", "overall"): (2, 0.75),
+        ("chance_agreement", "faithfulness"): (2, 0.5),
+        ("chance_agreement", "aesthetics"): (1, pytest.approx(1 / 3)),
+        ("chance_agreement", "overall"): (2, pytest.approx(5 / 12)),
     }
 
 
@@ -224,6 +227,23 @@ def test_every_dimension_asked_has_a_row() -> None:
     found = by_place(rate_rows([], judgments))
     assert {place: value for place, (_, value) in found.items()} == {
         (measure, name): value
-        for measure, value in (("first_position", 0.5), ("repeat_agreement", 0.0))
+        for measure, value in (("first_position", 0.5), ("repeat_agreement", 0.0), ("chance_agreement", 0.5))
         for name in (*DIMENSIONS, "overall")
     }
+
+
+def test_chance_agreement_is_that_of_votes_drawn_from_all_in_the_same_order() -> None:
+    """Three quarters Model with the Human figure first, half Model with the Model's first."""
+    said: dict[Order, tuple[str, ...]] = {
+        "human_first": ("Model", "Model", "Model", "Human"),
+        "model_first": ("Model", "Model", "Human", "Human"),
+    }
+    rows = [
+        judgment(f"s{place // 2}", verdict=verdict, order=order, vote=1 + place % 2)
+        for order, verdicts in said.items()
+        for place, verdict in enumerate(verdicts)
+    ]
+    found = {(row.dimension, row.measure): row for row in rate_rows([], rows)}
+    chance = found["faithfulness", "chance_agreement"]
+    assert chance.value == pytest.approx(((0.75**2 + 0.25**2) + 0.5) / 2) and chance.n == 2
+    assert (found["overall", "chance_agreement"].value, chance.ci_low) == (chance.value, None)

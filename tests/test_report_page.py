@@ -132,7 +132,7 @@ def test_an_apostrophe_in_an_id_stays_within_the_question(store: Path) -> None:
 
 def test_what_changed_since_the_run_before_is_told_with_its_interval(report: Path) -> None:
     text = html.unescape(report.read_text())
-    assert "no difference shown at n = 11 samples: 1 changed (no interval below 5), 50.0 → 54.5" in text
+    assert "no difference shown (at n = 11 samples): 1 changed (no interval below 5), 50.0 → 54.5" in text
     changed = {card["id"]: card["changed"] for card in data(report) if card.get("changed")}
     assert changed == {"s2": ["overall: Tie → Model"], "s11": ["faithfulness: Both are bad → Both are good"]}
 
@@ -192,7 +192,7 @@ def test_several_evaluations_begin_with_a_table_of_them(store: Path, report: Pat
         ["2026-11-19 12:00", "diagram", "alpha", "50.0"],
         ["2026-11-18 12:00", "counting", "alpha, counting", "5.25"],
     ]
-    assert found[0][6:] == ["+4.5 few differ", "gpt-x at judge.example", "no controls"]
+    assert found[0][6:] == ["+4.5 no difference shown", "gpt-x at judge.example", "no controls"]
     assert lines(report) == []
 
 

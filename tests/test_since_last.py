@@ -5,16 +5,30 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import end, image, outcome, start, write_run
+from factories import end, image, judgment, outcome, start, write_run
 
+from tasks.comparing.earlier_runs import look_back
 from tasks.comparing.since_last import Since, since_last
-from tasks.records import Outcome
+from tasks.history.asking import query
+from tasks.history.loading import sync
+from tasks.pages.artifact import markdown
+from tasks.pages.report_data import gather
+from tasks.pages.report_page import page
+from tasks.pages.run_summary import summarize
+from tasks.pages.summary_texts import sentence
+from tasks.records import Judgment, Outcome
 
 WON, LOST = ("MMMM", "Model"), ("HHHH", "Human")
 
 
 def night(
-    store: Path, day: int, rows: Sequence[Outcome], key: str = "p", calls: int = 4, number: int = 1, **changes: Any
+    store: Path,
+    day: int,
+    rows: Sequence[Outcome | Judgment],
+    key: str = "p",
+    calls: int = 4,
+    number: int = 1,
+    **changes: Any,
 ) -> str:
     """A finished scheduled run of a night in November; returns its id."""
     run_id = f"202611{day:02}T03000{number}000-diagram-0000{day:02}"
@@ -39,11 +53,11 @@ def found(store: Path, run_id: str) -> Since:
     [
         ([WON] * 20, [LOST] * 15 + [WON] * 5, "worse at n = 20 samples: −75.0 [", True),
         ([LOST] * 20, [WON] * 15 + [LOST] * 5, "better at n = 20 samples: +75.0 [", False),
-        ([WON, LOST] * 10, [LOST, WON] * 10, "tied at n = 20 samples: 0.0 [", False),
+        ([WON, LOST] * 10, [LOST, WON] * 10, "no difference shown (at n = 20 samples): 0.0 [", False),
         ([WON] * 7, [LOST] * 7, "too few to tell: 7 samples on both sides, 100.0 → 0.0", False),
     ],
 )
-def test_a_run_is_better_worse_or_tied_and_only_a_drop_is_worse(
+def test_a_run_is_better_or_worse_or_shows_no_difference_and_only_a_drop_is_worse(
     tmp_path: Path, before: list[tuple[str, str]], after: list[tuple[str, str]], words: str, worse: bool
 ) -> None:
     night(tmp_path, 19, figures(*before))
@@ -93,6 +107,37 @@ def test_an_evaluation_of_which_no_shard_finished_is_passed_over(tmp_path: Path)
     assert found(tmp_path, night(tmp_path, 20, rows)).earlier.run_id == wanted
 
 
+@pytest.mark.usefixtures("laid_out", "drawn_here")
+def test_replies_that_both_runs_share_are_told_and_a_run_that_took_most_over_is_not_compared(tmp_path: Path) -> None:
+    asked = [judgment(f"s{number:02}", key=str(number)) for number in range(10)]
+    for day, taken in ((18, 0), (19, 4), (20, 6)):
+        rows = (
+            [
+                row.model_copy(
+                    update={"reused_from": "20261118T030001000-diagram-000018"}
+                    if place < taken
+                    else {"judged_at": f"2026-11-{day}T13:00:00+00:00"}
+                )
+                for place, row in enumerate(asked)
+            ]
+            if taken
+            else asked
+        )
+        night(tmp_path, day, [*rows, *figures(*[WON] * 10)], calls=4 - taken)
+    second, third = (f"202611{day}T030001000-diagram-0000{day}" for day in (19, 20))
+    assert "4 of 10 replies of" in found(tmp_path, second).shared
+    assert since_last(tmp_path, third) is None
+    sync(tmp_path)
+    begun = start(third, started_at="2026-11-20T03:00:01+00:00")
+    shown = markdown(summarize(tmp_path, third), (), look_back(tmp_path, begun))
+    nothing = "Nothing was measured: 6 of 10 replies about samples were taken over from earlier runs."
+    assert shown.startswith(f"**{nothing}**") and "so that nothing is compared" in shown
+    assert nothing in sentence(summarize(tmp_path, third))
+    assert query(tmp_path, "SELECT DISTINCT run_id FROM trend ORDER BY 1").rows[-1] == (second,)
+    text = page(gather(tmp_path, [third]), {})
+    assert nothing in text and "no difference shown" not in text
+
+
 def test_calls_about_controls_alone_do_not_make_a_run_measured(tmp_path: Path) -> None:
     rows = figures(*[WON] * 9)
     night(tmp_path, 18, rows)
@@ -116,7 +161,7 @@ def test_more_candidates_need_a_clearer_drop(tmp_path: Path) -> None:
 
 
 def test_a_text_to_image_run_is_tested_once_on_the_mean_over_its_prompts(tmp_path: Path) -> None:
-    """One tag falls by as much as the other rises: the flow's own score is tied, and the tags are only shown."""
+    """One tag falls by as much as the other rises: the flow's own score shows no difference; tags are only shown."""
     for day, change in ((19, 0.0), (20, 3.0)):
         scores = {"colors": 3 + change, "color_attr": 6 - change}
         rows = [
@@ -127,5 +172,8 @@ def test_a_text_to_image_run_is_tested_once_on_the_mean_over_its_prompts(tmp_pat
         run_id = night(tmp_path, day, rows, flow="colors", parameters={"threshold": 7.0})
     [standing] = found(tmp_path, run_id).standings
     headline, *tags = [(row.dimension, row.difference.decision) for row in standing.rows if row.measure == "score"]
-    assert headline == ("all prompts", "tied") and dict(tags) == {"colors": "better", "color_attr": "worse"}
+    assert headline == ("all prompts", "no difference shown") and dict(tags) == {
+        "colors": "better",
+        "color_attr": "worse",
+    }
     assert not standing.worse

@@ -6,13 +6,13 @@ from pathlib import Path
 import click
 
 from flows.commands.behind import tell_if_behind
-from flows.commands.messages import printable_json, say
+from flows.commands.messages import printable_json
 from flows.commands.options import json_option, store_option
 from flows.commands.sections import Command
 from tasks.comparing.compare import Comparison, compare
-from tasks.comparing.wording import changed_lines, difference_grid, headline, notes, side_words
+from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words, side_words
 from tasks.errors import InputError
-from tasks.history.evaluations import last_runs, shared_replies
+from tasks.history.evaluations import last_runs
 from tasks.ledger.remote import local_cache
 from tasks.parameters import FLOWS
 from tasks.presentation.tables import console, grid_table
@@ -35,6 +35,13 @@ TWO = 2
     help="A difference that is meant: dataset, or an item of the protocol, such as model; repeatable.",
 )
 @click.option("--candidate", multiple=True, metavar="NAME", help="Candidate of both runs; given twice, one of each.")
+@click.option(
+    "--margin",
+    type=click.FloatRange(0),
+    default=0.0,
+    metavar="POINTS",
+    help="Differences up to so many points count as none: say whether the two are equal within them.",
+)
 @click.option("--last", type=int, metavar="N", help="The first and the last of N runs of --flow.")
 @click.option("--flow", type=click.Choice(FLOWS), help="Flow whose last runs are meant.")
 @json_option("Print everything as JSON.")
@@ -43,6 +50,7 @@ def command(
     runs: Sequence[str],
     across: Sequence[str],
     candidate: Sequence[str],
+    margin: float,
     last: int | None,
     flow: str | None,
     as_json: bool,
@@ -57,13 +65,11 @@ def command(
     names = _both(candidate)
     tell_if_behind(folder)
     before, after = _meant(folder, runs, names, last, flow or "")
-    found = compare(folder, before, after, names, across)
+    found = compare(folder, before, after, names, across, margin)
     if as_json:
         print(printable_json(found.model_dump(mode="json")))
     else:
         _print(found)
-        if shared := shared_replies(folder, found.before.run_id, found.after.run_id):
-            say(shared)
     return 0
 
 
@@ -93,7 +99,7 @@ def _print(found: Comparison) -> None:
     out = console()
     for name, side in (("before", found.before), ("after ", found.after)):
         out.print(printable(f"{name}  {side_words(side)}"), soft_wrap=True)
-    out.print(printable(f"\n{headline(found.rows[0].difference, found.before.flow)}\n"), soft_wrap=True)
+    out.print(printable(f"\n{outcome_words(found)}\n"), soft_wrap=True)
     out.print(grid_table(difference_grid(found.rows, found.before.flow), []))
     for line in [*notes(found), *changed_lines(found)]:
         out.print(printable(line), soft_wrap=True)

@@ -160,7 +160,8 @@ def _print_summary(summary: Summary) -> None:
     display, scores = summary.display, summary.scores
     if red := red_words(summary.controls):
         console.print(red, style="bold red", soft_wrap=True)
-    console.print(tables.grid_table(display.grid(scores), display.notes(scores, summary.terms)))
+    notes = display.notes(scores, summary.terms)
+    console.print(tables.grid_table(display.grid(scores), notes, console.width))
     controls = status_lines(summary.controls)
     for line in [*repeat_lines(summary), *defect_lines(summary), *controls, *failure_lines(summary)]:
         console.print(printable(line), soft_wrap=True)
@@ -171,4 +172,6 @@ def _print_summary(summary: Summary) -> None:
             "(--reuse-hours 0 asks anew)",
             soft_wrap=True,
         )
+    if summary.unmeasured:
+        console.print(summary.unmeasured, soft_wrap=True)
     console.print(f"run {summary.start.run_id}", soft_wrap=True)

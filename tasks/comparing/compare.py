@@ -9,11 +9,12 @@ from datetime import datetime
 from pathlib import Path
 from typing import Any
 
-from tasks.comparing.pairing import Change, Row, Series, most_changed, not_paired, rows, series
+from tasks.comparing.pairing import Change, Row, most_changed, not_paired, rows
 from tasks.errors import InputError
 from tasks.history.asking import query
-from tasks.history.evaluations import Evaluation, find
+from tasks.history.evaluations import Evaluation, find, shared_replies
 from tasks.kinds import kind_of
+from tasks.kinds.series import Series, series
 from tasks.kinds.values import Compared
 from tasks.ledger.protocol_keys import PROMPT, protocol_differences
 from tasks.records import Record
@@ -53,10 +54,23 @@ class Comparison(Record):
     """Why samples (prompts) are in no pair -> how many."""
     changed: tuple[Change, ...]
     """The samples (prompts) that changed most."""
+    unmeasured: tuple[str, ...]
+    """A sentence for each of two runs that measured nothing."""
+    shared: str
+    """What to say of replies that both runs share; empty: there are none."""
+    sizes: tuple[float, float]
+    """Samples of a unit on either side: of generated images, the images of a prompt."""
+    margin: float
+    """Differences up to it, in points, count as none where that is claimed; 0: no such claim is made."""
 
 
 def compare(
-    store: Path, before: str, after: str, candidates: tuple[str, str] = ("", ""), across: Collection[str] = ()
+    store: Path,
+    before: str,
+    after: str,
+    candidates: tuple[str, str] = ("", ""),
+    across: Collection[str] = (),
+    margin: float = 0.0,
 ) -> Comparison:
     """What changed from one evaluation to another, or from one candidate of an evaluation to another.
 
@@ -66,6 +80,7 @@ def compare(
         candidates: the first's and the second's; empty: the only one there is, or the only one that both have.
         across: names of differences that are meant: `dataset`, or items of the protocol (`temperature`,
             `prompt aesthetics`), or their first words (`prompt`, `model`).
+        margin: differences up to it, in points, count as none; 0: none do.
 
     Raises:
         HistoryLocked: the history stayed in use.
@@ -86,6 +101,10 @@ def compare(
         rows=tuple(found),
         not_paired=dict(not_paired(one, other)),
         changed=tuple(most_changed(one, other, MOST_CHANGED)),
+        unmeasured=tuple(run.unmeasured for run in (first, second) if run.unmeasured and first != second),
+        shared=shared_replies(store, first.run_id, second.run_id) if first.reused or second.reused else "",
+        sizes=(one.size, other.size),
+        margin=margin,
     )
 
 

@@ -1,22 +1,17 @@
 """Two evaluations laid side by side, sample by sample.
 
-Owns what is paired: a figure with the same sample's figure, and of generated images a prompt with the same prompt, by
-the mean of its scored images, because two images made of one prompt are no pair. How sure a difference is stands in
-`paired`; where the samples come from is the caller's: ledgers or the history.
+Owns the rows of a comparison, and who is in no pair. What is paired stands in `kinds.series`, how sure a difference is
+in `statistics.paired`; where the samples come from is the caller's: ledgers or the history.
 """
 
-from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from statistics import fmean
+from collections import Counter
 
-from tasks.kinds.values import Measure, Measured
+from tasks.kinds.series import ALL_PROMPTS, Series, paired
+from tasks.kinds.values import Measure
 from tasks.records import Record
 from tasks.statistics.intervals import TAIL
-from tasks.statistics.paired import Difference, difference, holm
+from tasks.statistics.paired import Difference, holm
 
-ALL_PROMPTS = "all prompts"
-"""What the flow's own score is called where the flow has several tags: `overall` would be the mean of all six."""
 FIRST, SECOND = "the first", "the second"
 ONLY_FIRST, ONLY_SECOND = f"only in {FIRST}", f"only in {SECOND}"
 
@@ -43,48 +38,10 @@ class Change(Record):
     """Dimension (or measure) -> after - before, where they differ."""
 
 
-@dataclass(frozen=True)
-class Series:
-    """One candidate's side of a comparison."""
-
-    values: Mapping[Measure, Mapping[str, float]]
-    """Measure -> unit -> value. The headline comes first."""
-    statuses: Mapping[str, str]
-    """Unit -> status of its last sample, scored or not."""
-
-    @property
-    def headline(self) -> Mapping[str, float]:
-        """The score that the comparison is about; empty where nothing was judged."""
-        return next(iter(self.values.values()), dict[str, float]())
-
-
-def series(samples: Iterable[Measured]) -> Series:
-    """The samples of one candidate by measure and unit; a unit with several samples has their mean."""
-    found = list(samples)
-    several = len({each.tag for each in found}) > 1
-    gathered: defaultdict[Measure, defaultdict[str, list[float]]] = defaultdict(lambda: defaultdict(list))
-    for each in found:
-        for measure, value in _values(each, several):
-            units = gathered[measure]
-            if value is not None:
-                units[each.unit].append(value)
-    values = {
-        measure: {unit: fmean(all_of_it) for unit, all_of_it in units.items()} for measure, units in gathered.items()
-    }
-    return Series(values, {each.unit: each.status for each in found})
-
-
-def _values(sample: Measured, several: bool) -> Iterator[tuple[Measure, float | None]]:
-    if several:
-        measure, score = next(iter(sample.values.items()))
-        yield measure._replace(dimension=ALL_PROMPTS), score
-    yield from sample.values.items()
-
-
 def rows(before: Series, after: Series, tail: float = TAIL) -> list[Row]:
     """The differences by every measure that both sides know: the headline, then the others with p adjusted together."""
     shared = [measure for measure in before.values if measure in after.values]
-    found = [(measure, _difference(before, after, measure, tail)) for measure in shared]
+    found = [(measure, paired(before, after, measure, tail)) for measure in shared]
     tested = [(measure, each, each.p) for measure, each in found[1:] if each.p is not None]
     adjusted = holm([p for _, _, p in tested])
     others = [_row(measure, each, p) for (measure, each, _), p in zip(tested, adjusted, strict=True)]
@@ -93,12 +50,6 @@ def rows(before: Series, after: Series, tail: float = TAIL) -> list[Row]:
 
 def _row(measure: Measure, found: Difference, p_holm: float | None = None) -> Row:
     return Row(dimension=measure.dimension, measure=measure.measure, difference=found, p_holm=p_holm)
-
-
-def _difference(before: Series, after: Series, measure: Measure, tail: float) -> Difference:
-    first, second = before.values[measure], after.values[measure]
-    units = sorted(first.keys() & second.keys())
-    return difference([first[unit] for unit in units], [second[unit] for unit in units], measure.highest, tail)
 
 
 def not_paired(before: Series, after: Series) -> Counter[str]:

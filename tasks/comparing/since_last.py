@@ -8,10 +8,11 @@ too much is chance.
 from pathlib import Path
 from typing import NamedTuple
 
-from tasks.comparing.pairing import Row, Series, rows, series
+from tasks.comparing.pairing import Row, rows
 from tasks.comparing.wording import headline
 from tasks.judging.results import results_of
-from tasks.ledger.anew import replies_anew
+from tasks.kinds.series import Series, series
+from tasks.ledger.anew import replies_anew, shared_replies
 from tasks.ledger.evaluations import Evaluation, finished_before, read_evaluation
 from tasks.records import RunStart
 from tasks.statistics.intervals import TAIL
@@ -41,6 +42,8 @@ class Since(NamedTuple):
     start: RunStart
     earlier: RunStart
     standings: list[Standing]
+    shared: str
+    """What to say of replies that both runs share; empty: there are none."""
 
     @property
     def widened(self) -> bool:
@@ -75,7 +78,7 @@ def since_last(store: Path, run_id: str) -> Since | None:
     tail = tail_of(len(now.start.candidates))
     shared = [candidate for candidate in now.start.candidates if candidate in before and candidate in after]
     standings = [Standing(candidate, rows(before[candidate], after[candidate], tail)) for candidate in shared]
-    return Since(now.start, earlier.start, [each for each in standings if each.rows])
+    return Since(now.start, earlier.start, [each for each in standings if each.rows], shared_replies(earlier, now))
 
 
 def tail_of(candidates: int) -> float:

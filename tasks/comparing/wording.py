@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 from tasks.comparing.pairing import Change, Row
 from tasks.kinds import kind_of
 from tasks.presentation.tables import Grid
+from tasks.presentation.wording import signed
 from tasks.statistics.intervals import FEWEST
-from tasks.statistics.paired import FEWEST_DIFFERING, POWER, Difference
+from tasks.statistics.paired import FEWEST_DIFFERING, NO_DIFFERENCE, POWER, Difference
 from tasks.text import number_words, one_line
 
 if TYPE_CHECKING:
@@ -16,14 +17,21 @@ if TYPE_CHECKING:
 
 LONGEST_NAME = 40
 LONGEST_ID = 24
-_MINUS = "−"
 
 
-def headline(found: Difference, flow: str) -> str:
-    """What came of it in one sentence: better, worse or tied at this n, how much, how sure, and what would have shown.
+def outcome_words(comparison: "Comparison") -> str:
+    """What came of a comparison: its headline, unless one of the runs measured nothing."""
+    first = comparison.rows[0].difference
+    return " ".join(comparison.unmeasured) or headline(first, comparison.before.flow, comparison.margin)
+
+
+def headline(found: Difference, flow: str, margin: float = 0.0) -> str:
+    """What came of it in one sentence: better, worse or no difference shown at this n, how much, how sure, and what
+    would have shown.
 
     Args:
         flow: tells the scale (0-100 or 0-10) and what is counted (samples or prompts).
+        margin: differences up to it count as none; 0: nothing is said of equality.
     """
     decimals, units = kind_of(flow).decimals, kind_of(flow).unit
     if found.change is None:
@@ -33,27 +41,38 @@ def headline(found: Difference, flow: str) -> str:
         return f"too few to tell: {found.n} {units} on both sides, {means}"
     if found.decision == "few differ":
         changed = f"{found.differing} changed (no interval below {FEWEST_DIFFERING})"
-        return f"no difference shown at n = {found.n} {units}: {changed}, {means}, sign test p {_p_sign(found.p)}"
-    zero = "includes" if found.decision == "tied" else "excludes"
+        return f"{NO_DIFFERENCE} (at n = {found.n} {units}): {changed}, {means}, sign test p {_p_sign(found.p)}"
+    zero = "includes" if found.decision == NO_DIFFERENCE else "excludes"
     change = f"{signed(found.change, decimals)} {change_interval(found, decimals)} (the interval {zero} 0)"
     shown = "" if found.smallest is None else f"; {_shown(found, decimals)}"
-    return f"{found.decision} at n = {found.n} {units}: {change}, {means}, sign test p {_p_sign(found.p)}{shown}"
+    said = _decided(found, f"n = {found.n} {units}", margin)
+    return f"{said}: {change}, {means}, sign test p {_p_sign(found.p)}{shown}"
+
+
+def _decided(found: Difference, n: str, margin: float) -> str:
+    """The decision, and with a margin whether the two are equal within it: that the whole interval lies within it."""
+    ends = (found.ci_low, found.ci_high)
+    within = all(end is not None and abs(end) <= margin for end in ends)
+    if found.decision != NO_DIFFERENCE:
+        return f"{found.decision} at {n}" + f", by less than {margin:g}" * (within and margin > 0)
+    if not margin:
+        return f"{NO_DIFFERENCE} (at {n})"
+    if within:
+        return f"equal within ±{margin:g} (at {n})"
+    return f"{NO_DIFFERENCE} (at {n}), nor that both are equal within ±{margin:g}"
+
+
+def decision_words(found: Difference) -> str:
+    """The decision in a word or two."""
+    return NO_DIFFERENCE if found.decision == "few differ" else found.decision
 
 
 def _shown(found: Difference, decimals: int) -> str:
     least = number_words(found.smallest, decimals)
-    if found.decision == "tied":
+    if found.decision == NO_DIFFERENCE:
         return f"a difference of {least} would have shown ({POWER:.0%} power)"
     times, tries = Fraction(str(POWER)).as_integer_ratio()
     return f"changes of {least} or more are found {times} times in {tries}"
-
-
-def signed(value: float | None, decimals: int) -> str:
-    """A change with its sign: `+6.2`, `−1.5`; a dash where there is none."""
-    if value is None:
-        return "–"
-    rounded = round(value, decimals)
-    return f"{rounded:+.{decimals}f}".replace("-", _MINUS) if rounded else f"{0:.{decimals}f}"
 
 
 def change_interval(found: Difference, decimals: int) -> str:
@@ -111,7 +130,15 @@ def notes(comparison: "Comparison") -> list[str]:
         "p: exact sign test; below the first row adjusted together (Holm).",
         *[f"Across: {', '.join(comparison.across)}."] * bool(comparison.across),
         *[f"Not paired: {missing}."] * bool(missing),
+        *[comparison.shared] * bool(comparison.shared),
+        *_sizes(comparison),
     ]
+
+
+def _sizes(comparison: "Comparison") -> list[str]:
+    before, after = (f"{size:.2g}" for size in comparison.sizes)
+    uneven = f"Images a prompt differ: {before} before, {after} after; the share of prompts with a good one grows so."
+    return [uneven] * (before != after)
 
 
 def side_words(side: "Side") -> str:

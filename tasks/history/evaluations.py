@@ -6,6 +6,7 @@ from typing import NamedTuple
 
 from tasks.errors import InputError
 from tasks.history.asking import query
+from tasks.ledger.anew import shared_words, unmeasured_words
 from tasks.text import bounded
 
 SHOWN = 5
@@ -26,6 +27,15 @@ class Evaluation(NamedTuple):
     prompt_set: str
     protocol_key: str
     protocol: dict[str, str]
+    reused: int
+    replies: int
+    anew: int
+    measured: bool
+
+    @property
+    def unmeasured(self) -> str:
+        """A sentence where nothing was measured; else nothing."""
+        return "" if self.measured else unmeasured_words(self.replies, self.anew, self.run_id)
 
 
 def find(store: Path, wanted: str) -> Evaluation:
@@ -86,8 +96,7 @@ def shared_replies(store: Path, one: str, other: str) -> str:
             SELECT DISTINCT run_id, "key", judged_at FROM counting WHERE run_id = $1) a USING ("key", judged_at)
         WHERE b.run_id = $2"""
     [(shared, replies)] = query(store, sql, values=(one, other)).rows
-    told = f"{shared:,} of {replies:,} replies of {other} are those of {one} itself, taken over and not asked anew"
-    return f"{told}: what they share says nothing of the judge." if shared else ""
+    return shared_words(shared, replies, one, other)
 
 
 def _not_one(store: Path, wanted: str, found: list[str]) -> str:

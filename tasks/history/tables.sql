@@ -242,7 +242,11 @@ CREATE TABLE scores (
     coverage DOUBLE NOT NULL,
     shift DOUBLE,
     shift_low DOUBLE,
-    shift_high DOUBLE
+    shift_high DOUBLE,
+    vs_best DOUBLE,
+    vs_best_low DOUBLE,
+    vs_best_high DOUBLE,
+    vs_best_n BIGINT
 );
 COMMENT ON TABLE scores IS
     'Counts, mean and 95% interval of finished runs by candidate, dimension or tag, measure and group of samples.';

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from tasks.anchors.outcomes import AnchorRow, anchor_row
 from tasks.controls.status import ControlRow, control_row
 from tasks.judging.tallies import OutcomeTally
+from tasks.judging.versus_best import versus_best
 from tasks.kinds import kind_of
 from tasks.kinds.values import Compared, Heard, Measure, Measured, Original
 from tasks.ledger.reading import OUTCOMES, read_judgments, read_outcomes
@@ -89,7 +90,9 @@ class Results:
     @cached_property
     def scores(self) -> Sequence[Scored]:
         """Scores of every candidate, dimension or tag, and group of samples."""
-        return self._scores.rows()
+        rows = self._scores.rows()
+        ranked = self._kind.display.in_words(rows)
+        return versus_best(rows, self.by_candidate, ranked[0][0]) if ranked else rows
 
     @cached_property
     def rates(self) -> list[RateRow]:

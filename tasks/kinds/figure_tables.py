@@ -5,7 +5,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import coverage_words, floor_notes, interval_words, score_words
+from tasks.presentation.wording import (
+    VS_BEST,
+    coverage_words,
+    interval_words,
+    judge_notes,
+    score_words,
+    vs_best_notes,
+    vs_best_words,
+)
 from tasks.records import OVERALL
 from tasks.statistics.scores import ScoreRow, ranking
 
@@ -19,7 +27,22 @@ def score_notes(flow: str, rows: Iterable[ScoreRow], endpoint: str = "") -> list
     shown = list(rows)
     ceiling = flow == "plot" and any(row.dimension == "faithfulness" for row in shown)
     carried = any(row.carried for row in shown)
-    return [HUMAN_IS_50, *[PLOT_CEILING] * ceiling, *[CARRIED] * carried, *floor_notes(endpoint)]
+    overall = [row for row in shown if row.dimension == OVERALL]
+    return [
+        HUMAN_IS_50,
+        *[PLOT_CEILING] * ceiling,
+        *[CARRIED] * carried,
+        *_votes_notes(shown),
+        *vs_best_notes(overall),
+        *judge_notes(endpoint),
+    ]
+
+
+def _votes_notes(rows: Iterable[ScoreRow]) -> list[str]:
+    level = sum(row.mixed_votes for row in rows if row.grouping == "all")
+    return [f"Mixed: {level:,} of them because votes of one order tie, the others because the orders differ."] * bool(
+        level
+    )
 
 
 def leaderboard(rows: Sequence[ScoreRow], grouping: str = "all") -> Grid:
@@ -31,12 +54,16 @@ def leaderboard(rows: Sequence[ScoreRow], grouping: str = "all") -> Grid:
     """
     shown = [row for row in rows if row.grouping == grouping and (grouping == "all" or row.dimension == OVERALL)]
     counts = [column for column in _COUNTS if column.always or any(map(column.of, shown))]
+    compared = any(row.vs_best is not None for row in shown)
     lines: list[list[str]] = []
     for best in ranking(rows):
         lines.append([best.candidate])
         its = (row for row in shown if row.candidate == best.candidate)
-        lines += [[row.group_name or row.dimension, *_cells(row, counts)] for row in its]
-    return Grid(["", "score", "95% interval", *(column.header for column in counts), "scored"], lines)
+        lines += [
+            [row.group_name or row.dimension, *_cells(row, counts), *[vs_best_words(row)] * compared] for row in its
+        ]
+    header = ["", "score", "95% interval", *(column.header for column in counts), "scored"]
+    return Grid([*header, *[VS_BEST] * compared], lines, VS_BEST)
 
 
 @dataclass(frozen=True)
@@ -53,8 +80,7 @@ _COUNTS = (
     _Count("Human", lambda row: row.human_wins, always=True),
     _Count("both\ngood", lambda row: row.both_good, only="dimension"),
     _Count("both\nbad", lambda row: row.both_bad, only="dimension"),
-    _Count("mixed\norders", lambda row: row.mixed - row.mixed_votes, only="dimension"),
-    _Count("mixed\nvotes", lambda row: row.mixed_votes, only="dimension"),
+    _Count("mixed", lambda row: row.mixed, only="dimension"),
     _Count("tie", lambda row: row.ties, only="overall"),
     _Count("for-\nfeit", lambda row: row.forfeits),
     _Count("car-\nried", lambda row: row.carried),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from tasks.errors import InputError
 from tasks.ledger.evaluations import Evaluation, read_evaluation
 from tasks.ledger.reading import END, read_judgments, read_start, run_folders
+from tasks.records import Judgment
 
 
 class Anew(NamedTuple):
@@ -42,6 +43,35 @@ def unmeasured_words(replies: int, anew: int, run_id: str = "") -> str:
     return f"Nothing was measured{which}: {taken}."
 
 
+def shared_words(shared: int, replies: int, one: str, other: str) -> str:
+    """What to say where replies of the run `other` are the very replies of `one`; nothing where none is."""
+    told = f"{shared:,} of {replies:,} replies of {other} are those of {one} itself, taken over and not asked anew"
+    return f"{told}: what they share says nothing of the judge." if shared else ""
+
+
+def shared_replies(one: Evaluation, other: Evaluation) -> str:
+    """What to say where replies about samples in one evaluation are the very replies of another.
+
+    Raises:
+        InputError: a ledger is damaged.
+    """
+    if not any(each.end and each.end.reused for each in (one, other)):
+        return ""
+    known, replies = set(_marks(one)), list(_marks(other))
+    shared = sum(mark in known for mark in replies)
+    return shared_words(shared, len(replies), one.start.run_id, other.start.run_id)
+
+
+def _marks(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
+    """Key of the call, and when the judge replied: equal for the same reply in several runs."""
+    return ((row.key, row.judged_at) for run in evaluation.folders for row in _counting(run))
+
+
+def _counting(run: Path) -> Iterator[Judgment]:
+    """The ok replies about samples."""
+    return (row for row in read_judgments(run) if row.status == "ok" and not row.control)
+
+
 def replies_anew(store: Path, evaluation: Evaluation) -> Anew:
     """The replies of a finished evaluation, and how many are anew.
 
@@ -61,12 +91,7 @@ def replies_anew(store: Path, evaluation: Evaluation) -> Anew:
 
 def _origins(evaluation: Evaluation) -> Counter[str]:
     """Run that asked -> its ok replies about samples in this evaluation."""
-    return Counter(
-        row.reused_from or run.name
-        for run in evaluation.folders
-        for row in read_judgments(run)
-        if row.status == "ok" and not row.control
-    )
+    return Counter(row.reused_from or run.name for run in evaluation.folders for row in _counting(run))
 
 
 def _is_first(store: Path, evaluation: Evaluation, origin: str) -> bool:

@@ -24,7 +24,7 @@ from tasks.pictures.thumbnails import made
 from tasks.presentation.drawing import png
 from tasks.presentation.markup import bullets, picture, plain, table
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import coverage_words, judge_words, score_in_full
+from tasks.presentation.wording import NOT_COVERED, coverage_words, judge_words, score_in_full
 from tasks.records import OVERALL, Outcome, PictureNote, RunEnd
 from tasks.statistics.rates import repeated
 from tasks.text import bounded, duration, one_line
@@ -67,7 +67,7 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
     parts = [
         *_heading(summary, past),
         *_scores(summary),
-        *_past(past, summary.start.flow),
+        *_past(past, summary),
         *_rates(summary),
         *_groups(summary),
         *_section("Injected defects", defect_lines(summary)),
@@ -85,13 +85,14 @@ def _heading(summary: Summary, past: Past | None) -> list[str]:
     about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.model, start.endpoint)}"
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
     scores = [f"{candidate[:NAME]}: {words}" for candidate, words in found[:MOST_LINES]]
-    red = red_words(summary.controls)
+    warned = filter(None, [red_words(summary.controls), summary.unmeasured])
     return [
-        *([f"**{plain(red)}**"] if red else []),
+        *(f"**{plain(words)}**" for words in warned),
         *_alarms(past),
         f"# {start.flow}: {plain(' + '.join(start.candidates), NAME)}",
         plain(f"{about}, {began}. Run {start.run_id}."),
         bullets(bounded(scores, len(found))),
+        NOT_COVERED,
     ]
 
 
@@ -104,29 +105,31 @@ def _scores(summary: Summary) -> list[str]:
     shown = _best_of(summary)
     if not shown.scores:
         return []
-    notes = shown.display.notes(shown.scores, shown.terms)
+    notes = [note for note in shown.display.notes(shown.scores, shown.terms) if note != NOT_COVERED]  # told above
     chart = picture("Scores", "png", png(shown.display.chart(shown.scores, terms=shown.terms)))
     return ["## Scores", _grid(shown.display.grid(shown.scores)), bullets(notes), chart]
 
 
-def _past(past: Past | None, flow: str) -> list[str]:
+def _past(past: Past | None, summary: Summary) -> list[str]:
     """A scheduled run against its baseline and the last run, and the trend."""
     if past is None:
         return []
     places = past.watched.places if past.watched else ()
-    lines = [each.words(flow) for each in places[:MOST_LINES]]
+    lines = [each.words(summary.start.flow) for each in places[:MOST_LINES]]
     moved = [each.line for each in past.watched.attributions[:MOST_LINES]] if past.watched else []
     return [
         *_section("Against its baseline", bounded(lines, len(places))),
         *_section("Judge or candidate", moved),
-        *_since_last(past),
+        *_since_last(past, bool(summary.unmeasured)),
     ]
 
 
-def _since_last(past: Past) -> list[str]:
+def _since_last(past: Past, unmeasured: bool) -> list[str]:
     if not (past.since or past.trend):
         return []
-    compared = _since(past.since) if past.since else ["No earlier run compares with this one; the trend shows why."]
+    why = "Nothing was measured, so that nothing is compared; the trend is without this run."
+    alone = why if unmeasured else "No earlier run compares with this one; the trend shows why."
+    compared = _since(past.since) if past.since else [alone]
     return ["## Since the last run", *compared, *([picture("Trend", "png", past.trend)] if past.trend else [])]
 
 
@@ -136,6 +139,7 @@ def _since(since: Since) -> list[str]:
         before += (
             f" Intervals are wider than 95%, so that {len(since.standings)} candidates raise no more false alarms."
         )
+    before += f" {since.shared}" * bool(since.shared)
     boards = [
         part
         for each in since.standings[:MOST_LINES]

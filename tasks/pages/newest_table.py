@@ -6,12 +6,12 @@ Owns its lines; the evaluations themselves, beneath it, are for the template.
 from collections.abc import Iterable, Iterator
 from typing import NamedTuple
 
-from tasks.comparing.wording import signed
+from tasks.comparing.wording import decision_words
 from tasks.controls.status import judge_status
 from tasks.kinds import kind_of
 from tasks.kinds.display import Headline
 from tasks.pages.report_data import Evaluation
-from tasks.presentation.wording import coverage_words, interval_words, score_words
+from tasks.presentation.wording import coverage_words, interval_words, score_words, signed
 
 HEADER = ("evaluation", "flow", "candidate", "score", "95% interval", "scored", "change", "judge", "judge status")
 
@@ -40,8 +40,10 @@ def _cells(one: Evaluation, headline: Headline) -> Iterator[str]:
 
 def _change(one: Evaluation, headline: Headline) -> str:
     """How the score stands against the evaluation before that compares; empty where there is none."""
+    if one.unmeasured:
+        return "nothing measured"
     for found in one.comparisons:
         for row in found.rows if found.after.candidate == headline.score.candidate else ():
             if (row.dimension, row.measure) == (headline.score.dimension, "score"):
-                return f"{signed(row.difference.change, kind_of(one.flow).decimals)} {row.difference.decision}"
+                return f"{signed(row.difference.change, kind_of(one.flow).decimals)} {decision_words(row.difference)}"
     return ""

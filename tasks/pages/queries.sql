@@ -3,26 +3,29 @@
 
 -- evaluation: What was run
 SELECT run_id, flow, started_at, seconds, shards, dataset, candidates, samples, prompt_set, model, endpoint, protocol,
-       parameters, calls, reused, warnings
+       parameters, calls, reused, replies, anew, measured, warnings
 FROM evaluations WHERE run_id = $run;
 
 -- scores: Scores over all samples
 SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
        mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", worst_low,
-       worst_high, coverage, shift, shift_low, shift_high
+       worst_high, coverage, shift, shift_low, shift_high,
+       vs_best, vs_best_low, vs_best_high, vs_best_n
 FROM scores WHERE run_id = $run AND "grouping" = 'all'
 ORDER BY candidate, dimension_position(dimension), dimension;
 
 -- groups: Scores by category and difficulty
 SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
        mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", worst_low,
-       worst_high, coverage, shift, shift_low, shift_high
+       worst_high, coverage, shift, shift_low, shift_high,
+       vs_best, vs_best_low, vs_best_high, vs_best_n
 FROM scores WHERE run_id = $run AND "grouping" IN ('category', 'difficulty') AND dimension = 'overall'
 ORDER BY "grouping", group_name, candidate;
 
 -- aspects: Scores of the aspects
 SELECT candidate, dimension, measure, "grouping", group_name, n, scored, prompts, score, image_mean, ci_low, ci_high,
-       "method", worst_low, worst_high, coverage
+       "method", worst_low, worst_high, coverage,
+       vs_best, vs_best_low, vs_best_high, vs_best_n
 FROM scores WHERE run_id = $run AND "grouping" = 'aspect'
 ORDER BY candidate, dimension_position(dimension), dimension;
 

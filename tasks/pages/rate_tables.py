@@ -20,6 +20,7 @@ COLUMNS: dict[Measure, str] = {
     "reversal": "reversed",
     "first_position": "first named",
     "repeat_agreement": "votes agree",
+    "chance_agreement": "by chance",
     "repeat_difference": "votes apart",
     "pivotal": "pivotal",
 }
@@ -28,6 +29,7 @@ EXPLAINED: dict[Measure, str] = {
     "reversal": "Reversed: one order says Model, the other Human.",
     "first_position": "First named: share of the verdicts Model or Human for the figure shown first; 50% is no bias.",
     "repeat_agreement": "Votes agree: share of the pairs of votes on one question, in one order, that are the same.",
+    "chance_agreement": "By chance: how often votes would agree if each were drawn from all votes on that dimension.",
     "repeat_difference": "Votes apart: mean distance, of 10, of two scores that one image got.",
     "pivotal": "Pivotal: outcomes that another verdict there, alone, would have changed; overall: any would.",
 }
@@ -39,6 +41,8 @@ def rate_words(row: RateRow, places: int = 1) -> str:
     value, *ends = (
         number_words(None if each is None else each * scale, decimals) for each in (row.value, row.ci_low, row.ci_high)
     )
+    if row.measure == "chance_agreement":
+        return f"{value}{unit}"
     return f"{value}{unit} " + (f"(n = {row.n})" if row.ci_low is None else f"[{', '.join(ends)}]")
 
 
@@ -66,8 +70,9 @@ def _of_votes(rates: Sequence[RateRow]) -> Iterator[str]:
     for row in rates:
         if row.measure == "repeat_difference":
             yield f"votes on {row.dimension}: {rate_words(row)} apart, of 10"
-    if agree := _overall(rates).get("repeat_agreement"):
-        yield f"votes: agree {agree}"
+    found = _overall(rates)
+    if agree := found.get("repeat_agreement"):
+        yield f"votes: agree {agree}, by chance {found['chance_agreement']}"
 
 
 def published_words(row: ScoreRow) -> str:

@@ -19,6 +19,7 @@ from tasks.history import asking as history
 from tasks.history.evaluations import find
 from tasks.kinds import kind_of
 from tasks.kinds.display import Display, Headline, Terms
+from tasks.ledger.anew import unmeasured_words
 from tasks.pages.queries import Answer, ask
 from tasks.pages.reasoning import reasons_by_question
 from tasks.pages.sample_cards import Card, Context, cards
@@ -86,6 +87,11 @@ class Evaluation:
     def red(self) -> str:
         """What forbids to trust the scores, to stand above them; empty: nothing does."""
         return red_words(self.control_rates())
+
+    @property
+    def unmeasured(self) -> str:
+        """A sentence where nothing was measured, to stand above the scores, too; empty: something was."""
+        return "" if self.about["measured"] else unmeasured_words(self.about["replies"], self.about["anew"])
 
     @property
     def notes(self) -> list[str]:
@@ -164,15 +170,15 @@ def gather(store: Path, run_ids: list[str]) -> list[Evaluation]:
 
 def _evaluation(store: Path, run_id: str, number: int, budget: int) -> Evaluation:
     answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
+    [about] = ask(store, "evaluation", run=run_id).rows
     previous = ask(store, "previous", run=run_id)
     comparisons: list[Comparison] = []
-    for row in previous.rows:
+    for row in previous.rows if about["measured"] else ():
         answers |= {"previous": previous, "changes": ask(store, "changes", run=run_id, previous=row["run_id"])}
         shared = sorted(row["candidates"])[:MOST_COMPARED]
         comparisons = [compare(store, row["run_id"], run_id, (name, name)) for name in shared]
     changes = answers["changes"].rows if "changes" in answers else []
     samples, reasons = (ask(store, name, run=run_id).rows for name in ("samples", "reasons"))
-    [about] = ask(store, "evaluation", run=run_id).rows
     context = Context(
         run=number,
         reasons=reasons_by_question(reasons, budget),

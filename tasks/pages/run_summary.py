@@ -14,6 +14,7 @@ from tasks.judging.results import results_of
 from tasks.judging.tallies import JudgmentTally, NotableSample, OutcomeTally
 from tasks.kinds import kind_of
 from tasks.kinds.display import Display, Terms
+from tasks.ledger.anew import replies_anew
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.reading import read_judgments
 from tasks.presentation.wording import Scored
@@ -39,6 +40,8 @@ class Summary(NamedTuple):
     """What controls say of the judge; empty: the run had none."""
     rates: list[RateRow]
     """How far the judge agrees with itself, and which verdicts outcomes depend on."""
+    unmeasured: str
+    """A sentence where a finished run measured nothing; else nothing."""
 
     @property
     def display(self) -> Display[Any]:
@@ -69,7 +72,8 @@ def summarize(store: Path, run_id: str) -> Summary:
         FileNotFoundError: the store has neither.
         InputError: a row that is damaged or was written by a newer version, with file and line.
     """
-    start, end, runs = read_evaluation(store, run_id)
+    evaluation = read_evaluation(store, run_id)
+    start, end, runs = evaluation
     results = results_of(start, runs)
     judgments, notable = JudgmentTally(), results.outcomes.notable_samples()
     for row in chain.from_iterable(map(read_judgments, runs)):
@@ -86,4 +90,5 @@ def summarize(store: Path, run_id: str) -> Summary:
         notable=notable,
         controls=control_rates(results.controls),
         rates=results.rates,
+        unmeasured=replies_anew(store, evaluation).words if end else "",
     )

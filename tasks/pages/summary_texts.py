@@ -11,10 +11,11 @@ from tasks.text import bounded, counted, one_line
 
 
 def sentence(summary: Summary) -> str:
-    """The run in one sentence: scores, coverage, counts by status; before it, where the judge is at fault, that."""
+    """The run in one sentence: scores, coverage, counts by status; before it what forbids to take it for a result."""
     found = summary.display.in_words(summary.scores)
     scores = bounded([f"{one_line(candidate, 40)} {words}" for candidate, words in found[:3]], len(found))
-    return " ".join(filter(None, [red_words(summary.controls), f"{'; '.join(scores)}. {status_counts(summary)}"]))
+    before = [red_words(summary.controls), summary.unmeasured]
+    return " ".join(filter(None, [*before, f"{'; '.join(scores)}. {status_counts(summary)}"]))
 
 
 def status_counts(summary: Summary) -> str:

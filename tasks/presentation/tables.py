@@ -26,10 +26,12 @@ class Grid(NamedTuple):
     header: list[str]
     lines: list[list[str]]
     """A line with a name alone heads the lines below it."""
+    spare: str = ""
+    """Header of a column that a terminal without room for all does without."""
 
 
-def grid_table(grid: Grid, notes: Sequence[str]) -> "Table":
-    """A grid for a terminal of 80 columns or more, with what must be known to read it beneath.
+def grid_table(grid: Grid, notes: Sequence[str], width: int = NARROWEST) -> "Table":
+    """A grid for a terminal of so many columns, 80 or more, with what must be known to read it beneath.
 
     Only candidates' names are ever broken into lines; nothing is cut.
     """
@@ -37,6 +39,7 @@ def grid_table(grid: Grid, notes: Sequence[str]) -> "Table":
     from rich.table import Table
     from rich.text import Text
 
+    grid = _fitting(grid, width)
     names, *others = _widths(grid)
     gap = 1 if sum([names, *others]) + 2 * len(others) <= NARROWEST else 0
     table = Table(box=SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, gap, 0, 0))
@@ -47,6 +50,16 @@ def grid_table(grid: Grid, notes: Sequence[str]) -> "Table":
     for name, *cells in grid.lines:
         table.add_row(Text(f" {printable(name)}" if cells else one_line(name)), *map(printable, cells))
     return table
+
+
+def _fitting(grid: Grid, width: int) -> Grid:
+    """The grid, without its spare column where there is no room for it."""
+    widths = _widths(grid)
+    if grid.spare not in grid.header[1:] or sum(widths) + len(widths) - 1 <= width:
+        return grid
+    place = grid.header.index(grid.spare)
+    lines = [line[:place] + line[place + 1 :] if len(line) > 1 else line for line in grid.lines]
+    return Grid(grid.header[:place] + grid.header[place + 1 :], lines)
 
 
 def _widths(grid: Grid) -> list[int]:

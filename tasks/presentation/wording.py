@@ -12,6 +12,11 @@ from tasks.statistics.intervals import FEWEST
 from tasks.statistics.scores import ScoreRow
 from tasks.text import number_words, one_line
 
+_MINUS = "−"
+VS_BEST = "vs\nbest"
+"""Header of the column of paired differences from the best candidate."""
+LONGEST_NAME = 32
+NOT_COVERED = "The intervals do not cover the judge's own bias."
 PIXELS = "The embedded judge measures pixels and is no model: its scores are a floor for real judges."
 
 
@@ -67,6 +72,35 @@ def score_in_full(row: Scored) -> str:
     return score_with_interval(row) + (f", worst case {worst}" if worst else "")
 
 
+def signed(value: float | None, decimals: int) -> str:
+    """A change with its sign: `+6.2`, `−1.5`; a dash where there is none."""
+    if value is None:
+        return "–"
+    rounded = round(value, decimals)
+    return f"{rounded:+.{decimals}f}".replace("-", _MINUS) if rounded else f"{0:.{decimals}f}"
+
+
+def vs_best_words(row: Scored) -> str:
+    """The paired difference from the best candidate, without its interval; nothing where there is none."""
+    return "" if row.vs_best is None else signed(row.vs_best, row.decimals)
+
+
+def vs_best_notes(rows: Iterable[Scored]) -> list[str]:
+    """A line for each score that has a difference from the best candidate, with its interval and number of pairs."""
+    return [
+        f"{one_line(row.candidate, LONGEST_NAME)} vs best, {row.dimension}: {vs_best_words(row)} {_reach(row)}, "
+        f"paired at n = {row.vs_best_n}"
+        for row in rows
+        if row.vs_best is not None
+    ]
+
+
+def _reach(row: Scored) -> str:
+    if row.vs_best_low is None or row.vs_best_high is None:
+        return "(no interval)"
+    return f"[{signed(row.vs_best_low, row.decimals)}, {signed(row.vs_best_high, row.decimals)}]"
+
+
 def coverage_words(row: Scored) -> str:
     """Samples scored of samples judged: `22/24`; nothing for a score that cannot be."""
     return "" if row.inapplicable else f"{row.scored}/{row.n}"
@@ -81,6 +115,6 @@ def judge_words(model: str, endpoint: str) -> str:
     return f"{model} at {host}:{parts.port}" if parts.port else f"{model} at {host}"
 
 
-def floor_notes(endpoint: str) -> list[str]:
-    """What must be known of every score by the embedded judge; nothing of another, which has another address."""
-    return [PIXELS] * (endpoint == EMBEDDED)
+def judge_notes(endpoint: str) -> list[str]:
+    """What must be known of every score, and of those by the embedded judge, which has an address of its own."""
+    return [NOT_COVERED, *[PIXELS] * (endpoint == EMBEDDED)]

@@ -53,6 +53,15 @@ class GradeRow(HistoryRecord):
     """Below 97% coverage: upper end of the interval where every missing score is the highest; else None."""
     coverage: float
     """scored / n."""
+    vs_best: float | None = None
+    """Score minus that of the best candidate of the run, paired: on the samples (of generated images: prompts) that
+    both scored. None for the best one itself, where there is one candidate, and for groups of samples and aspects."""
+    vs_best_low: float | None = None
+    """Lower end of the 95% interval of that difference."""
+    vs_best_high: float | None = None
+    """Upper end of the 95% interval of that difference."""
+    vs_best_n: int | None = None
+    """Pairs of that difference."""
 
     @property
     def inapplicable(self) -> bool:

@@ -19,7 +19,9 @@ FEWEST_DIFFERING = 5
 """Where fewer pairs differ no interval is given: their spread says nothing of the next ones, and no sign test of them
 could reach 5%."""
 
-Decision = Literal["better", "worse", "tied", "few differ", "too few"]
+Decision = Literal["better", "worse", "no difference shown", "few differ", "too few"]
+NO_DIFFERENCE: Decision = "no difference shown"
+"""That two runs are equal is another claim, which takes a margin."""
 
 
 class Difference(Record):
@@ -46,8 +48,8 @@ class Difference(Record):
     """Change, up or down, that this n shows with a probability of 80%; None without an interval and where all pairs
     changed alike, which leaves nothing to reckon with."""
     decision: Decision
-    """Whether the interval excludes zero, and on which side; `tied`: it does not. Without one: `few differ`, fewer than
-    5 of the pairs, or `too few` pairs, fewer than 8."""
+    """Whether the interval excludes zero, and on which side; `no difference shown`: it does not. Without an interval:
+    `few differ`, fewer than 5 of the pairs, or `too few` pairs, fewer than 8."""
 
     @property
     def differing(self) -> int:
@@ -109,7 +111,7 @@ def _decision(low: float | None, high: float | None, n: int) -> Decision:
         return "too few" if n < FEWEST else "few differ"
     if low > 0:
         return "better"
-    return "worse" if high < 0 else "tied"
+    return "worse" if high < 0 else NO_DIFFERENCE
 
 
 def sign_test(higher: int, lower: int) -> float:

@@ -4,7 +4,7 @@ Computed once, from the rows of a ledger; the history keeps them and the report 
 `image_scores`.
 """
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from statistics import fmean
@@ -13,13 +13,22 @@ from typing import Literal
 from tasks.records import OVERALL, HistoryRecord, Judgment, Order, Outcome, RunStart
 from tasks.statistics.image_scores import HIGHEST
 from tasks.statistics.intervals import interval
-from tasks.statistics.repeats import Answer, Asked, agreement, answer, difference, first_position
+from tasks.statistics.repeats import (
+    Answer,
+    Asked,
+    agreement,
+    answer,
+    chance_agreement,
+    difference,
+    first_position,
+)
 
 Measure = Literal[
     "order_flip",
     "reversal",
     "first_position",
     "repeat_agreement",
+    "chance_agreement",
     "tier_1",
     "pivotal",
     "p_model",
@@ -42,7 +51,8 @@ class RateRow(HistoryRecord):
     measure: Measure
     """Of both orders: order_flip (share of questions on which they differ), reversal (Model in one, Human in the
     other), first_position (share of the verdicts Model or Human that name the figure shown first, both orders alike;
-    0.5 is no bias). Of several votes: repeat_agreement (share of pairs in the same order that agree), of generated
+    0.5 is no bias). Of several votes: repeat_agreement (share of pairs in the same order that agree) and
+    chance_agreement (what that would be if each were drawn from all votes on the dimension in that order), of generated
     images repeat_difference (mean distance of two scores of an image, 0-10). Of outcomes: tier_1 (share that tier 1
     decided), pivotal (share that another verdict, alone, would have changed; of a dimension, another of its own),
     p_model, p_tie and p_human (mean chances)."""
@@ -109,7 +119,11 @@ class RateTally:
             for dimension, measure, value in _heard(said):
                 units[candidate, dimension, measure][unit].append(value)
         heard = {place: [fmean(values) for values in found.values()] for place, found in units.items()}
-        return [_row(*place, values) for place, values in {**self._values, **heard}.items()]
+        agreed = {place: len(values) for place, values in heard.items() if place[2] == "repeat_agreement"}
+        return [
+            *(_row(*place, values) for place, values in {**self._values, **heard}.items()),
+            *_by_chance(self._said, agreed),
+        ]
 
 
 def _decided(outcome: Outcome) -> _Found:
@@ -151,6 +165,32 @@ def _heard(said: Mapping[tuple[str, Order, int], Answer | None]) -> _Found:
     yield from _with_overall("repeat_agreement", _known(questions, agreement))
     for tag, value in _known(questions, difference).items():
         yield tag, "repeat_difference", value
+
+
+def _by_chance(
+    said: Mapping[tuple[str, str], Mapping[tuple[str, Order, int], Answer | None]], agreed: Mapping[_Place, int]
+) -> Iterator[RateRow]:
+    """The agreement of votes that would come of chance, where that of votes is known: it is known without error."""
+    votes: defaultdict[tuple[str, str], defaultdict[Order, Counter[Answer]]] = defaultdict(lambda: defaultdict(Counter))
+    for (candidate, _), answers in said.items():
+        for (dimension, order, _), words in answers.items():
+            if words is not None:
+                votes[candidate, dimension][order][words] += 1
+    by_dimension = {place: chance_agreement(found) for place, found in votes.items()}
+    for (candidate, dimension, _), n in agreed.items():
+        own = [
+            value for (whose, of), value in by_dimension.items() if whose == candidate and dimension in (of, OVERALL)
+        ]
+        yield RateRow(
+            candidate=candidate,
+            dimension=dimension,
+            measure="chance_agreement",
+            n=n,
+            value=fmean(own),
+            ci_low=None,
+            ci_high=None,
+            method="none",
+        )
 
 
 def _known(questions: Mapping[str, Asked], of: Callable[[Asked], float | None]) -> dict[str, float]:

@@ -4,6 +4,7 @@ Owns the measures of a single question and of a single sample. What they come to
 votes come to for `kinds`.
 """
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from itertools import combinations
 from statistics import fmean
@@ -43,6 +44,15 @@ def agreement(asked: Asked) -> float | None:
     """Share of the pairs of verdicts in the same order that agree; None where there is no pair."""
     same = [one == other for order in SHOWN_FIRST for one, other in combinations(asked.get(order, ()), 2)]
     return fmean(same) if same else None
+
+
+def chance_agreement(votes: Mapping[Order, Counter[Answer]]) -> float:
+    """How often two votes in the same order would agree if each were drawn from all there are in that order.
+
+    Args:
+        votes: order -> answer -> how often it was given, at least once.
+    """
+    return fmean(sum((n / given.total()) ** 2 for n in given.values()) for given in votes.values())
 
 
 def difference(asked: Asked) -> float | None:

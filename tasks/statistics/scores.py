@@ -91,6 +91,15 @@ class ScoreRow(HistoryRecord):
     """Lower end of that paired difference's 95% interval; None below 8 samples, and where fewer than 5 differ."""
     shift_high: float | None
     """Upper end of that paired difference's 95% interval; None below 8 samples, and where fewer than 5 differ."""
+    vs_best: float | None = None
+    """Score minus that of the best candidate of the run, paired: on the samples (of generated images: prompts) that
+    both scored. None for the best one itself, where there is one candidate, and for groups of samples and aspects."""
+    vs_best_low: float | None = None
+    """Lower end of the 95% interval of that difference."""
+    vs_best_high: float | None = None
+    """Upper end of the 95% interval of that difference."""
+    vs_best_n: int | None = None
+    """Pairs of that difference."""
 
 
 class _Place(NamedTuple):

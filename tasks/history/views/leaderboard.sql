@@ -4,4 +4,4 @@ WHERE "grouping" = 'all' AND measure = 'score' AND model_wins IS NOT NULL
 ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(dimension);
 COMMENT ON VIEW leaderboard IS
     'Figures: a row a run, candidate and dimension (overall among them), newest run first. Compare only rows of equal '
-    'dataset_key and protocol_key.';
+    'dataset_key and protocol_key. vs_best is the paired difference from the best candidate of the run.';

@@ -3,7 +3,8 @@ CREATE VIEW t2i_leaderboard AS
 WITH tagged AS (
     SELECT r.flow, r.dataset, r.dataset_key, r.judge_key, r.model, r.prompt_set, r.run_id, r.started_at,
            s.candidate, s.dimension AS tag, s.score, s.ci_low, s.ci_high, s.worst_low, s.worst_high,
-           s.image_mean, s.prompts, s.n, s.scored
+           s.image_mean, s.prompts, s.n, s.scored,
+           s.vs_best, s.vs_best_low, s.vs_best_high, s.vs_best_n
     FROM scores s JOIN evaluations r USING (run_id)
     WHERE s."grouping" = 'all' AND s.measure = 'score' AND s.image_mean IS NOT NULL
     QUALIFY rank() OVER (
@@ -12,14 +13,18 @@ WITH tagged AS (
 ), others AS (
     SELECT run_id, candidate, dimension AS tag,
            max(score) FILTER (measure = 'aspect_mean') AS aspect_mean, max(score) FILTER (measure = 'good') AS good,
+           max(image_mean) FILTER (measure = 'good') AS good_images,
            max(score) FILTER (measure = 'satisfied') AS satisfied
     FROM scores WHERE "grouping" = 'all' GROUP BY ALL
 ), tags AS (
     SELECT candidate, dataset, tag, score, ci_low, ci_high, worst_low, worst_high, image_mean, aspect_mean,
-           score - aspect_mean AS gap, good,
+           score - aspect_mean AS gap, good, good_images, scored / nullif(prompts, 0) AS images_a_prompt,
+           min(images_a_prompt) OVER alike IS DISTINCT FROM max(images_a_prompt) OVER alike AS images_differ,
+           vs_best, vs_best_low, vs_best_high, vs_best_n,
            satisfied, prompts, n, scored, scored / n AS coverage, NULL::VARCHAR[] AS missing, model, prompt_set,
            started_at, [run_id] AS runs, [started_at] AS dates, dataset_key, judge_key
     FROM tagged JOIN others USING (run_id, candidate, tag)
+    WINDOW alike AS (PARTITION BY tag, dataset_key, judge_key, prompt_set)
 ), whole AS (
     -- Six independent means: their intervals add up as squares (MOVER; Zou and Donner, 2008).
     SELECT candidate, max(dataset) AS dataset, 'overall' AS tag, avg(score) AS score,
@@ -32,6 +37,8 @@ WITH tagged AS (
            CASE WHEN count(tags.ci_low) = 6 AND count(tags.worst_high) > 0
                 THEN avg(coalesce(tags.worst_high, tags.ci_high)) END AS worst_high,
            avg(image_mean) AS image_mean, avg(aspect_mean) AS aspect_mean, avg(gap) AS gap, avg(good) AS good,
+           avg(good_images) AS good_images, sum(scored) / nullif(sum(prompts), 0) AS images_a_prompt,
+           bool_or(images_differ) AS images_differ,
            CASE WHEN count(satisfied) = 6 THEN avg(satisfied) END AS satisfied, sum(prompts)::BIGINT AS prompts,
            sum(n)::BIGINT AS n, sum(scored)::BIGINT AS scored, sum(scored) / sum(n) AS coverage,
            list_filter(['single_object', 'two_object', 'counting', 'colors', 'color_attr', 'position'],
@@ -50,13 +57,17 @@ SELECT * REPLACE (
     CASE WHEN len(missing) = 0 THEN worst_high END AS worst_high,
     CASE WHEN len(missing) = 0 THEN image_mean END AS image_mean,
     CASE WHEN len(missing) = 0 THEN aspect_mean END AS aspect_mean, CASE WHEN len(missing) = 0 THEN gap END AS gap,
-    CASE WHEN len(missing) = 0 THEN good END AS good, CASE WHEN len(missing) = 0 THEN satisfied END AS satisfied)
+    CASE WHEN len(missing) = 0 THEN good END AS good,
+    CASE WHEN len(missing) = 0 THEN good_images END AS good_images,
+    CASE WHEN len(missing) = 0 THEN satisfied END AS satisfied)
 FROM whole
 ORDER BY dataset, model, prompt_set, dataset_key, judge_key, dimension_position(tag), score DESC, candidate;
 COMMENT ON VIEW t2i_leaderboard IS
     'Generated images: a row a candidate and tag, and overall: the mean of the six tag means where none is missing. '
     'score is the mean over prompts of the judge''s overall scores (0-10), image_mean the mean over images, '
     'aspect_mean that of the aspects and gap the difference; good the share of prompts with an image at or above the '
-    'threshold, satisfied the share that shows what was asked. Below 97% coverage worst_low and '
+    'threshold, which grows with images a prompt, good_images the share of images, images_differ: candidates beside it '
+    'have other numbers of images a prompt; vs_best the paired difference from the best candidate of the run; '
+    'satisfied the share that shows what was asked. Below 97% coverage worst_low and '
     'worst_high hold whatever the missing scores were; overall their mean over the tags. Joined from the newest run of '
     'each flow (runs, dates) of equal dataset_key, judge_key and prompt_set. No GenEval score: that is a detector''s.';
