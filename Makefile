@@ -70,6 +70,11 @@ simulate-controls: $(READY)
 simulate-passport: $(READY)
 	$(BIN)/python tests/simulate_passport.py
 
+# How often a bridge's interval holds the planted shift, and which sentence is said: some minutes.
+.PHONY: simulate-bridge
+simulate-bridge: $(READY)
+	$(BIN)/python tests/simulate_bridge.py
+
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py
 

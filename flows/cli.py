@@ -40,6 +40,7 @@ COMMANDS = {
         "query": "Show a table or view of the history, or the answer to an SQL query.",
         "report": "Write evaluations with their pictures into one HTML file.",
         "compare": "Show what changed from one run, or one candidate, to another.",
+        "bridge": "Tell whether a history may be continued with another judge, and with what offset.",
         "sync": "Load what the ledgers hold and the history lacks.",
     },
     "People": {
@@ -51,7 +52,7 @@ COMPLETE = "_JURY_COMPLETE"
 """Environment variable through which a shell asks for completions."""
 WIDEST = 100
 """Columns of the help on a wide terminal."""
-GOES_ON = ("run", "demo", "passport")
+GOES_ON = ("run", "demo", "passport", "bridge")
 """Commands that take up their work again where they were stopped."""
 
 

@@ -10,6 +10,8 @@ from tasks.errors import InputError
 from tasks.history.database import HISTORY
 from tasks.history.loading import sync
 from tasks.ledger.alarm_records import exchange_alarm_records
+from tasks.ledger.bridges import FOLDER as BRIDGES
+from tasks.ledger.bridges import bridge_folders
 from tasks.ledger.label_sets import label_folders
 from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.passports import passport_folders
@@ -31,7 +33,9 @@ def command(rebuild: bool, store: str) -> int:
         share_labels(remote.bucket, folder)
         exchange_passports(remote.bucket, folder)
         exchange_alarm_records(remote.bucket, folder)
-    if not any(found(folder) for found in (run_folders, label_folders, passport_folders)):
+        remote.send_folder(BRIDGES)
+        remote.fetch_folder(BRIDGES)
+    if not any(found(folder) for found in (run_folders, label_folders, passport_folders, bridge_folders)):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
     done = sync(folder, rebuild=rebuild)
     for sentence in done.left_out:
@@ -40,6 +44,8 @@ def command(rebuild: bool, store: str) -> int:
         say(f"labels loaded: {', '.join(done.labels)}")
     if done.passports:
         say(f"passports loaded: {', '.join(done.passports)}")
+    if done.bridges:
+        say(f"bridges loaded: {', '.join(done.bridges)}")
     loaded = f"{number_of(len(done.loaded), 'run')} loaded into {folder / HISTORY}"
     print(loaded if done.loaded else "the history is in step with the ledgers")
     thumbnails, lost = make_waiting(folder)

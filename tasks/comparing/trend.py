@@ -10,6 +10,8 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
+from tasks.comparing.joints import joined
+from tasks.comparing.points import COLUMNS, MOST_RUNS, Point
 from tasks.history.asking import query
 from tasks.kinds import kind_of
 from tasks.kinds.display import Level
@@ -18,8 +20,6 @@ from tasks.presentation.drawing import png
 from tasks.records import RunStart
 from tasks.text import number_words, one_line
 
-MOST_RUNS = 60
-"""Runs drawn of each series, the newest: more would stand too close to be told apart."""
 HEIGHT = 120
 LINE, BREAK = "#0072B2", "#D55E00"
 """Blue and vermilion of Okabe and Ito (2008); a break is dashed and labelled, too."""
@@ -29,23 +29,6 @@ STEP = 14
 """Pixels from the label of one break to that of the next, which may stand close to it."""
 LEVELS = 3
 """Lines of labels above the points."""
-
-
-class Point(NamedTuple):
-    """One evaluation in a series: a row of the view `trend`."""
-
-    candidate: str
-    dimension: str
-    """`overall`, a dimension or a tag."""
-    started_at: datetime
-    """UTC."""
-    run_id: str
-    score: float | None
-    """None: nothing of it was scored."""
-    ci_low: float | None
-    ci_high: float | None
-    break_reason: str | None
-    """What keeps it from being compared with the point before; None: nothing does."""
 
 
 class Scales(NamedTuple):
@@ -60,20 +43,21 @@ class Scales(NamedTuple):
 
 
 def trend_points(store: Path, start: RunStart) -> list[Point]:
-    """The last runs of the series that a run belongs to, oldest first, with the scores that are its headline.
+    """The last runs of the series that a run belongs to, oldest first, with the scores that are its headline; before
+    them those of earlier judges, as far as bridges lead there.
 
     Raises:
         HistoryLocked: the history stayed in use.
         InputError: there is no history.
     """
-    sql = f"""SELECT {", ".join(Point._fields)} FROM trend
+    sql = f"""SELECT {", ".join(COLUMNS)} FROM trend
         WHERE flow = $1 AND dataset = $2 AND model = $3 AND prompt_set = $4 AND list_contains($5, candidate)
           AND list_contains($6, dimension)
         QUALIFY row_number() OVER (PARTITION BY candidate, dimension ORDER BY started_at DESC) <= {MOST_RUNS}
         ORDER BY candidate, dimension_position(dimension), started_at"""
     dimensions = list(kind_of(start.flow).headline_dimensions(start))
     series = (start.flow, start.dataset, start.model, start.prompt_set, list(start.candidates), dimensions)
-    return [Point(*row) for row in query(store, sql, values=series).rows]
+    return joined(store, start.flow, [Point(*row) for row in query(store, sql, values=series).rows])
 
 
 def series_of(points: Iterable[Point]) -> list[list[Point]]:
@@ -93,18 +77,25 @@ def _place(point: Point) -> tuple[str, str]:
 
 
 def _scored(points: Iterable[Point]) -> Iterator[Point]:
-    """The scored points of a series, each with the reasons of all that were left out since the one before it."""
+    """The scored points of a series, each with the reasons and joints of all left out since the one before it."""
     reasons: list[str] = []
+    joint: str | None = None
     for point in points:
         reasons += point.break_reason.split(", ") if point.break_reason else []
+        joint = point.joint or joint
         if point.score is not None:
-            yield point._replace(break_reason=", ".join(dict.fromkeys(reasons)) or None)
-            reasons = []
+            yield point._replace(break_reason=", ".join(dict.fromkeys(reasons)) or None, joint=joint)
+            reasons, joint = [], None
 
 
 def breaks(series: Sequence[Point]) -> list[Point]:
     """The points that begin a series anew, in the order of time: each says why."""
     return [point for point in series[1:] if point.break_reason is not None]
+
+
+def joints(series: Sequence[Point]) -> list[Point]:
+    """The points with which another judge goes on, by a bridge that each names."""
+    return [point for point in series[1:] if point.joint and point.break_reason is None]
 
 
 def shared_scales(series: Sequence[Sequence[Point]], level: Level | None = None) -> Scales:
@@ -137,7 +128,7 @@ def trend_chart(series: Sequence[Sequence[Point]], title: str = "", scales: Scal
         scales: those of all panels that stand together, where they are drawn as several charts.
     """
     names = [f"{each[0].candidate}: {each[0].dimension}" for each in series]
-    strip = STEP * min(LEVELS, max(len(breaks(each)) for each in series))
+    strip = STEP * min(LEVELS, max(len(breaks(each)) + len(joints(each)) for each in series))
     values = [row for place, each in enumerate(series) for row in _rows(place, each)]
     words = " ".join(f"{one_line(name)}: {_in_words(each)}." for name, each in zip(names, series, strict=True))
     panel = {"width": WIDTH, "height": HEIGHT + strip, "layer": _layers(strip, scales or shared_scales(series))}
@@ -145,12 +136,14 @@ def trend_chart(series: Sequence[Sequence[Point]], title: str = "", scales: Scal
 
 
 def _in_words(series: Sequence[Point]) -> str:
-    return "; ".join(
-        f"broken by another {one_line(point.break_reason)}, {_words(point)}"
-        if at and point.break_reason
-        else _words(point)
-        for at, point in enumerate(series)
-    )
+    return "; ".join(f"{_turn(point) if at else ''}{_words(point)}" for at, point in enumerate(series))
+
+
+def _turn(point: Point) -> str:
+    """What lies between a point and the one before it; mostly nothing."""
+    if point.break_reason:
+        return f"broken by another {one_line(point.break_reason)}, "
+    return f"joined by a bridge, {one_line(point.joint)}, " if point.joint else ""
 
 
 def _words(point: Point) -> str:
@@ -160,20 +153,23 @@ def _words(point: Point) -> str:
 
 
 def _rows(place: int, points: Sequence[Point]) -> list[Chart]:
-    """The points as records for the chart: those joined by a line share a segment, the first after a break names it."""
+    """The points as records for the chart: those joined by a line share a segment, the first after a break, or of
+    another judge, names that.
+    """
     rows: list[Chart] = []
-    segment = 0
+    segment = marks = 0
     for at, point in enumerate(points):
         row = {"place": place, "time": _utc(point.started_at), "score": point.score}
-        if point.break_reason is not None and at:
-            segment += 1
+        if at and (reason := point.break_reason if point.break_reason is not None else point.joint) is not None:
+            segment += point.break_reason is not None
             late = at > len(points) / 2  # the label goes to the left, where there is room for it
-            reason = one_line(point.break_reason, LONGEST_REASON)
             row |= {
                 "break": _utc(points[at - 1].started_at + (point.started_at - points[at - 1].started_at) / 2),
-                "left" if late else "right": f"{point.started_at:%Y-%m-%d} {reason}",
-                "level": STEP * ((segment - 1) % LEVELS),
+                "left" if late else "right": f"{point.started_at:%Y-%m-%d} {one_line(reason, LONGEST_REASON)}",
+                "level": STEP * (marks % LEVELS),
+                "joins": point.break_reason is None,
             }
+            marks += 1
         words = f"{_words(point)}, {one_line(point.run_id)}"
         row |= {"low": point.ci_low, "high": point.ci_high, "segment": segment, "words": words, "first": not at}
         rows.append(row)
@@ -222,17 +218,23 @@ def _marked(level: Level, y: Chart) -> list[Chart]:
 
 
 def _breaks(x: Chart, strip: int) -> list[Chart]:
-    """A dashed line where a series breaks, and the reason at its top."""
+    """A dashed line where a series breaks, a dotted grey one where a bridge joins it, and at its top why."""
     between = {**x, "field": "break"}
     level = {"field": "level", "type": "quantitative", "scale": None}
-    rule = {"type": "rule", "color": BREAK, "strokeDash": [5, 4]}
+    rules = {
+        "!datum.joins": {"color": BREAK, "strokeDash": [5, 4]},
+        "datum.joins": {"color": GREY, "strokeDash": [2, 2]},
+    }
     label = {"type": "text", "baseline": "top", "limit": WIDTH // 2}
     return [
-        {
-            "transform": [_has("break")],
-            "mark": rule,
-            "encoding": {"x": between, "y": level, "y2": {"value": HEIGHT + strip}},
-        },
+        *(
+            {
+                "transform": [_has("break"), {"filter": which}],
+                "mark": {"type": "rule", **look},
+                "encoding": {"x": between, "y": level, "y2": {"value": HEIGHT + strip}},
+            }
+            for which, look in rules.items()
+        ),
         *(
             {
                 "transform": [_has(side)],

@@ -10,6 +10,7 @@ from functools import cache
 from tasks.anchors.outcomes import AnchorRow
 from tasks.controls.status import ControlRow
 from tasks.ledger.alarm_records import Restart
+from tasks.ledger.bridges import BridgeRow
 from tasks.ledger.label_sets import LabelRow, LabelSet
 from tasks.ledger.passports import Card, CardLine
 from tasks.records import AspectScore, HistoryRecord, Judgment, Outcome, PictureNote, RunEnd, RunStart
@@ -30,6 +31,7 @@ RECORDS: Mapping[str, tuple[type[HistoryRecord], ...]] = {
     "labels": (LabelRow, LabelSet),
     "passports": (CardLine, Card),
     "baselines": (Restart,),
+    "bridges": (BridgeRow,),
 }
 """Table -> records whose fields are its columns."""
 

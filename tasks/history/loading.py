@@ -1,4 +1,4 @@
-"""Runs, labels and passports loaded from their ledgers into the history.
+"""Runs, labels, passports and bridges loaded from their ledgers into the history.
 
 Owns which of them are due and how they take their place; what their rows are is for `staging`. The ledger is the truth:
 a run that could not be loaded now is loaded by the next `sync`, and the history can be made anew at any time.
@@ -15,8 +15,8 @@ from duckdb import DuckDBPyConnection as Connection
 from tasks.errors import InputError
 from tasks.history.database import HISTORY, attach, kept_out, reading, staging
 from tasks.history.layout import is_laid_out, lay_out
+from tasks.ledger import bridges, passports
 from tasks.ledger import label_sets as labels
-from tasks.ledger import passports
 from tasks.ledger import reading as ledger
 from tasks.ledger.alarm_records import Restart, read_restart, restart_files
 
@@ -32,7 +32,7 @@ _DUE = """
 
 
 class _Once(NamedTuple):
-    """A ledger that is written once, never changed, and loaded into one table: labels, a passport."""
+    """A ledger that is written once, never changed, and loaded into one table: labels, a passport, a bridge."""
 
     table: str
     column: str
@@ -44,7 +44,8 @@ class _Once(NamedTuple):
 
 _LABELS = _Once("labels", "name", labels.ABOUT, labels.label_folders)
 _PASSPORTS = _Once("passports", "passport_id", passports.CARD, passports.passport_folders)
-_ONCE = (_LABELS, _PASSPORTS)
+_BRIDGES = _Once("bridges", "bridge_id", bridges.ROWS, bridges.bridge_folders)
+_ONCE = (_LABELS, _PASSPORTS, _BRIDGES)
 
 
 class NotLoaded(InputError):
@@ -62,6 +63,8 @@ class Synced(NamedTuple):
     """Names of the labels that were loaded."""
     passports: tuple[str, ...] = ()
     """Ids of the passports that were loaded."""
+    bridges: tuple[str, ...] = ()
+    """Ids of the bridges that were loaded."""
 
 
 def store_run(store: Path, run_id: str, wait_seconds: float = 2.0) -> None:
@@ -106,6 +109,16 @@ def store_passport(store: Path, passport_id: str, wait_seconds: float = 2.0) -> 
     _store_once(_PASSPORTS, store, passport_id, wait_seconds)
 
 
+def store_bridge(store: Path, bridge_id: str, wait_seconds: float = 2.0) -> None:
+    """Load one bridge, where the history has it not.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: its rows are damaged, or the history was made by another version.
+    """
+    _store_once(_BRIDGES, store, bridge_id, wait_seconds)
+
+
 def _store_once(kind: _Once, store: Path, name: str, wait_seconds: float) -> None:
     for place in _new(kind, store / HISTORY, store, wait_seconds):
         if place.name == name:
@@ -114,7 +127,7 @@ def _store_once(kind: _Once, store: Path, name: str, wait_seconds: float) -> Non
 
 def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Synced:
     """Load every run whose ledger is not in the history as it now stands: new, grown or finished since; and new
-    labels and passports.
+    labels, passports and bridges.
 
     With `rebuild` a history is made from all ledgers beside the present one, which serves until the new one takes its
     place. Without, no run is ever removed, whether or not its ledger is still there.
@@ -133,11 +146,11 @@ def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Sync
             late = _load_changed(fresh, store, wait_seconds)
             if fresh.exists():
                 fresh.replace(history)
-    loaded, names, cards = (
-        tuple(sorted({*one, *other}))
-        for one, other in ((early.loaded, late.loaded), (early.labels, late.labels), (early.passports, late.passports))
+    loaded, names, cards, made = (
+        tuple(sorted({*getattr(early, what), *getattr(late, what)}))
+        for what in ("loaded", "labels", "passports", "bridges")
     )
-    return Synced(loaded, late.left_out, names, cards)
+    return Synced(loaded, late.left_out, names, cards, made)
 
 
 def pending(store: Path, wait_seconds: float = 30.0) -> list[str]:
@@ -163,10 +176,10 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
         except (DamagedLedger, NotLoaded) as error:
             left_out.append(str(error))
     left_out += _bring_nights_up_to_date(history, store, wait_seconds)
-    runs, names, cards = (
-        tuple(place.name for place in loaded if _once(place) is kind) for kind in (None, _LABELS, _PASSPORTS)
+    runs, names, cards, made = (
+        tuple(place.name for place in loaded if _once(place) is kind) for kind in (None, *_ONCE)
     )
-    return Synced(runs, tuple(left_out), names, cards)
+    return Synced(runs, tuple(left_out), names, cards, made)
 
 
 def _bring_nights_up_to_date(history: Path, store: Path, wait_seconds: float) -> list[str]:
@@ -223,14 +236,14 @@ def _ledger_bytes(run: Path) -> int:
 
 
 def _load(history: Path, place: Path, wait_seconds: float) -> None:
-    """Load the folder of a run, of labels, or of a passport."""
+    """Load the folder of a run, of labels, of a passport, or of a bridge."""
     # Brings numpy and scipy, which whoever only asks what is pending does without.
-    from tasks.history.staging import stage_labels, stage_passport, stage_run, vector_bytes
+    from tasks.history.staging import stage_bridge, stage_labels, stage_passport, stage_run, vector_bytes
 
     once = _once(place)
     with staging(0 if once else vector_bytes(place)) as db:
         if once:
-            (stage_labels if once is _LABELS else stage_passport)(db, place)
+            {_LABELS: stage_labels, _PASSPORTS: stage_passport, _BRIDGES: stage_bridge}[once](db, place)
         else:
             stage_run(db, place, _ledger_bytes(place))
         attach(db, history, wait_seconds)

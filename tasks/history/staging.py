@@ -21,8 +21,8 @@ from tasks.history.database import VECTOR_ROWS
 from tasks.history.layout import make_tables
 from tasks.judging.results import results_of
 from tasks.kinds import kind_of
+from tasks.ledger import bridges, passports
 from tasks.ledger import label_sets as labels
-from tasks.ledger import passports
 from tasks.ledger import reading as ledger
 from tasks.ledger.evaluations import evaluation_folders
 from tasks.ledger.protocol_keys import judge_key
@@ -43,7 +43,7 @@ _PICTURES = """INSERT INTO pictures BY NAME
 
 
 class DamagedLedger(InputError):
-    """The ledger of a run, of labels or of a passport cannot be read."""
+    """The ledger of a run, of labels, of a passport or of a bridge cannot be read."""
 
 
 def vector_bytes(run: Path) -> int:
@@ -88,6 +88,15 @@ def stage_passport(db: Connection, place: Path) -> None:
         DamagedLedger: it cannot be read.
     """
     _stage(db, "passports", passports.history_rows, place, passports.CARD)
+
+
+def stage_bridge(db: Connection, place: Path) -> None:
+    """Fill the table of bridges with the rows in a folder.
+
+    Raises:
+        DamagedLedger: they cannot be read.
+    """
+    _stage(db, "bridges", bridges.history_rows, place, bridges.ROWS)
 
 
 def _stage(

@@ -432,3 +432,38 @@ COMMENT ON COLUMN anchor_nights.judge_high IS 'Upper end of its 95% interval.';
 COMMENT ON COLUMN anchor_nights.candidate_shift IS 'Mean change of the candidate less that of the anchors.';
 COMMENT ON COLUMN anchor_nights.candidate_low IS 'Lower end of its 95% interval.';
 COMMENT ON COLUMN anchor_nights.candidate_high IS 'Upper end of its 95% interval.';
+
+CREATE TABLE bridges (
+    bridge_id VARCHAR NOT NULL,
+    made_at TIMESTAMP NOT NULL,
+    flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    dimension VARCHAR NOT NULL,
+    old_model VARCHAR NOT NULL,
+    new_model VARCHAR NOT NULL,
+    n BIGINT NOT NULL,
+    old_score DOUBLE,
+    new_score DOUBLE,
+    shift DOUBLE,
+    ci_low DOUBLE,
+    ci_high DOUBLE,
+    margin DOUBLE NOT NULL,
+    decision VARCHAR NOT NULL,
+    enough BIGINT,
+    judged BIGINT NOT NULL,
+    agreement DOUBLE,
+    kappa DOUBLE,
+    confusion MAP(VARCHAR, BIGINT) NOT NULL,
+    highest DOUBLE NOT NULL,
+    dataset VARCHAR NOT NULL,
+    dataset_key VARCHAR NOT NULL,
+    prompt_set VARCHAR NOT NULL,
+    old_run VARCHAR NOT NULL,
+    new_run VARCHAR NOT NULL,
+    old_protocol_key VARCHAR NOT NULL,
+    new_protocol_key VARCHAR NOT NULL,
+    "schema" INTEGER NOT NULL
+);
+COMMENT ON TABLE bridges IS
+    'Whether a history may be continued with another judge, and with what offset: one row a bridge, candidate and '
+    'dimension, as `jury bridge` made it.';

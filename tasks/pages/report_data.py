@@ -12,7 +12,9 @@ from typing import Any, cast
 
 from tasks.comparing.attribution import attributions
 from tasks.comparing.compare import Comparison, compare
-from tasks.comparing.trend import Point, series_of
+from tasks.comparing.joints import joined
+from tasks.comparing.points import COLUMNS, Point
+from tasks.comparing.trend import series_of
 from tasks.controls.status import ControlRate, control_rate, red_words
 from tasks.errors import InputError
 from tasks.history import asking as history
@@ -67,6 +69,8 @@ class Evaluation:
     """With the last evaluation that this one may be compared with, a candidate each; none where there is none."""
     moved: list[str]
     """What its anchors put open alarms down to, a sentence each."""
+    points: list[Point]
+    """Of its trends: the answers' own, and those that bridges join to them."""
 
     @property
     def flow(self) -> str:
@@ -115,9 +119,7 @@ class Evaluation:
 
     def trends(self) -> list[list[Point]]:
         """The scores over time of each candidate and dimension or tag, where there are two at least."""
-        rows = ({name: row[name] for name in Point._fields} for row in self.answers["trend"].rows)
-        points = (Point(**row)._replace(started_at=datetime.fromisoformat(row["started_at"])) for row in rows)
-        return series_of(points)[:MOST_TRENDS]
+        return series_of(self.points)[:MOST_TRENDS]
 
     def published(self) -> list[ScoreRow]:
         """Scores by the published protocol alone, where orders or votes were repeated."""
@@ -187,4 +189,10 @@ def _evaluation(store: Path, run_id: str, number: int, budget: int) -> Evaluatio
         display=kind_of(about["flow"]).display,
     )
     moved = [each.line for each in attributions(store, run_id)]
-    return Evaluation(about, answers, cards(samples, context), comparisons, moved)
+    points = joined(store, about["flow"], map(_point, answers["trend"].rows))
+    return Evaluation(about, answers, cards(samples, context), comparisons, moved, points)
+
+
+def _point(row: Mapping[str, Any]) -> Point:
+    point = Point(**{name: row[name] for name in COLUMNS})
+    return point._replace(started_at=datetime.fromisoformat(row["started_at"]))

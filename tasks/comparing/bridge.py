@@ -1,0 +1,234 @@
+"""A bridge between two judges: whether a history may be continued with another one, and with what offset.
+
+Owns which answers of two evaluations are of the very same question, and what refuses a comparison. The statistics are
+`statistics.offsets`, where a bridge is kept is `ledger.bridges`, who is to be asked what is `judges_to_bridge`.
+"""
+
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, NamedTuple
+
+from tasks.comparing.pairing import ALL_PROMPTS, Series, series
+from tasks.errors import InputError
+from tasks.judging.protocol import new_id
+from tasks.kinds import kind_of
+from tasks.kinds.kind import Kind
+from tasks.kinds.values import Answered, Compared
+from tasks.ledger.bridges import BridgeRow
+from tasks.ledger.evaluations import Evaluation
+from tasks.ledger.protocol_keys import PROMPT, protocol_differences
+from tasks.ledger.reading import read_judgments, read_outcomes
+from tasks.records import OVERALL, Outcome, RunEnd
+from tasks.statistics.offsets import MARGIN, offset
+from tasks.text import listed
+
+FEWEST = 30
+"""Samples that two judges must have in common."""
+OF_THE_JUDGE = {
+    *("model asked", "model answered", "endpoint", "temperature", "max output tokens", "detail"),
+    *("effort", "extra", "headers", "seed", "reply formats", "not sent"),
+}
+"""Items of a protocol in which two judges may differ; all others are what they are asked, and how it counts."""
+
+Key = tuple[str, str]
+"""Candidate and sample."""
+
+
+class Answers(NamedTuple):
+    """What one judge said in an evaluation."""
+
+    evaluation: Evaluation
+    outcomes: Mapping[Key, Outcome]
+    """Those of the real samples."""
+
+    @property
+    def scored(self) -> int:
+        """Samples with a score."""
+        return sum(each.score is not None for each in self.outcomes.values())
+
+    def of(self, units: Iterable[str]) -> "Answers":
+        """The same, of these samples (prompts) alone."""
+        wanted, kind = {*units}, kind_of(self.evaluation.start.flow)
+        return self._replace(outcomes={key: each for key, each in self.outcomes.items() if unit(each, kind) in wanted})
+
+
+def answers_of(evaluation: Evaluation) -> Answers:
+    """What the judge of a finished evaluation said.
+
+    Raises:
+        InputError: a ledger is damaged.
+    """
+    found = (outcome for run in evaluation.folders for outcome in read_outcomes(run) if not outcome.control)
+    return Answers(evaluation, {(each.candidate, each.sample_id): each for each in found})
+
+
+def unit(outcome: Outcome, kind: Kind) -> str:
+    """What is drawn and resampled: the sample, or the prompt of a generated image."""
+    return kind.measured(Compared.of(outcome)).unit
+
+
+def common(old: Answers, new: Answers) -> list[Key]:
+    """Samples with a score by both, of which both were shown the same pictures and texts."""
+    shared = [key for key, each in old.outcomes.items() if key in new.outcomes and each.score is not None]
+    same = [key for key in shared if _shown(old.outcomes[key]) == _shown(new.outcomes[key])]
+    scored = [key for key in same if new.outcomes[key].score is not None]
+    if old.evaluation.start.dataset_key == new.evaluation.start.dataset_key:
+        return scored  # the key covers the texts
+    before, after = (_texts(each) for each in (old, new))
+    return [key for key in scored if before.get(key) == after.get(key)]
+
+
+def _shown(outcome: Outcome) -> dict[str, str]:
+    return {role: note.sent_sha256 for role, note in outcome.pictures.items()}
+
+
+def _texts(answers: Answers) -> dict[Key, set[tuple[str, str]]]:
+    """Hashes of the texts that were sent with each sample, by dimension; nothing of forfeits, which nobody judges."""
+    found: dict[Key, set[tuple[str, str]]] = {}
+    for run in answers.evaluation.folders:
+        for row in read_judgments(run):
+            if not row.control:
+                found.setdefault((row.candidate, row.sample_id), set()).add((row.dimension, row.text_sha256))
+    return found
+
+
+def differing(old: Mapping[str, str], new: Mapping[str, str]) -> list[str]:
+    """Items of two protocols that are no judge's own, and in which they differ."""
+    return [name for name in protocol_differences(old, new) if name not in OF_THE_JUDGE]
+
+
+def check_questions(old: Mapping[str, str], new: Mapping[str, str]) -> None:
+    """Raise InputError where two protocols do not ask the same, with all that differs."""
+    names = differing(old, new)
+    prompts = [name.removeprefix(PROMPT) for name in names if name.startswith(PROMPT)]
+    others = [
+        f"{name} ({old.get(name, 'none')} → {new.get(name, 'none')})" for name in names if not name.startswith(PROMPT)
+    ]
+    if names:
+        what = [f"other prompts: {', '.join(prompts)}"] * bool(prompts) + others
+        raise InputError(
+            f"the two judges were not asked the same, so their scores do not compare: {'; '.join(what)}. Let both be "
+            "asked alike, by `jury run` with the same prompt set and options, and bridge those runs"
+        )
+
+
+def bridge(old: Answers, new: Answers, margin: float = MARGIN) -> list[BridgeRow]:
+    """What two judges said of the same samples: a row for each candidate and dimension, the headline's first.
+
+    Args:
+        margin: points of a scale of 100.
+
+    Raises:
+        InputError: both are one evaluation, they were asked otherwise, or no candidate has 30 samples in common.
+    """
+    first, second = old.evaluation, new.evaluation
+    if first.start.run_id == second.start.run_id:
+        raise InputError(f"--old and --new are both {first.start.run_id}: a bridge takes two judges")
+    if first.end is None or second.end is None:
+        raise InputError("only finished runs, with all their shards, are bridged")
+    check_questions(first.end.protocol, second.end.protocol)
+    pairs: dict[str, list[_Pair]] = {}
+    for key in common(old, new):
+        pairs.setdefault(key[0], []).append(_Pair(old.outcomes[key], new.outcomes[key]))
+    enough = {name: its for name, its in pairs.items() if sum(each.judged for each in its) >= FEWEST}
+    if not enough:
+        raise InputError(_too_few(old, new, pairs))
+    about = _about(first, second, first.end, second.end)
+    return [row for name, its in enough.items() for row in _rows(name, its, margin, about)]
+
+
+class _Pair(NamedTuple):
+    """What became of one sample with either judge."""
+
+    old: Outcome
+    new: Outcome
+
+    @property
+    def judged(self) -> bool:
+        """Whether judges decided it; a forfeit is one with any judge."""
+        return "forfeit" not in (self.old.status, self.new.status)
+
+
+def _too_few(old: Answers, new: Answers, pairs: Mapping[str, Sequence[_Pair]]) -> str:
+    counts = {name: sum(each.judged for each in its) for name, its in pairs.items()}
+    found = listed(f"{name} {n}" for name, n in counts.items()) if counts else "none"
+    both = old.outcomes.keys() & new.outcomes.keys()
+    other = sum(_shown(old.outcomes[key]) != _shown(new.outcomes[key]) for key in both)
+    why = f"; {other} of the same name were judged by other pictures" if other else ""
+    return (
+        f"{old.evaluation.start.run_id} and {new.evaluation.start.run_id} have too few samples in common that both "
+        f"scored: {found}; a bridge takes {FEWEST} of one candidate{why}. Let both judge the same samples, by "
+        "`jury run`, and bridge those runs"
+    )
+
+
+def _about(first: Evaluation, second: Evaluation, ended: RunEnd, then: RunEnd) -> dict[str, str]:
+    now, one, other = datetime.now(UTC), first.start, second.start
+    whole = one if one.samples >= other.samples else other  # the other may have judged some of its samples
+    return {
+        "bridge_id": new_id(one.flow, now),
+        "made_at": now.isoformat(),
+        "flow": one.flow,
+        "dataset": whole.dataset,
+        "dataset_key": whole.dataset_key,
+        "prompt_set": whole.prompt_set,
+        "old_run": one.run_id,
+        "new_run": other.run_id,
+        "old_model": one.model,
+        "new_model": other.model,
+        "old_protocol_key": ended.protocol_key,
+        "new_protocol_key": then.protocol_key,
+    }
+
+
+def _rows(candidate: str, pairs: Sequence[_Pair], margin: float, about: Mapping[str, str]) -> Iterator[BridgeRow]:
+    kind = kind_of(about["flow"])
+    old, new = _series((each.old for each in pairs), kind), _series((each.new for each in pairs), kind)
+    for measure in old.values:
+        if measure.measure != "score" or measure not in new.values:
+            continue
+        first, second = old.values[measure], new.values[measure]
+        units = sorted(first.keys() & second.keys())
+        found = offset([first[one] for one in units], [second[one] for one in units], measure.highest, margin)
+        yield BridgeRow.model_validate(
+            {
+                **about,
+                **found.model_dump(),
+                **_agreed(pairs, measure.dimension, kind),
+                "candidate": candidate,
+                "dimension": measure.dimension,
+                "highest": measure.highest,
+            }
+        )
+
+
+def _series(outcomes: Iterable[Outcome], kind: Kind) -> Series:
+    return series(kind.measured(Compared.of(each)) for each in outcomes)
+
+
+def _agreed(pairs: Sequence[_Pair], dimension: str, kind: Kind) -> dict[str, Any]:
+    """How far the two agree on one dimension, where both answered."""
+    answered = [(each, _answer(each.old, dimension), _answer(each.new, dimension)) for each in pairs if each.judged]
+    both = [(each, old, new) for each, old, new in answered if old is not None and new is not None]
+    if not both:
+        return {"judged": 0, "agreement": None, "kappa": None, "confusion": {}}
+    drawn = [unit(each.old, kind) for each, *_ in both]
+    found = kind.concordance([old for _, old, _ in both], [new for *_, new in both], drawn)
+    confusion = Counter((kind.category(old), kind.category(new)) for _, old, new in both)
+    return {
+        "judged": len(both),
+        "agreement": found.agreement.value,
+        "kappa": found.kappa.value,
+        "confusion": {f"{old.name} > {new.name}": n for (old, new), n in sorted(confusion.items())},
+    }
+
+
+def _answer(outcome: Outcome, dimension: str) -> Answered | None:
+    """What a judge made of a sample on one dimension, overall, or by its score alone."""
+    if dimension == OVERALL:
+        return outcome.overall
+    if dimension == ALL_PROMPTS:
+        return outcome.score
+    found = next((each for each in outcome.dimensions if each.dimension == dimension), None)
+    return None if found is None else found.score if found.verdict is None else found.verdict

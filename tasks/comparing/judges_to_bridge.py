@@ -1,0 +1,193 @@
+"""Which evaluations a bridge is made of, and what a judge without stored replies is to be asked.
+
+Owns what `--old` and `--new` mean: an evaluation, by the beginning of its id, or a judge, by its model. A judge's
+stored replies are used where they cover the samples; else it is asked, by a run like that which the samples are from.
+"""
+
+import random
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from itertools import islice
+from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from pydantic import ValidationError
+
+from tasks.comparing.bridge import FEWEST, Answers, answers_of, check_questions, common, differing, unit
+from tasks.errors import InputError
+from tasks.judging.protocol import asked_protocol
+from tasks.kinds import kind_of
+from tasks.ledger.evaluations import Evaluation, read_evaluation
+from tasks.ledger.reading import read_start, run_folders
+from tasks.parameters import Judge, Parameters, parameters_of
+from tasks.records import RunStart
+from tasks.rubrics.rubric import load_rubric
+from tasks.text import listed
+
+SEED = 20_260_101
+"""Any constant will do: so many samples are always the same ones, and so spare calls."""
+COVERED = 0.9
+"""Share of the samples that stored replies must cover, for their judge not to be asked."""
+MOST_READ = 20
+"""Evaluations of a judge that are looked through, the newest first."""
+SHARED_SETTINGS = ("temperature", "max_output_tokens", "detail", "timeout_seconds", "call_seconds", "concurrency")
+"""Settings that a judge behind another endpoint takes over from the one it is compared with."""
+_RUN = re.compile(r"\d{8}T\d")
+"""How ids of runs begin."""
+
+
+class Basis(NamedTuple):
+    """What the samples are from."""
+
+    answers: Answers
+    units: tuple[str, ...]
+    """Samples (prompts) that the judges are compared on."""
+    drawn: bool
+    """Whether they are some of all."""
+
+
+def basis(store: Path, flow: str, old: str, new: str, samples: int = 0) -> Basis:
+    """The newest finished evaluation of a flow: of the old judge, else of the new one, else of any.
+
+    Args:
+        samples: draw so many samples (prompts), by a seeded shuffle; 0: all.
+
+    Raises:
+        InputError: there is none, fewer than 30 are to be drawn, or a ledger is damaged.
+    """
+    found = (
+        next(_by(store, flow, old), None) or next(_by(store, flow, new), None) or next(_evaluations(store, flow), None)
+    )
+    if found is None:
+        raise InputError(f"{store} holds no finished {flow} run: `jury run {flow}` makes one, whose samples are judged")
+    answers, kind = answers_of(found), kind_of(flow)
+    units = list(dict.fromkeys(unit(each, kind) for each in answers.outcomes.values() if each.score is not None))
+    if 0 < samples < FEWEST:
+        raise InputError(f"-n {samples}: a bridge takes {FEWEST} {kind.unit} at least")
+    if not 0 < samples < len(units):
+        return Basis(answers, tuple(units), drawn=False)
+    chosen = {*random.Random(SEED).sample(sorted(units), samples)}
+    return Basis(answers, tuple(each for each in units if each in chosen), drawn=True)
+
+
+def stored(store: Path, judge: str, wanted: Basis, settings: Mapping[str, Any]) -> Answers | None:
+    """What a judge has said of the samples before: of a named run whatever it holds; None: the judge is to be asked.
+
+    Of a model the newest evaluation counts that was asked the same and covers nine tenths of the samples.
+
+    Args:
+        settings: of the judge, by name, that its evaluations must have had.
+
+    Raises:
+        InputError: there is no such run, or it is of another flow; or a ledger is damaged.
+    """
+    start = wanted.answers.evaluation.start
+    if _RUN.match(judge):
+        return _named(store, start.flow, judge).of(wanted.units)
+    for each in islice(_by(store, start.flow, judge), MOST_READ):
+        if _is_alike(each, wanted.answers.evaluation) and _has(each, settings):
+            answers = answers_of(each).of(wanted.units)
+            if len(common(wanted.answers, answers)) >= COVERED * wanted.answers.of(wanted.units).scored:
+                return answers
+    return None
+
+
+def to_ask(store: Path, model: str, wanted: Basis, settings: Mapping[str, Any]) -> Parameters:
+    """What a judge without stored replies is asked: the same as in the run that the samples are from.
+
+    A judge that has judged this flow before is asked as it was then; another one at the address and with the settings
+    of the run's own judge. Behind another address it takes over none but the general ones.
+
+    Args:
+        settings: of the judge, by name, that were given and go before all others.
+
+    Raises:
+        InputError: the settings do not go together, the run's parameters cannot be read any more, or its prompts have
+            changed since.
+    """
+    evaluation = wanted.answers.evaluation
+    start, end = evaluation.start, evaluation.end
+    own = next(_by(store, start.flow, model), None)
+    judge = {**_settings(start, own and own.start, settings), **settings, "model": model}
+    known = parameters_of(start.flow).model_fields
+    again = {name: value for name, value in start.parameters.items() if name in known}
+    once = {"shards": 1, "shard": 0, "evaluation_id": "", "controls": 0.0, "anchors": 0, "export": ""}
+    changed = {name: value for name, value in once.items() if name in known}
+    ids = {"ids": list(wanted.units), "limit": 0} if wanted.drawn else {}
+    try:
+        asked = parameters_of(start.flow).model_validate({**again, **changed, **ids, "judge": _known(judge)})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InputError(
+            f"run {start.run_id} cannot be repeated with {model}: {first['msg'].removeprefix('Value error, ')}; or let "
+            f"the judge make a run of its own with `jury run {start.flow}`, and name that run"
+        ) from error
+    asks = asked_protocol(asked, load_rubric(start.flow, asked.prompt_set))
+    check_questions({name: value for name, value in (end or start).protocol.items() if name in asks}, asks)
+    return asked
+
+
+def _settings(basis: RunStart, own: RunStart | None, given: Mapping[str, Any]) -> dict[str, Any]:
+    """What a judge is asked with as far as nothing was given: its own settings, or what it can share with another."""
+    if own:
+        return dict(_judge(own))
+    there = _judge(basis)
+    if given.get("base_url", there.get("base_url")) == there.get("base_url"):
+        return {name: value for name, value in there.items() if not name.startswith("price")}
+    return {name: value for name, value in there.items() if name in SHARED_SETTINGS}
+
+
+def _known(judge: Mapping[str, Any]) -> dict[str, Any]:
+    """The settings that there still are."""
+    return {name: value for name, value in judge.items() if name in Judge.model_fields}
+
+
+def _judge(start: RunStart) -> Mapping[str, Any]:
+    return cast("Mapping[str, Any]", start.parameters.get("judge") or {})
+
+
+def _has(evaluation: Evaluation, settings: Mapping[str, Any]) -> bool:
+    judge = _judge(evaluation.start)
+    return all(judge.get(name) == value for name, value in settings.items())
+
+
+def _is_alike(one: Evaluation, other: Evaluation) -> bool:
+    """Whether two finished evaluations are of the same dataset, and their judges were asked the same."""
+    if one.end is None or other.end is None or one.start.dataset != other.start.dataset:
+        return False
+    return not differing(one.end.protocol, other.end.protocol)
+
+
+def _named(store: Path, flow: str, wanted: str) -> Answers:
+    found = [each for each in _evaluations(store) if each.start.run_id.startswith(wanted)]
+    if len(found) != 1:
+        ids = listed((each.start.run_id for each in found), 5)
+        raise InputError(
+            f"{wanted!r} is the beginning of several runs: {ids}" if found else f"no finished run is called {wanted!r}"
+        )
+    if found[0].start.flow != flow:
+        raise InputError(f"{found[0].start.run_id} is of {found[0].start.flow}, and --flow says {flow}")
+    return answers_of(found[0])
+
+
+def _by(store: Path, flow: str, judge: str) -> Iterator[Evaluation]:
+    """Finished evaluations of a flow by a model, asked for or answered by that name, or the one with this id."""
+    for each in _evaluations(store, flow):
+        names = (each.start.model, each.end.protocol.get("model answered") if each.end else "")
+        if each.start.run_id.startswith(judge) if _RUN.match(judge) else judge in names:
+            yield each
+
+
+def _evaluations(store: Path, flow: str = "") -> Iterator[Evaluation]:
+    """Finished evaluations, the newest first; one that cannot be read is left out: `sync` reports it."""
+    met: set[str] = set()
+    for run in reversed(run_folders(store)):
+        with suppress(InputError, FileNotFoundError):
+            start = read_start(run)
+            if start.evaluation_id in met or flow not in ("", start.flow):
+                continue
+            met.add(start.evaluation_id)
+            found = read_evaluation(store, start.evaluation_id)
+            if found.end:
+                yield found

@@ -1,0 +1,99 @@
+"""How far one judge's scores lie from another's on the same samples, and what that allows.
+
+Pure statistics on pairs of numbers. What is paired with what, and whether it may be, is for `comparing.bridge`.
+"""
+
+from collections.abc import Sequence
+from math import ceil, floor, log10
+from typing import Literal
+
+from tasks.records import HistoryRecord
+
+MARGIN = 3.0
+"""Points of a scale of 100 that a history may be off by where another judge goes on with it."""
+TAIL = 0.02
+"""What an interval is asked to leave out at either end. An offset stays in a history, so that its interval is to hold
+95% with any judges: asked for 96%, it holds 94-97% with all that are simulated (`tests/simulate_bridge.py`)."""
+CONTINUED, WITH_OFFSET, CANNOT_TELL = "may be continued", "with an offset", "cannot tell"
+
+Decision = Literal["may be continued", "with an offset", "cannot tell"]
+
+
+class Offset(HistoryRecord):
+    """The second judge against the first."""
+
+    n: int
+    """Samples (of generated images: prompts) with a score by both judges."""
+    old_score: float | None
+    """Mean of the old judge's scores of them; None where there are none."""
+    new_score: float | None
+    """Mean of the new judge's scores of them."""
+    shift: float | None
+    """new_score - old_score: what is added to an old score to have it in the new judge's units."""
+    ci_low: float | None
+    """Lower end of the shift's 95% interval, over paired differences; None below 8 pairs."""
+    ci_high: float | None
+    """Upper end of it."""
+    margin: float
+    """Points, on the scale of the scores, that the history may be off by."""
+    decision: Decision
+    """may be continued: the interval lies within the margin on either side of 0; with an offset: it is no wider than
+    the margin on either side of the shift; else cannot tell."""
+    enough: int | None
+    """About how many samples would make the offset sure enough; None where these do, or there is no interval."""
+
+
+def offset(old: Sequence[float], new: Sequence[float], highest: float = 100.0, margin: float = MARGIN) -> Offset:
+    """What two equally long rows of scores of the same samples, between 0 and `highest`, tell of their judges.
+
+    The interval is that of `paired.difference`; where so few pairs differ that it gives none, that of a level on the
+    scale of differences, which is wider.
+
+    Args:
+        margin: points of a scale of 100.
+
+    Raises:
+        ValueError: the rows differ in length, or a score is off the scale.
+    """
+    # They bring numpy, which whoever only reads a bridge does without.
+    from tasks.statistics.intervals import interval
+    from tasks.statistics.paired import difference
+
+    found = difference(old, new, highest, TAIL)
+    low, high = found.ci_low, found.ci_high
+    if low is None or high is None:
+        changes = [after - before for before, after in zip(old, new, strict=True)]
+        _, low, high, *_ = interval(changes, -highest, highest)
+    allowed = margin * highest / 100
+    return Offset(
+        n=found.n,
+        old_score=found.before,
+        new_score=found.after,
+        shift=found.change,
+        ci_low=low,
+        ci_high=high,
+        margin=allowed,
+        decision=decide(low, high, allowed),
+        enough=samples_for(found.n, low, high, allowed),
+    )
+
+
+def decide(low: float | None, high: float | None, margin: float) -> Decision:
+    """What a shift's interval allows; without one nothing can be told."""
+    if low is None or high is None:
+        return CANNOT_TELL
+    if -margin <= low and high <= margin:
+        return CONTINUED
+    return WITH_OFFSET if (high - low) / 2 <= margin else CANNOT_TELL
+
+
+def samples_for(n: int, low: float | None, high: float | None, margin: float) -> int | None:
+    """How many samples would narrow an interval to the margin on either side, rounded up to two digits.
+
+    An interval narrows with the square root of their number.
+    """
+    if low is None or high is None or (high - low) / 2 <= margin:
+        return None
+    needed = n * ((high - low) / 2 / margin) ** 2
+    step = 10 ** max(0, floor(log10(needed)) - 1)
+    return ceil(needed / step) * step

@@ -1,0 +1,138 @@
+"""How often a bridge's interval holds the shift that was planted, and how often each of its three sentences is said.
+
+Judges are simulated: on each sample a candidate is better, equal or worse to a degree of its own; a judge adds noise of
+its own in each call and names Model, Tie or Human. The new judge is kinder or stricter by what moves the mean by so
+many points. The test `test_offsets` runs a small part of it; `make simulate-bridge` all.
+
+    python tests/simulate_bridge.py [--runs 1000] [--seed 1]
+"""
+
+import argparse
+from collections import Counter
+from collections.abc import Callable, Iterator
+from itertools import count
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtr
+
+from tasks.statistics.offsets import Offset, offset
+
+Floats = NDArray[np.float64]
+LIMIT = 0.4
+"""How far ahead a figure must seem, to be named."""
+
+
+class World(NamedTuple):
+    """What samples and judges are like."""
+
+    name: str
+    lean: float
+    """How far the candidate is ahead of the human on average."""
+    spread: float
+    """How far samples differ."""
+    noise: float
+    """How far a judge differs from itself; with 0.45 an outcome repeats in about 85%."""
+
+
+WORLDS = (
+    World("even", 0.0, 1.2, 0.45),
+    World("Human ahead, 30 points", -0.5, 1.2, 0.45),
+    World("Human far ahead, 10 points", -1.6, 1.2, 0.45),
+    World("a noisy judge", -0.5, 1.2, 1.0),
+)
+
+
+def said(leaning: Floats, random: np.random.Generator, world: World, kindness: float) -> Floats:
+    """Scores of one judge: Model 100, Tie 50, Human 0."""
+    return named(leaning + random.normal(0, world.noise, leaning.size) + kindness)
+
+
+def named(seen: Floats) -> Floats:
+    """Model, Tie or Human, as scores, by how far the candidate seems to be ahead."""
+    return np.where(seen > LIMIT, 100.0, np.where(seen < -LIMIT, 0.0, 50.0))
+
+
+def level(world: World, kindness: float) -> float:
+    """Mean score over all samples there could be."""
+    names_human, names_no_model = (
+        float(ndtr((limit - kindness - world.lean) / np.hypot(world.spread, world.noise))) for limit in (-LIMIT, LIMIT)
+    )
+    return 100 - 50 * (names_human + names_no_model)
+
+
+def kindness_for(world: World, shift: float) -> float:
+    """How much kinder a judge must be, for the mean to rise by `shift`."""
+    low, high = -6.0, 6.0
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if level(world, middle) - level(world, 0) < shift else (low, middle)
+    return (low + high) / 2
+
+
+def bridges(world: World, n: int, shift: float, seed: int) -> Iterator[Offset]:
+    """Bridges over samples drawn anew for each, without end."""
+    random, kindness = np.random.default_rng(seed), kindness_for(world, shift)
+    for _ in count():
+        leaning = random.normal(world.lean, world.spread, n)
+        old, new = said(leaning, random, world, 0), said(leaning, random, world, kindness)
+        yield offset(old.tolist(), new.tolist())
+
+
+def image_bridges(prompts: int, shift: float, seed: int) -> Iterator[Offset]:
+    """Bridges over prompts of four images, scored 0 to 10; hardly any score reaches the ceiling, which would cut it."""
+    random = np.random.default_rng(seed)
+    for _ in count():
+        level = np.repeat(np.minimum(random.normal(6.0, 1.5, prompts), 7.0)[:, None], 4, axis=1)
+        old, new = (np.clip(level + random.normal(0, 0.7, level.shape) + each, 0, 10) for each in (0, shift))
+        yield offset(old.mean(axis=1).tolist(), new.mean(axis=1).tolist(), 10.0)
+
+
+class Seen(NamedTuple):
+    """What came of many bridges."""
+
+    inside: float
+    """Share whose interval holds the planted shift."""
+    width: float
+    """Mean half-width."""
+    decisions: Counter[str]
+
+
+def watched(made: Iterator[Offset], shift: float, runs: int) -> Seen:
+    """What comes of so many bridges with this planted shift."""
+    found = [next(made) for _ in range(runs)]
+    ends = [(each.ci_low, each.ci_high) for each in found if each.ci_low is not None and each.ci_high is not None]
+    inside = sum(low <= shift <= high for low, high in ends) / runs
+    width = float(np.mean([(high - low) / 2 for low, high in ends])) if ends else float("nan")
+    return Seen(inside, width, Counter(each.decision for each in found))
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else "")
+    parser.add_argument("--runs", type=int, default=1000)
+    parser.add_argument("--seed", type=int, default=1)
+    options = parser.parse_args()
+    print(f"{options.runs} bridges a line, seed {options.seed}; the margin is 3 points")
+    print(f"{'':34}{'n':>5}{'shift':>7}{'inside':>8}{'±':>6}  continued/offset/cannot tell")
+    cases: list[tuple[str, int, float, float, Callable[[int], Iterator[Offset]]]] = [
+        (world.name, n, shift, 100.0, lambda seed, world=world, n=n, shift=shift: bridges(world, n, shift, seed))
+        for world in WORLDS
+        for shift in (0.0, 5.0)
+        for n in (30, 60, 120, 292, 600)
+    ]
+    cases += [
+        ("images, a tenth of the points", n, shift, 10.0, lambda seed, n=n, shift=shift: image_bridges(n, shift, seed))
+        for shift in (0.0, 0.5)
+        for n in (30, 80)
+    ]
+    for name, n, shift, _, made in cases:
+        seen = watched(made(options.seed), shift, options.runs)
+        shares = "/".join(f"{seen.decisions[one] / options.runs:.0%}" for one in DECISIONS)
+        print(f"{name:34}{n:5}{shift:7.1f}{seen.inside:8.1%}{seen.width:6.2f}  {shares}")
+
+
+DECISIONS = ("may be continued", "with an offset", "cannot tell")
+
+if __name__ == "__main__":
+    main()

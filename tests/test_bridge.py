@@ -1,0 +1,349 @@
+"""Bridges between two judges: what is paired and refused, who is asked, what is kept, and what the trend is then."""
+
+import json
+import re
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import end, image, judgment, outcome, picture, start, write_run
+from loopback_judge import LoopbackJudge, judged_by
+from loopback_replies import Reply, Request, example, text
+from written_images import prompt_row, write_geneval
+
+from tasks.comparing.bridge import answers_of, bridge
+from tasks.comparing.trend import breaks, joints, series_of, trend_chart, trend_points
+from tasks.errors import InputError
+from tasks.history.loading import sync
+from tasks.ledger.bridges import ROWS, BridgeRow, bridge_folders, keep_bridge, read_bridge
+from tasks.ledger.evaluations import read_evaluation
+from tasks.records import Outcome, RunStart
+from tasks.statistics.offsets import CANNOT_TELL, CONTINUED, WITH_OFFSET
+
+pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here")
+
+OLD, NEW = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
+PROMPTS = {"prompt aesthetics": "a" * 64, "orders": "human_first"}
+WINS, LOSES, TIES = ("MMMM", "Model"), ("HHHH", "Human"), ("GGGG", "Tie")
+
+
+def keep(store: Path, run_id: str, model: str, rows: Sequence[Outcome], **changes: Any) -> RunStart:
+    """A finished run by a judge; `protocol` adds items, other changes are fields of its start."""
+    protocol = {**PROMPTS, "model asked": model, "model answered": f"{model}-1", **changes.pop("protocol", {})}
+    day = f"{run_id[:4]}-{run_id[4:6]}-{run_id[6:8]}T{run_id[9:11]}:00:00+00:00"
+    values = {"started_at": day, "flow": run_id.split("-")[1], "model": model, "samples": len(rows), **changes}
+    begun = start(run_id, protocol=protocol, **values)
+    write_run(store, begun, [*rows], end(protocol=protocol, protocol_key=model[-1] * 64, calls=4, reused=0))
+    return begun
+
+
+def figures(*results: tuple[str, str], **changes: Any) -> list[Outcome]:
+    return [outcome(f"s{number:03}", *result, **changes) for number, result in enumerate(results)]
+
+
+def bridged(store: Path, margin: float = 3.0) -> list[BridgeRow]:
+    sides = [answers_of(read_evaluation(store, run_id)) for run_id in (OLD, NEW)]
+    return bridge(sides[0], sides[1], margin)
+
+
+# What is paired
+
+
+def test_a_bridge_says_how_far_two_judges_lie_apart_and_how_far_they_agree(tmp_path: Path) -> None:
+    keep(tmp_path, OLD, "gpt-a", figures(*[WINS] * 20, *[TIES] * 20))
+    keep(tmp_path, NEW, "gpt-b", figures(*[WINS] * 20, *[WINS] * 15, *[TIES] * 5))
+    rows = bridged(tmp_path)
+    assert [row.dimension for row in rows] == ["overall", "faithfulness", "conciseness", "readability", "aesthetics"]
+    first = rows[0]
+    assert (first.n, first.judged, first.old_score, first.new_score) == (40, 40, 75.0, 93.75)
+    assert first.shift == 18.75 and first.ci_low is not None and first.ci_low < 18.75
+    assert first.agreement == pytest.approx(25 / 40)
+    assert first.confusion == {"Model > Model": 20, "Tie > Model": 15, "Tie > Tie": 5}
+    assert first.decision == CANNOT_TELL and first.enough and first.enough > 40
+    assert (first.old_model, first.new_model, first.old_run, first.new_run) == ("gpt-a", "gpt-b", OLD, NEW)
+    assert first.made_at > "2026" and "-diagram-" in first.bridge_id
+    assert rows[1].confusion == {"Model > Model": 20, "Both are good > Model": 15, "Both are good > Both are good": 5}
+
+
+def test_forfeits_count_in_the_score_and_in_no_agreement(tmp_path: Path) -> None:
+    lost = [outcome(f"f{number}", "----", None, status="forfeit", score=0.0) for number in range(10)]
+    keep(tmp_path, OLD, "gpt-a", [*figures(*[TIES] * 30), *lost])
+    keep(tmp_path, NEW, "gpt-b", [*figures(*[WINS] * 30), *lost])
+    first, *_ = bridged(tmp_path)
+    assert (first.n, first.judged, first.shift) == (40, 30, 37.5)
+
+
+def test_generated_images_are_compared_by_prompt_and_tag(tmp_path: Path) -> None:
+    old, new = (run_id.replace("diagram", "colors") for run_id in (OLD, NEW))
+    for run_id, model, more in ((old, "gpt-a", 0.0), (new, "gpt-b", 0.5)):
+        rows = [
+            image(f"{tag}{prompt}/{copy}", 5.0 + prompt % 3 + more * (prompt % 2) * 2, tag=tag)
+            for tag in ("colors", "color_attr")
+            for prompt in range(20)
+            for copy in range(2)
+        ]
+        keep(tmp_path, run_id, model, rows, flow="colors", dimensions=("colors", "color_attr"))
+    sides = [answers_of(read_evaluation(tmp_path, run_id)) for run_id in (old, new)]
+    rows = bridge(sides[0], sides[1])
+    assert [(row.dimension, row.n, row.judged) for row in rows] == [
+        ("all prompts", 40, 80),
+        ("colors", 20, 40),
+        ("color_attr", 20, 40),
+    ]
+    assert rows[0].shift == pytest.approx(0.5) and rows[0].margin == pytest.approx(0.3) and rows[0].highest == 10
+    assert rows[0].agreement == 1.0  # at most a point apart
+
+
+# What is refused
+
+
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"protocol": {"prompt aesthetics": "b" * 64}}, "other prompts: aesthetics"),
+        ({"protocol": {"orders": "both"}}, "orders (human_first → both)"),
+        ({"rows": figures(*[TIES] * 29)}, "alpha 29; a bridge takes 30 of one candidate"),
+        ({"rows": figures(*[TIES] * 40, candidate="other")}, "too few samples in common that both scored: none"),
+        (
+            {"rows": figures(*[TIES] * 40, pictures={"human": picture("h"), "model": picture("m")})},
+            "40 of the same name were judged by other pictures",
+        ),
+    ],
+)
+def test_what_does_not_compare_is_refused_with_what_differs(
+    tmp_path: Path, changes: dict[str, Any], words: str
+) -> None:
+    keep(tmp_path, OLD, "gpt-a", figures(*[TIES] * 40))
+    rows = changes.pop("rows", figures(*[TIES] * 40))
+    keep(tmp_path, NEW, "gpt-b", rows, **changes)
+    with pytest.raises(InputError) as told:
+        bridged(tmp_path)
+    assert words in str(told.value)
+
+
+def test_settings_of_the_judge_itself_may_differ(tmp_path: Path) -> None:
+    keep(tmp_path, OLD, "gpt-a", figures(*[TIES] * 40))
+    keep(tmp_path, NEW, "gpt-b", figures(*[TIES] * 40), protocol={"effort": "low", "endpoint": "x", "temperature": "0"})
+    assert bridged(tmp_path)[0].shift == 0
+
+
+def test_samples_of_other_texts_are_in_no_pair(tmp_path: Path) -> None:
+    for run_id, model, key in ((OLD, "gpt-a", "d"), (NEW, "gpt-b", "e")):
+        keep(tmp_path, run_id, model, [], dataset_key=key * 64)
+        rows = figures(*[TIES] * 40)
+        texts = [("other" if each.sample_id < "s005" and model == "gpt-b" else "same") for each in rows]
+        said = [judgment(each.sample_id, text_sha256=text) for each, text in zip(rows, texts, strict=True)]
+        ledger = tmp_path / "ledger" / run_id
+        for file in ledger.iterdir():
+            file.unlink()
+        ledger.rmdir()
+        begun = start(run_id, model=model, dataset_key=key * 64, protocol=PROMPTS)
+        write_run(tmp_path, begun, [*said, *rows], end(protocol=PROMPTS))
+    assert bridged(tmp_path)[0].n == 35
+
+
+@pytest.mark.parametrize(
+    ("arguments", "words"),
+    [
+        (("--old", "gpt-a", "--new", "gpt-b", "--flow", "plot"), "holds no finished plot run: `jury run plot`"),
+        (("--old", OLD, "--new", OLD, "--flow", "diagram"), "are both"),
+        (("--old", OLD, "--new", "20270101T0", "--flow", "diagram"), "no finished run is called '20270101T0'"),
+        (("--old", OLD, "--new", NEW, "--flow", "diagram", "-n", 29), "-n 29: a bridge takes 30 samples at least"),
+        (("--old", OLD, "--new", "gpt-z", "--flow", "diagram"), "cannot be repeated with gpt-z: "),
+    ],
+)
+def test_a_mistake_is_told_before_anything_is_asked(
+    tmp_path: Path, jury: Any, arguments: tuple[object, ...], words: str
+) -> None:
+    embedded = {"votes": 1, "judge": {"model": "pixel-baseline", "base_url": "embedded"}}
+    keep(tmp_path, OLD, "gpt-a", figures(*[TIES] * 40), parameters=embedded)
+    keep(tmp_path, NEW, "gpt-b", figures(*[TIES] * 40))
+    code, _, err = jury("bridge", *arguments, "--store", tmp_path)
+    assert code == 2 and words in err
+    assert bridge_folders(tmp_path) == []
+
+
+# Through real judges
+
+
+def rated(score: Callable[[int], float]) -> Callable[[Request], Reply]:
+    """A judge that scores an image by the number in its prompt."""
+
+    def answer(request: Request) -> Reply:
+        number = next(int(found[1]) for each in request.texts if (found := re.search(r"clock (\d+)", each)))
+        given = {"explanation": "because", "score": score(number)}
+        return text(json.dumps({name: given for name in example(request.schema, {})}))
+
+    return answer
+
+
+def base(number: int) -> float:
+    return 5.0 + number % 3
+
+
+JUDGES: dict[str, tuple[Callable[[int], float], str]] = {
+    "same": (base, "may be continued with same. The shift from old is 0.00 ["),
+    "kinder": (lambda number: base(number) + 0.5 + number % 2, "may be continued with kinder with an offset of +1.00."),
+    "wild": (lambda number: base(number) + (-3, 0, 3)[number // 2 % 3], "cannot tell; about "),
+}
+"""New judge -> its scores, and how the sentence about it begins."""
+
+
+@pytest.fixture(scope="module")
+def clocks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    rows = [prompt_row(f"clock {number}", "counting") for number in range(140)]
+    return write_geneval(tmp_path_factory.mktemp("clocks") / "clocks", rows, 1)
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_the_three_sentences_of_judges_that_are_asked(
+    clocks: Path, tmp_path: Path, jury: Any, ask: Any, loopback: LoopbackJudge
+) -> None:
+    loopback.answer = rated(base)
+    assert jury("run", "counting", "--dataset", clocks, *judged_by(loopback, **{"judge.model": "old"}))[0] == 0
+    for number, (name, (score, words)) in enumerate(JUDGES.items(), 1):
+        loopback.answer, before = rated(score), loopback.by_name["counting_counting"]
+        code, out, err = jury("bridge", "--old", "old", "--new", name, "--flow", "counting")
+        assert code == (3 if words.startswith("cannot") else 0), err
+        assert f"counting, a: {words}" in out.replace("\n", " "), out
+        assert loopback.by_name["counting_counting"] - before == 140, "the old judge's replies are in the store"
+        assert len(ask("bridges")) == number
+    # Replies that are there spare all calls, and a judge that is gone is asked nothing.
+    before = loopback.count
+    code, out, _ = jury("bridge", "--old", "old", "--new", "kinder", "--flow", "counting", "--json")
+    assert code == 0 and loopback.count == before
+    [row] = json.loads(out)
+    assert (row["decision"], row["shift"], row["n"]) == (WITH_OFFSET, 1.0, 140)
+    kept = [each for place in bridge_folders(tmp_path / "store") for each in read_bridge(place)]
+    assert [each.decision for each in kept] == [CONTINUED, WITH_OFFSET, CANNOT_TELL, WITH_OFFSET]
+    assert jury("sync", "--rebuild")[0] == 0 and len(ask("bridges")) == 4
+
+
+@pytest.mark.usefixtures("prefect_server")
+def test_some_samples_are_always_the_same_ones_and_settings_go_to_the_new_judge(
+    clocks: Path, jury: Any, ask: Any, loopback: LoopbackJudge
+) -> None:
+    loopback.answer = rated(base)
+    jury("run", "counting", "--dataset", clocks, *judged_by(loopback, **{"judge.model": "old"}))
+    with LoopbackJudge(rated(base)) as other:
+        given = ("--judge.base-url", other.base_url, "--judge.effort", "low")
+        command = ("bridge", "--old", "old", "--new", "new", "--flow", "counting", "-n", 40, *given)
+        assert jury(*command)[0] == 3 and other.by_name["counting_counting"] == 40
+        asked = {request.body.get("reasoning_effort") for request in other.requests}
+        assert asked <= {"low", None} and "low" in asked and loopback.by_name["counting_counting"] == 140
+        assert jury(*command)[0] == 3 and other.by_name["counting_counting"] == 40
+        # More samples take over the replies that are there, and ask for the others.
+        more = [60 if each == 40 else each for each in command]
+        assert jury(*more)[0] in (0, 3) and other.by_name["counting_counting"] == 60
+    rows = ask("SELECT n, old_model, new_model FROM bridges")
+    assert sorted((row["n"], row["old_model"], row["new_model"]) for row in rows) == [
+        *[(40, "old", "new")] * 2,
+        (60, "old", "new"),
+    ]
+
+
+# The trend
+
+
+def nights(store: Path, model: str, days: Sequence[int], result: tuple[str, str], **changes: Any) -> RunStart:
+    rows = figures(*[result] * 10)
+    ids = [f"202611{day:02}T030000000-diagram-0000{day:02}" for day in days]
+    return [keep(store, run_id, model, rows, **changes) for run_id in ids][-1]
+
+
+def told(**changes: Any) -> BridgeRow:
+    """A bridge from gpt-a to gpt-b that says +10 [7, 14] of everything."""
+    values = {
+        **{"bridge_id": "20261120T0-x", "made_at": "2026-11-20T00:00:00+00:00", "flow": "diagram", "n": 100},
+        **{"candidate": "alpha", "dimension": "overall", "dataset": "mini", "dataset_key": "d" * 64},
+        **{"prompt_set": "default", "old_run": OLD, "new_run": NEW, "old_model": "gpt-a", "new_model": "gpt-b"},
+        **{"old_protocol_key": "a" * 64, "new_protocol_key": "b" * 64, "highest": 100.0, "judged": 100},
+        **{"old_score": 50.0, "new_score": 60.0, "shift": 10.0, "ci_low": 7.0, "ci_high": 14.0, "margin": 3.0},
+        **{"decision": WITH_OFFSET, "enough": None, "agreement": 0.8, "kappa": 0.6, "confusion": {"Tie > Tie": 100}},
+    }
+    return BridgeRow.model_validate({**values, **changes})
+
+
+def test_the_trend_is_one_line_in_the_units_of_the_newer_judge(tmp_path: Path) -> None:
+    before = trend_points(tmp_path, _sync(tmp_path, nights(tmp_path, "gpt-a", (1, 2, 3), TIES)))
+    last = nights(tmp_path, "gpt-b", (4, 5), WINS)
+    keep_bridge(tmp_path, [told()])
+    [line] = series_of(trend_points(tmp_path, _sync(tmp_path, last)))
+    assert [(point.started_at.day, point.score) for point in line] == [(1, 60), (2, 60), (3, 60), (4, 100), (5, 100)]
+    assert breaks(line) == [] and [point.started_at.day for point in joints(line)] == [4]
+    assert joints(line)[0].joint == "+10.0 → gpt-b (gpt-a in its units)"
+    for own, moved in zip(before, line[:3], strict=True):
+        assert own.ci_low is not None and moved.ci_low is not None and moved.ci_high is not None
+        assert moved.ci_low == pytest.approx(60 - ((50 - own.ci_low) ** 2 + 3**2) ** 0.5)
+        assert moved.ci_high == pytest.approx(60 + ((own.ci_high - 50) ** 2 + 4**2) ** 0.5)  # type: ignore
+    chart = trend_chart([line])
+    [mark] = [row for row in chart["data"]["values"] if "break" in row]
+    assert mark["joins"] and {row["segment"] for row in chart["data"]["values"]} == {0}
+    assert "joined by a bridge, +10.0 → gpt-b (gpt-a in its units), 2026-11-04 03:00 100.0" in chart["description"]
+
+
+def _sync(store: Path, begun: RunStart) -> RunStart:
+    sync(store)
+    return begun
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"decision": CANNOT_TELL},
+        {"candidate": "beta"},
+        {"dimension": "aesthetics"},
+        {"dataset_key": "e" * 64},
+        {"old_protocol_key": "c" * 64},
+        {"new_protocol_key": "c" * 64},
+        {"flow": "plot"},
+    ],
+)
+def test_only_what_was_bridged_is_joined(tmp_path: Path, changes: dict[str, Any]) -> None:
+    nights(tmp_path, "gpt-a", (1, 2), TIES)
+    last = nights(tmp_path, "gpt-b", (3, 4), WINS)
+    keep_bridge(tmp_path, [told(**changes)])
+    assert [point.score for point in trend_points(tmp_path, _sync(tmp_path, last))] == [100, 100]
+
+
+def test_a_history_that_may_be_continued_stands_as_it_is_and_bridges_follow_each_other(tmp_path: Path) -> None:
+    nights(tmp_path, "gpt-a", (1, 2), TIES)
+    nights(tmp_path, "gpt-b", (3, 7), TIES)
+    last = nights(tmp_path, "gpt-c", (5, 6), WINS)  # gpt-b went on beside it for a night
+    keep_bridge(tmp_path, [told(decision=CONTINUED)])
+    later = {"bridge_id": "20261121T0-x", "old_model": "gpt-b", "new_model": "gpt-c"}
+    keep_bridge(tmp_path, [told(**later, old_protocol_key="b" * 64, new_protocol_key="c" * 64)])
+    line = trend_points(tmp_path, _sync(tmp_path, last))
+    assert [(point.run_id[-1], point.score) for point in line] == [
+        *[("1", 60), ("2", 60), ("3", 60)],
+        *[("5", 100), ("6", 100)],
+    ]
+    assert [point.joint for point in line if point.joint] == [
+        "→ gpt-b (gpt-a as it is)",
+        "+10.0 → gpt-c (gpt-b in its units)",
+    ]
+
+
+def test_a_model_that_its_provider_changed_is_bridged_by_its_two_runs(tmp_path: Path) -> None:
+    """Both are asked for by one name; the trend breaks where another model answers."""
+    for day, answered, result in ((1, "a", TIES), (2, "a", TIES), (3, "b", WINS)):
+        run_id = f"202611{day:02}T030000000-diagram-0000{day:02}"
+        protocol = {**PROMPTS, "model asked": "gpt", "model answered": answered}
+        begun = start(run_id, model="gpt", started_at=f"2026-11-{day:02}T03:00:00+00:00", protocol=protocol)
+        ended = end(protocol=protocol, protocol_key=answered * 64, calls=4)
+        write_run(tmp_path, begun, figures(*[result] * 10), ended)  # type: ignore
+    unbridged = trend_points(tmp_path, _sync(tmp_path, begun))
+    assert [point.break_reason for point in unbridged] == [None, None, "model answered"]
+    keep_bridge(tmp_path, [told(old_model="gpt", new_model="gpt")])
+    [line] = series_of(trend_points(tmp_path, _sync(tmp_path, begun)))
+    assert [point.score for point in line] == [60, 60, 100] and breaks(line) == [] and len(joints(line)) == 1
+
+
+def test_a_damaged_bridge_is_left_out_and_told(tmp_path: Path) -> None:
+    nights(tmp_path, "gpt-a", (1,), TIES)
+    file = keep_bridge(tmp_path, [told()]) / ROWS
+    file.write_bytes(file.read_bytes().replace(b'"shift":10.0', b'"shift":11.0'))
+    done = sync(tmp_path)
+    assert done.bridges == () and len(done.left_out) == 1
+    assert "its checksum does not hold" in done.left_out[0] and str(file) in done.left_out[0]
