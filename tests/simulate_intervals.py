@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy.special import stdtrit
 
-from tasks.statistics.intervals import Floats, interval, of_equal_values
+from tasks.statistics.intervals import Floats, interval, of_equal_values, worst_case
 from tasks.statistics.paired import difference
 
 Random = np.random.Generator
@@ -255,11 +255,36 @@ def seen_difference(name: str, draw: Pairs, highest: float, n: int, seeds: list[
     return Seen(name, n, now, before, float(width), rest, passes)
 
 
+SILENT = {0.0: 0.2, 50.0: 0.1, 100.0: 0.05}
+"""Outcome -> share of its samples on which a judge says nothing."""
+
+
+def seen_worst_case(n: int, seeds: list[int], runs: int) -> Seen:
+    """What the worst case covers, and the interval of what is known alone, where scores are not missing at random."""
+    draw, found = verdicts(0.5, 0.3), list[tuple[Ends, Ends]]()
+    truth = float(draw(np.random.default_rng(99), POPULATION).mean())
+    for random in map(np.random.default_rng, seeds):
+        for _ in range(runs // len(seeds)):
+            values = draw(random, n)
+            known = values[random.random(n) >= np.vectorize(SILENT.get)(values)]
+            alone, sure = interval(known), known.sum() / n
+            worst = worst_case(alone, (sure, sure + 100 * (1 - known.size / n)), known.size / n)
+            assert alone.ci_low is not None and alone.ci_high is not None
+            assert worst.worst_low is not None and worst.worst_high is not None
+            found.append(((worst.worst_low, worst.worst_high), (alone.ci_low, alone.ci_high)))
+    covered, of_known = (float(np.mean([covers(each[which], truth) for each in found])) for which in (0, 1))
+    width = np.mean([each[0][1] - each[0][0] for each in found]) / np.mean([each[1][1] - each[1][0] for each in found])
+    name = "worst case, silent on 20% of Human, 5% of Model"
+    return Seen(name, n, covered, of_known, float(width), "former: the interval alone", covered >= 0.95)
+
+
 def everything(seeds: list[int], runs: int, only: str) -> Iterator[Seen]:
     """The lines whose names begin with `only`, those of levels first."""
     for name, draw, highest, numbers in levels():
         for n in numbers if name.startswith(only) else ():
             yield seen_level(name, draw, highest, n, seeds, runs)
+    for n in (100, 292) if "worst case".startswith(only) else ():
+        yield seen_worst_case(n, seeds, runs)
     for about, draw, highest in differences():
         name = f"difference, {about}"
         for n in (20, 30, 50, 100, 292) if name.startswith(only) else ():

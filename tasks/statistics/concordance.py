@@ -1,4 +1,4 @@
-"""How far two raters agree: raw agreement, Cohen's kappa and Kendall's tau-b, with 95% intervals.
+"""How far two raters agree: raw agreement, Cohen's kappa and Kendall's tau-b, with 95% intervals from 50 samples on.
 
 Owns the statistics. Which answers stand against each other is for `tasks.labels`, which of the statistics fit them, and
 what a verdict is worth on a scale, for `tasks.kinds`.
