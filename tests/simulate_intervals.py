@@ -200,9 +200,9 @@ class Seen(NamedTuple):
 
 
 def within(found: float, limits: Ends, runs: int) -> bool:
-    """Whether a share keeps its limits, but for two standard errors of so many runs."""
-    slack = 2 * (max(found * (1 - found), 1 / runs) / runs) ** 0.5
-    return limits[0] - slack <= found <= limits[1] + slack
+    """Whether a share keeps its limits, but for two standard errors that so many runs have at each."""
+    low, high = (2 * (limit * (1 - limit) / runs) ** 0.5 for limit in limits)
+    return limits[0] - low <= found <= limits[1] + high
 
 
 def covers(ends: Ends, truth: float) -> bool:

@@ -134,10 +134,14 @@ def test_the_habits_of_a_judge_and_the_true_difference_are_found_again(
     [sample] = ask("SELECT p_model, p_tie, p_human FROM outcomes LIMIT 1")
     assert sample["p_model"] + sample["p_tie"] + sample["p_human"] == pytest.approx(1)
     lines = {name: next(line for line in out.splitlines() if line.startswith(name)) for name in LINES}
-    orders, votes, published_line = lines.values()
+    orders, votes, alone = lines.values()
     assert f"differ {found['order_flip']['value']:.1%} [" in orders and "first shown named" in orders
     assert f"agree {found['repeat_agreement']['value']:.1%} [" in votes
-    assert f"by chance {found['chance_agreement']['value']:.1%}" in votes and published_line.endswith("]")
+    assert f"by chance {found['chance_agreement']['value']:.1%}" in votes
+    # The position bias is paired with the merged score: it is below it, and surely so.
+    [paired] = ask("SELECT shift, shift_high FROM by_group WHERE measure = 'published' AND dimension = 'overall'")
+    assert paired["shift"] == pytest.approx(scores["overall"] - board["score"]) and paired["shift_high"] < 0
+    assert alone.startswith(f"published protocol: {scores['overall']:.1f}, −") and alone.endswith(" against the score")
     assert max(map(len, lines.values())) <= 80
 
 
