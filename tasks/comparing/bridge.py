@@ -9,11 +9,11 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
-from tasks.comparing.pairing import ALL_PROMPTS, Series, series
 from tasks.errors import InputError
 from tasks.judging.protocol import new_id
 from tasks.kinds import kind_of
 from tasks.kinds.kind import Kind
+from tasks.kinds.series import ALL_PROMPTS, Series, series
 from tasks.kinds.values import Answered, Compared
 from tasks.ledger.bridges import BridgeRow
 from tasks.ledger.evaluations import Evaluation
