@@ -18,7 +18,7 @@ from factories import end, outcome, start, write_run
 
 from tasks.history import asking as history
 from tasks.history.database import HISTORY
-from tasks.history.loading import sync
+from tasks.history.loading import store_nights, sync
 from tasks.pages import queries
 
 FIGURE_RUNS, FIGURES = 700, 292
@@ -54,6 +54,9 @@ def fill(store: Path) -> None:
         for table, sql in _ROWS.items():
             db.execute(f"INSERT INTO {table} BY NAME {sql}")
         db.execute("CHECKPOINT")
+    began = time.perf_counter()
+    store_nights(store)
+    print(f"the nights of two years against their baselines: {time.perf_counter() - began:.2f} s\n")
 
 
 _RUNS = f"""
@@ -157,7 +160,8 @@ _CONTROLS = """
 SELECT run_id, flow, candidate, 'test_' || which AS sample_id,
        ['same picture', 'other sample', 'instruction'][1 + which % 3] AS control,
        ['false preference', 'neglect', 'injection'][1 + which % 3] AS measure, 'complete' AS status, 'Tie' AS overall,
-       50.0 AS score, [] AS dimensions, 'Tie' AS real_overall, 50.0 AS real_score, hash(run_id, which) % 9 = 0 AS failed
+       50.0 AS score, [] AS dimensions, 'Tie' AS real_overall, 50.0 AS real_score, hash(run_id, which) % 9 = 0
+       AS failed, 4 AS questions, 4 AS answered, 4.0 * (hash(run_id, which) % 9 = 0)::INTEGER AS failures
 FROM made, LATERAL (SELECT unnest(range(15)) AS which)"""
 _RATES = """
 SELECT run_id, candidate, unnest(['faithfulness', 'conciseness', 'readability', 'aesthetics', 'overall']) AS dimension,

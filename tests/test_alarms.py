@@ -16,11 +16,13 @@ from written_history import ask
 
 from flows.cli import main
 from flows.runtime.automations import NAME, notify_of_regressions
+from flows.runtime.sending import share_nights
 from tasks.comparing.alarms import EVENT, Alarm, alarms, note_told, watched
 from tasks.comparing.earlier_runs import look_back
 from tasks.history.database import HISTORY
 from tasks.history.loading import Synced, sync
 from tasks.ledger.alarm_records import FOLDER, restart_baseline, restart_files
+from tasks.ledger.remote import Remote
 from tasks.records import RunStart
 from tasks.report import report
 from tasks.statistics.cusum import BASELINE
@@ -198,6 +200,18 @@ def test_a_damaged_note_counts_as_none(whole: Path) -> None:
     [note] = (whole / FOLDER).iterdir()
     note.write_text("{")
     assert told(whole, begun)
+
+
+def test_machines_of_one_remote_store_know_all_nights_and_tell_once(whole: Path, tmp_path: Path) -> None:
+    url = f"file://{tmp_path}/bucket"
+    one, other = Remote(url, whole), Remote(url, tmp_path / "other")
+    assert told(whole, night(whole, DROPPED, WORSE))
+    one.send_all()
+    assert asyncio.run(share_nights(one)) == ()
+    later = night(other.folder, DROPPED + 1, WORSE)
+    assert asyncio.run(share_nights(other)) == ()
+    assert told(other.folder, later) == []
+    assert [alarm.nights for alarm in watched(other.folder, later.run_id).alarms] == [2]
 
 
 def test_shards_make_one_night(whole: Path) -> None:

@@ -40,7 +40,8 @@ def night(
     followed = {**PROTOCOL, **(protocol or {})}
     run_id = f"202611{day}T030000000-diagram-0000{day}"
     begun = start(run_id, **{"started_at": f"2026-11-{day}T03:00:00+00:00", **changes})
-    overall, status = (None, "incomplete") if said == "----" else ("Model", "complete")
+    overall = {"----": None, "HHHH": "Human"}.get(said, "Model")
+    status = "complete" if overall else "incomplete"
     rows = [
         outcome(f"s{number}", said, overall, status=status, candidate=name)
         for name in begun.candidates
@@ -203,3 +204,20 @@ def test_who_cannot_see_the_trend_is_told_its_numbers() -> None:
         "Score over time (UTC), with its 95% interval. alpha: overall: 2026-09-02 03:00 50.0 [45.0, 55.0]; "
         "broken by another prompt aesthetics, 2026-09-03 03:00 60.0 [55.0, 65.0]."
     )
+
+
+def test_a_night_that_has_dropped_is_marked_below_its_baseline() -> None:
+    points = [point._replace(baseline_score=52.0, dropped=day > 2) for day, point in enumerate(series(*[50.0] * 4), 1)]
+    quiet = drawn([point._replace(dropped=False) for point in points])
+    assert near(drawn(points), BREAK) and not near(quiet, BREAK)
+    assert shared_scales([points]).scores == (45.0, 55.0)
+    assert "50.0 [45.0, 55.0] dropped from 52.0" in trend_chart([points])["description"]
+
+
+def test_a_trend_knows_the_baseline_and_the_drops_of_scheduled_runs(tmp_path: Path) -> None:
+    for day in range(10, 17):
+        last = night(tmp_path, day, scheduled=True, said="MMMM" if day < 15 else "HHHH")
+    sync(tmp_path)
+    found = trend_points(tmp_path, last)
+    assert [point.baseline_score for point in found] == [None] * 3 + [100.0] * 4
+    assert [point.dropped for point in found] == [False] * 6 + [True]

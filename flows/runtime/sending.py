@@ -14,6 +14,7 @@ from typing import Self, TypeVar
 
 from prefect.logging import get_logger
 
+from tasks.ledger.alarm_records import exchange_alarm_records
 from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.remote import Remote
 
@@ -51,6 +52,19 @@ async def fetch_passports(remote: Remote | None) -> bool:
     except OSError:
         return False
     return True
+
+
+async def share_nights(remote: Remote | None) -> tuple[str, ...]:
+    """Bring the runs of other machines into the local cache, of which alarms are computed, and share what people and
+    runs did about alarms; returns what there is to warn of."""
+    if remote is None:
+        return ()
+    try:
+        async with asyncio.timeout(PATIENCE_SECONDS):
+            await in_daemon_thread(lambda: (remote.fetch(), exchange_alarm_records(remote.bucket, remote.folder)))
+    except (OSError, TimeoutError) as error:
+        return (f"Nights of other machines could not be fetched, so that a drop may not be told: {error}.",)
+    return ()
 
 
 class Sending:

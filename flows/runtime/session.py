@@ -22,7 +22,7 @@ from flows.runtime.endings import ending_sentences
 from flows.runtime.prefect_run import is_scheduled, log_start, name_run, own_run, results_key
 from flows.runtime.progress import Progress
 from flows.runtime.secrets import secret_block
-from flows.runtime.sending import Sending, fetch_passports, fetch_replies
+from flows.runtime.sending import Sending, fetch_passports, fetch_replies, share_nights
 from flows.runtime.shared_findings import sharing_findings
 from flows.runtime.shared_limit import shared_slots
 from tasks.comparing.unchanged import unchanged_words
@@ -186,11 +186,14 @@ class Session:
         """Store, report and send side by side; the state that Prefect shows of it all."""
         sending, stored = asyncio.create_task(self._sending.finish()), asyncio.create_task(storing)
         thumbnails = asyncio.to_thread(self._thumbnails.finish_few)
+        shared = self._remote if self.scheduled else None
         if self.scheduled:
-            await stored  # the trend is read from the history
+            await stored  # trend and alarm are read from the history
+        unfetched = await share_nights(shared)
         reported, unstored, unsent, _ = await asyncio.gather(reporting, stored, sending, thumbnails)
-        data = {"run_id": self.run_id, "warnings": [*self.warnings, *unstored, *unsent]}
-        return Completed(message=" ".join([reported, *unstored, *unsent]), data=data)
+        said = [*unstored, *unsent, *(unfetched or await share_nights(shared))]  # what was told travels, too
+        data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
+        return Completed(message=" ".join([reported, *said]), data=data)
 
 
 async def unchanged_sentences(store: Path, run_id: str) -> list[str]:

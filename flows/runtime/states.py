@@ -17,6 +17,7 @@ from flows.runtime.log import tell_in_sentences
 from flows.runtime.overlap import unfinished_before
 from flows.runtime.prefect_run import is_scheduled, results_key
 from flows.runtime.process import end_quietly, settle_garbage_collector
+from flows.runtime.sending import share_nights
 from flows.runtime.session import unchanged_sentences
 from flows.runtime.shards import judge_in_shards
 from flows.runtime.without_server import noting_end
@@ -82,7 +83,10 @@ async def _put_together(evaluation: str, store: str, began: datetime, said: list
         await asyncio.to_thread(sync, folder)
         end = read_evaluation(folder, evaluation).end
         warnings = [*said, *(end.warnings if end else ()), *await unchanged_sentences(folder, evaluation)]
+        shared = Remote(store, folder) if is_remote(store) and is_scheduled() else None
+        warnings += await share_nights(shared)
         message = await report(str(folder), evaluation, warnings, is_scheduled(), shown_as)
+        await share_nights(shared)  # what was told travels, too
     except Exception as error:
         get_run_logger().warning("The shards could not be put together", exc_info=error)
         message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"

@@ -162,7 +162,8 @@ def _moved(point: Point, units: dict[str, _Units]) -> Point:
     low = None if point.ci_low is None else score - hypot(point.score - point.ci_low, own.below)
     high = None if point.ci_high is None else score + hypot(point.ci_high - point.score, own.above)
     inside = [None if each is None else min(max(each, 0.0), highest) for each in (score, low, high)]
-    return point._replace(score=inside[0], ci_low=inside[1], ci_high=inside[2])
+    # Its baseline stays behind: that is in its own judge's units.
+    return point._replace(score=inside[0], ci_low=inside[1], ci_high=inside[2], baseline_score=None)
 
 
 def _met(one: Point, other: Point, newest: Point, units: dict[str, _Units]) -> Point:

@@ -24,6 +24,10 @@ class Point(NamedTuple):
     """What keeps it from being compared with the point before; None: nothing does."""
     protocol_key: str = ""
     dataset_key: str = ""
+    baseline_score: float | None = None
+    """What the nightly alarm measures it by; None: it is no night, or there is no baseline yet."""
+    dropped: bool = False
+    """Whether a drop below the baseline is open."""
     joint: str | None = None
     """Where it is the first of another judge that a bridge joins to the line: which, and what was added before it."""
 

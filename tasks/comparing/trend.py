@@ -24,6 +24,8 @@ HEIGHT = 120
 LINE, BREAK = "#0072B2", "#D55E00"
 """Blue and vermilion of Okabe and Ito (2008); a break is dashed and labelled, too."""
 TITLE = "Score over time (UTC), with its 95% interval"
+DROPPED = {"type": "point", "shape": "triangle-down", "filled": True, "size": 90, "color": BREAK, "opacity": 1}
+"""A night on which a drop below the baseline is open."""
 LONGEST_REASON = 44
 STEP = 14
 """Pixels from the label of one break to that of the next, which may stand close to it."""
@@ -101,10 +103,14 @@ def joints(series: Sequence[Point]) -> list[Point]:
 def shared_scales(series: Sequence[Sequence[Point]], level: Level | None = None) -> Scales:
     """Scales on which all points of these series, at least one, have room."""
     points = [point for each in series for point in each]
-    ends = [end for point in points for end in (point.score, point.ci_low, point.ci_high) if end is not None]
+    ends = [end for point in points for end in _drawn_values(point) if end is not None]
     scores = [*ends, level.score] if level else ends
     times = [point.started_at for point in points]
     return Scales((min(scores), max(scores)), (min(times), max(times)), level)
+
+
+def _drawn_values(point: Point) -> tuple[float | None, ...]:
+    return point.score, point.ci_low, point.ci_high, point.baseline_score
 
 
 def trend_png(points: Iterable[Point], level: Level | None = None) -> bytes:
@@ -149,7 +155,8 @@ def _turn(point: Point) -> str:
 def _words(point: Point) -> str:
     ends = [number_words(end, 1) for end in (point.ci_low, point.ci_high) if end is not None]
     interval = f" [{', '.join(ends)}]" if ends else ""
-    return f"{point.started_at:%Y-%m-%d %H:%M} {number_words(point.score, 1)}{interval}"
+    dropped = f" dropped from {number_words(point.baseline_score, 1)}" if point.dropped else ""
+    return f"{point.started_at:%Y-%m-%d %H:%M} {number_words(point.score, 1)}{interval}{dropped}"
 
 
 def _rows(place: int, points: Sequence[Point]) -> list[Chart]:
@@ -172,6 +179,7 @@ def _rows(place: int, points: Sequence[Point]) -> list[Chart]:
             marks += 1
         words = f"{_words(point)}, {one_line(point.run_id)}"
         row |= {"low": point.ci_low, "high": point.ci_high, "segment": segment, "words": words, "first": not at}
+        row |= {"baseline": point.baseline_score, "dropped": point.dropped}
         rows.append(row)
     return rows
 
@@ -197,8 +205,22 @@ def _layers(strip: int, scales: Scales) -> list[Chart]:
         {"mark": {"type": "rule", "color": LINE, "opacity": 0.6}, "encoding": band},
         *(_marked(scales.level, y) if scales.level else ()),
         {"mark": {"type": "line", "color": LINE}, "encoding": {"x": x, "y": y, "detail": segment}},
+        *_baseline(x, y, segment),
         {"mark": point, "encoding": {"x": x, "y": y, "description": words}},
+        {"transform": [{"filter": "datum.dropped"}], "mark": DROPPED, "encoding": {"x": x, "y": y}},
         *_breaks(x, strip),
+    ]
+
+
+def _baseline(x: Chart, y: Chart, segment: Chart) -> list[Chart]:
+    """What nights are measured by, as a dotted line."""
+    line = {"type": "line", "color": GREY, "strokeDash": [2, 3]}
+    return [
+        {
+            "transform": [_has("baseline")],
+            "mark": line,
+            "encoding": {"x": x, "y": {**y, "field": "baseline"}, "detail": segment},
+        }
     ]
 
 

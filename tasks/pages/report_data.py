@@ -10,6 +10,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, cast
 
+from tasks.comparing.alarms import Watched, watched
 from tasks.comparing.attribution import attributions
 from tasks.comparing.compare import Comparison, compare
 from tasks.comparing.joints import joined
@@ -71,6 +72,8 @@ class Evaluation:
     """What its anchors put open alarms down to, a sentence each."""
     points: list[Point]
     """Of its trends: the answers' own, and those that bridges join to them."""
+    watched: Watched
+    """Where a scheduled evaluation stands against its baselines; empty of any other."""
 
     @property
     def flow(self) -> str:
@@ -96,6 +99,17 @@ class Evaluation:
     def unmeasured(self) -> str:
         """A sentence where nothing was measured, to stand above the scores, too; empty: something was."""
         return "" if self.about["measured"] else unmeasured_words(self.about["replies"], self.about["anew"])
+
+    @property
+    def alarms(self) -> list[str]:
+        """What there is to say of each drop that this evaluation raised or found open and that still is."""
+        began = datetime.fromisoformat(self.about["started_at"])
+        return [alarm.words for alarm in self.watched.alarms if alarm.raised_at <= began]
+
+    @property
+    def standings(self) -> list[str]:
+        """Where each candidate of a scheduled evaluation stands against its baseline."""
+        return [place.words(self.flow) for place in self.watched.places]
 
     @property
     def notes(self) -> list[str]:
@@ -190,7 +204,7 @@ def _evaluation(store: Path, run_id: str, number: int, budget: int) -> Evaluatio
     )
     moved = [each.line for each in attributions(store, run_id)]
     points = joined(store, about["flow"], map(_point, answers["trend"].rows))
-    return Evaluation(about, answers, cards(samples, context), comparisons, moved, points)
+    return Evaluation(about, answers, cards(samples, context), comparisons, moved, points, watched(store, run_id))
 
 
 def _point(row: Mapping[str, Any]) -> Point:

@@ -6,7 +6,8 @@ CREATE MACRO protocol_differences(one, other) AS list_filter(
 CREATE VIEW trend AS
 WITH measured AS (
     SELECT *, lag(run_id) OVER series AS before, protocol_key = lag(protocol_key) OVER series AS same_protocol,
-           dataset_key = lag(dataset_key) OVER series AS same_dataset
+           dataset_key = lag(dataset_key) OVER series AS same_dataset,
+           dimension = 'overall' OR count(*) OVER (PARTITION BY run_id, candidate) = 1 AS is_headline
     FROM by_group SEMI JOIN (SELECT run_id FROM evaluations WHERE measured) USING (run_id)
     WHERE "grouping" = 'all' AND measure = 'score'
     WINDOW series AS (PARTITION BY flow, dataset, candidate, model, prompt_set, dimension ORDER BY started_at, run_id)
@@ -22,13 +23,15 @@ SELECT m.flow, m.dataset, m.candidate, m.model, m.prompt_set, m.dimension, m.sta
        m.score, m.ci_low, m.ci_high, m.coverage, m.protocol_key, m.dataset_key,
        same_protocol AND same_dataset AS comparable,
        CASE WHEN NOT comparable THEN coalesce(nullif(r.reason, ''), 'protocols of its shards') END AS break_reason,
-       a.moved
+       a.moved, n.baseline_score, n.alarm IS NOT NULL AS dropped
 FROM measured m LEFT JOIN reasons r ON r.run_id = m.run_id AND r.before = m.before
     LEFT JOIN anchor_nights a ON a.run_id = m.run_id AND a.candidate = m.candidate
-ORDER BY flow, dataset, candidate, model, prompt_set, dimension_position(dimension), started_at, run_id;
+    LEFT JOIN nights n ON n.run_id = m.run_id AND n.candidate = m.candidate AND is_headline
+ORDER BY m.flow, dataset, m.candidate, model, prompt_set, dimension_position(dimension), m.started_at, m.run_id;
 COMMENT ON VIEW trend IS
     'Scores over time, oldest first, for each flow, dataset, candidate, judge, prompt set and dimension or tag. '
     'comparable: both keys equal those of the row before; NULL for the first. break_reason: where they do not, the '
     'items of the protocol that differ, and dataset where that does. moved: what its anchors put an open alarm '
-    'down to. Runs that measured nothing, because fewer than half of their replies are anew (evaluations.measured), are '
-    'left out.';
+    'down to. baseline_score and dropped: of scheduled runs, where the row is what the nightly alarm goes by (overall, or '
+    'the only tag): the baseline, and whether a drop is open. Runs that measured nothing, because fewer than half of '
+    'their replies are anew (evaluations.measured), are left out.';
