@@ -137,6 +137,7 @@ def test_the_stored_ledger_of_schema_3_loads(tmp_path: Path) -> None:
     assert ask(tmp_path, "SELECT dimension, count(*) FROM trend GROUP BY ALL HAVING count(*) > 1") == []
     rates = "SELECT measure, value, n FROM reliability WHERE dimension = 'readability' OR measure = 'tier_1'"
     assert ask(tmp_path, f"{rates} ORDER BY ALL") == [
+        ("chance_agreement", 0.5, 2),
         ("first_position", 1.0, 1),
         ("order_flip", 0.5, 2),
         ("pivotal", 0.5, 2),
@@ -174,7 +175,9 @@ def test_rates_and_published_scores_go_by_the_evaluation_and_only_by_what_was_re
     votes = [judgment("s2", verdict=verdict, vote=vote) for vote, verdict in ((1, "Model"), (2, "Human"))]
     shard(2, *votes, outcome("s2", published="Model"))
     sync(tmp_path)
-    assert ask(tmp_path, "SELECT run_id, measure, dimension, n, value FROM reliability ORDER BY dimension") == [
+    assert ask(tmp_path, "SELECT run_id, measure, dimension, n, value FROM reliability ORDER BY ALL") == [
+        ("nightly", "chance_agreement", "faithfulness", 2, 0.625),
+        ("nightly", "chance_agreement", "overall", 2, 0.625),
         ("nightly", "repeat_agreement", "faithfulness", 2, 0.5),
         ("nightly", "repeat_agreement", "overall", 2, 0.5),
     ]

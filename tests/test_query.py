@@ -105,7 +105,7 @@ def test_a_narrow_terminal_gets_a_table_without_keys_methods_and_times_and_is_to
 
 
 def test_a_wide_terminal_gets_every_column_and_whole_ids(store: Path) -> None:
-    shown = on_a_terminal(store, "leaderboard", 400)
+    shown = on_a_terminal(store, "leaderboard", 500)
     assert "protocol_key" in shown and RUN in shown and "left out" not in shown
 
 

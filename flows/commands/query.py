@@ -38,7 +38,7 @@ LEFT_OUT = (
     r"(started|finished|noted|judged|decided)_at|seconds|dates",
     r"prompt_set|prompts|dataset|endpoint|runs|missing",
     r"model_wins|human_wins|both_good|both_bad|mixed|mixed_votes|ties|forfeits|carried|image_mean|aspect_mean|gap|satisfied|"
-    r"images_a_prompt|images_differ|vs_best_low|vs_best_high|vs_best_n",
+    r"images_a_prompt|images_differ|vs_best(_low|_high|_n)?",
     r"worst_low|worst_high",
     r"scored|coverage",
     r"flow|model",
