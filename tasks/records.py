@@ -21,6 +21,7 @@ Order = Literal["human_first", "model_first", "single"]
 Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]
 JudgmentStatus = Literal["ok", "refused", "truncated", "invalid", "rejected", "unavailable"]
 OutcomeStatus = Literal["complete", "incomplete", "forfeit", "no_reference", "bad_picture"]
+Decision = Literal["may be continued", "with an offset", "cannot tell"]
 
 VERDICTS: tuple[Verdict, ...] = ("Model", "Human", "Both are good", "Both are bad")
 MIXED = "Mixed"
@@ -521,3 +522,27 @@ class RunEnd(HistoryRecord):
     """What was found out of the judge's limits; None where it never was busy nor away."""
     warnings: tuple[str, ...] = ()
     """What the run warned of."""
+
+
+class Offset(HistoryRecord):
+    """One judge's scores against another's on the same samples; see `statistics.offsets`."""
+
+    n: int
+    """Samples (of generated images: prompts) with a score by both judges."""
+    old_score: float | None
+    """Mean of the old judge's scores of them; None where there are none."""
+    new_score: float | None
+    """Mean of the new judge's scores of them."""
+    shift: float | None
+    """new_score - old_score: what is added to an old score to have it in the new judge's units."""
+    ci_low: float | None
+    """Lower end of the shift's 95% interval, over paired differences; None below 8 pairs."""
+    ci_high: float | None
+    """Upper end of it."""
+    margin: float
+    """Points, on the scale of the scores, that the history may be off by."""
+    decision: Decision
+    """may be continued: the interval lies within the margin on either side of 0; with an offset: it is no wider than
+    the margin on either side of the shift; else cannot tell."""
+    enough: int | None
+    """About how many samples would make the offset sure enough; None where these do, or there is no interval."""

@@ -17,7 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.special import ndtr
 
-from tasks.statistics.offsets import Offset, offset
+from tasks.records import Offset
+from tasks.statistics.offsets import offset
 
 Floats = NDArray[np.float64]
 LIMIT = 0.4

@@ -43,7 +43,7 @@ def test_what_there_is_to_ask_for_is_told_to_the_last_word(store: Path, jury: An
 
 def test_the_catalog_lists_views_and_tables_with_what_they_hold(store: Path) -> None:
     found = {entry.name: entry for entry in catalog(store)}
-    assert next(iter(found)) == "best_images"
+    assert next(iter(found)) == "alarms"
     assert found["runs"].kind == "table"
     assert found["cost"].kind == "view"
     assert found["disagreements"].comment.startswith("Samples whose dimensions pull apart")

@@ -1,5 +1,6 @@
 """The garbage collector is set for a run, and is as it was before after it."""
 
+import asyncio
 import gc
 import subprocess
 import sys
@@ -7,7 +8,7 @@ import sys
 import pytest
 from prefect.exceptions import TerminationSignal
 
-from flows.runtime.process import THRESHOLDS, bounded_memory, ended_by_sigterm, settle_garbage_collector
+from flows.runtime.process import THRESHOLDS, bounded_memory, ended_by_sigterm, run_async, settle_garbage_collector
 
 
 def test_the_collector_is_set_while_a_run_lasts_and_put_back_after_it() -> None:
@@ -46,3 +47,15 @@ def test_sigterm_ends_a_run_as_ctrl_c_does_also_where_it_comes_within_tasks_of_g
             raise error
     with pytest.raises(ExceptionGroup), ended_by_sigterm():
         raise ExceptionGroup("of ours", [ValueError("a fault")])
+
+
+def test_sigterm_that_comes_within_a_callback_of_the_event_loop_is_not_lost() -> None:
+    async def work() -> None:
+        def callback() -> None:
+            raise TerminationSignal(signal=15)
+
+        asyncio.get_running_loop().call_soon(callback)
+        await asyncio.sleep(5)
+
+    with pytest.raises(KeyboardInterrupt), ended_by_sigterm():
+        run_async(work())

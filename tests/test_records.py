@@ -22,9 +22,9 @@ def sha256(schema: Any) -> str:
     [
         (Judge, "48cd2dc865aaf1c3c2b2ae19fc5078475fa69650c91f1faeb208d569c67183a8"),
         (Probe, "4364eda795ddb14823ba1f0bf66b19ffe6f09a0466615a27f023924e75ea2b7f"),
-        (Parameters, "19c09511b5de041732a409231691854f25de546da67fd297ae4c5d8c25410406"),
-        (PairwiseParameters, "36d09d344218291233c7086d1c5dc3c4e685731e55932544aed2fbd0365edffb"),
-        (RubricParameters, "6a8c1a8afc91081a8a5a3dc25f82178d6b52ad6b811edd0b6ebe5813d092a28f"),
+        (Parameters, "ffb568508cfe8890be0d7a23f82b1b25f61c573032e23dace3e116c9b671b5d4"),
+        (PairwiseParameters, "501e4a0ffdd6fa7bbefd19fd2ad0a4134212650bdb4ebed105155b091b7000bc"),
+        (RubricParameters, "37632da85cd396478d6b2a7a5a8394ba5b4d8920d1aa84be8e7c206a2c491827"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:

@@ -37,10 +37,21 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     Prefect tells a server that a run was stopped, and where the server hangs it tells it for minutes.
     """
     runner = asyncio.Runner()
+    runner.get_loop().set_exception_handler(_pass_sigterm_on)
     try:
         return runner.run(work)
     finally:
         _end(runner)
+
+
+def _pass_sigterm_on(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What asyncio does with an exception that nobody else takes: the one by which SIGTERM ends a run must not be lost.
+
+    Prefect raises it wherever the event loop is. Within a callback asyncio would tell it and go on.
+    """
+    if "handle" in context and _is_sigterm(context.get("exception")):
+        raise KeyboardInterrupt
+    loop.default_exception_handler(context)
 
 
 def _end(runner: asyncio.Runner) -> None:

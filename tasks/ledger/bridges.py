@@ -14,8 +14,7 @@ from tasks.errors import InputError
 from tasks.files import private_folder, write_whole
 from tasks.ledger import reading as ledger
 from tasks.ledger.checksums import sealed
-from tasks.records import SCHEMA
-from tasks.statistics.offsets import Offset
+from tasks.records import SCHEMA, Offset
 
 ROWS = "bridge.jsonl"
 FOLDER = "bridges"

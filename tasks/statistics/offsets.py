@@ -5,9 +5,8 @@ Pure statistics on pairs of numbers. What is paired with what, and whether it ma
 
 from collections.abc import Sequence
 from math import ceil, floor, log10
-from typing import Literal
 
-from tasks.records import HistoryRecord
+from tasks.records import Decision, Offset
 
 MARGIN = 3.0
 """Points of a scale of 100 that a history may be off by where another judge goes on with it."""
@@ -15,32 +14,6 @@ TAIL = 0.02
 """What an interval is asked to leave out at either end. An offset stays in a history, so that its interval is to hold
 95% with any judges: asked for 96%, it holds 94-97% with all that are simulated (`tests/simulate_bridge.py`)."""
 CONTINUED, WITH_OFFSET, CANNOT_TELL = "may be continued", "with an offset", "cannot tell"
-
-Decision = Literal["may be continued", "with an offset", "cannot tell"]
-
-
-class Offset(HistoryRecord):
-    """The second judge against the first."""
-
-    n: int
-    """Samples (of generated images: prompts) with a score by both judges."""
-    old_score: float | None
-    """Mean of the old judge's scores of them; None where there are none."""
-    new_score: float | None
-    """Mean of the new judge's scores of them."""
-    shift: float | None
-    """new_score - old_score: what is added to an old score to have it in the new judge's units."""
-    ci_low: float | None
-    """Lower end of the shift's 95% interval, over paired differences; None below 8 pairs."""
-    ci_high: float | None
-    """Upper end of it."""
-    margin: float
-    """Points, on the scale of the scores, that the history may be off by."""
-    decision: Decision
-    """may be continued: the interval lies within the margin on either side of 0; with an offset: it is no wider than
-    the margin on either side of the shift; else cannot tell."""
-    enough: int | None
-    """About how many samples would make the offset sure enough; None where these do, or there is no interval."""
 
 
 def offset(old: Sequence[float], new: Sequence[float], highest: float = 100.0, margin: float = MARGIN) -> Offset:
