@@ -2,6 +2,7 @@
 
 import asyncio
 import gc
+import signal
 import subprocess
 import sys
 
@@ -49,13 +50,24 @@ def test_sigterm_ends_a_run_as_ctrl_c_does_also_where_it_comes_within_tasks_of_g
         raise ExceptionGroup("of ours", [ValueError("a fault")])
 
 
-def test_sigterm_that_comes_within_a_callback_of_the_event_loop_is_not_lost() -> None:
-    async def work() -> None:
-        def callback() -> None:
-            raise TerminationSignal(signal=15)
+@pytest.mark.parametrize("within", ["a callback", "a task that nobody waits for"])
+def test_sigterm_is_not_lost_wherever_the_event_loop_is(within: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Prefect's handler, which a flow has while it runs, raises an exception there."""
 
-        asyncio.get_running_loop().call_soon(callback)
+    def handler(*_: object) -> None:
+        raise TerminationSignal(signal=signal.SIGTERM)
+
+    async def aside() -> None:
+        signal.raise_signal(signal.SIGTERM)
+
+    async def work() -> None:
+        signal.signal(signal.SIGTERM, handler)
+        loop = asyncio.get_running_loop()
+        begin = loop.call_soon if within == "a callback" else lambda call, number: loop.create_task(aside())
+        kept = begin(signal.raise_signal, signal.SIGTERM)
         await asyncio.sleep(5)
+        assert not kept, "it was lost"
 
     with pytest.raises(KeyboardInterrupt), ended_by_sigterm():
         run_async(work())
+    assert not capsys.readouterr().err

@@ -32,26 +32,28 @@ _LEFT_BEHIND = Event()
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
-    """`asyncio.run`, but for what does not end in time once the work is done or stopped: that is left behind.
-
-    Prefect tells a server that a run was stopped, and where the server hangs it tells it for minutes.
+    """`asyncio.run`, but SIGTERM ends it as Ctrl-C does, and what does not end in time once the work is done or stopped
+    is left behind: Prefect tells a server that a run was stopped, and where the server hangs it tells it for minutes.
     """
     runner = asyncio.Runner()
-    runner.get_loop().set_exception_handler(_pass_sigterm_on)
+    loop = runner.get_loop()
+    loop.set_exception_handler(_tell_but_sigterm)
+    with suppress(NotImplementedError):  # Windows
+        loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
     try:
         return runner.run(work)
     finally:
         _end(runner)
 
 
-def _pass_sigterm_on(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What asyncio does with an exception that nobody else takes: the one by which SIGTERM ends a run must not be lost.
+def _tell_but_sigterm(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
+    """What asyncio does with an exception that nobody takes.
 
-    Prefect raises it wherever the event loop is. Within a callback asyncio would tell it and go on.
+    At SIGTERM Prefect raises one wherever the event loop is: in a callback, or in a task that nobody waits for, it ends
+    nothing. The loop learns of the signal besides, and ends the run.
     """
-    if "handle" in context and _is_sigterm(context.get("exception")):
-        raise KeyboardInterrupt
-    loop.default_exception_handler(context)
+    if not _is_sigterm(context.get("exception")):
+        loop.default_exception_handler(context)
 
 
 def _end(runner: asyncio.Runner) -> None:
