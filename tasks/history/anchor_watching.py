@@ -4,14 +4,13 @@ Owns which nights make up such a series: those of `watching`'s that judged the s
 scores is for `statistics.attribution`.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, NamedTuple
 
 from duckdb import DuckDBPyConnection as Connection
 
-from tasks.history.unit_tables import split, table
+from tasks.history.unit_tables import parted, table
 from tasks.kinds import kind_of
 from tasks.statistics.attribution import Attribution, Series, Shift, series
 
@@ -63,14 +62,9 @@ def anchor_nights(db: Connection, flow: str, restarted: Sequence[tuple[str, date
     Args:
         restarted: candidate (empty: all of them) and moment of each restarted baseline.
     """
-    found: defaultdict[tuple[str, ...], list[_Night]] = defaultdict(list)
-    for row in db.execute(_ANCHORED, [flow]).fetchall():
-        night = _Night(*row)
-        found[night.candidate, night.dataset_key, night.protocol_key, night.anchors_key].append(night)
-    for (candidate, *_), nights in found.items():
-        moments = sorted(moment for whose, moment in restarted if whose in ("", candidate))
-        for each in split(nights, moments):
-            yield from _rows(flow, each)
+    nights = (_Night(*row) for row in db.execute(_ANCHORED, [flow]).fetchall())
+    for each in parted(nights, lambda night: (night.dataset_key, night.protocol_key, night.anchors_key), restarted):
+        yield from _rows(flow, each)
 
 
 def _rows(flow: str, nights: Sequence[_Night]) -> Iterator[dict[str, Any]]:

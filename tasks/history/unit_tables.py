@@ -1,6 +1,7 @@
 """Nights of a series as statistics take them: tables of nights by units, parted where a baseline began anew."""
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from typing import Protocol, TypeVar
 
@@ -9,22 +10,34 @@ import numpy as np
 from tasks.statistics.intervals import Floats
 
 
-class _Begun(Protocol):
+class _Judged(Protocol):
+    @property
+    def candidate(self) -> str: ...
+
     @property
     def started_at(self) -> datetime:
         """UTC."""
         ...
 
 
-T = TypeVar("T", bound=_Begun)
+T = TypeVar("T", bound=_Judged)
 
 
-def split(nights: Sequence[T], moments: Sequence[datetime]) -> list[list[T]]:
-    """The nights between the restarts."""
-    found: list[list[T]] = [[] for _ in range(len(moments) + 1)]
+def parted(
+    nights: Iterable[T], key: Callable[[T], tuple[str, ...]], restarted: Sequence[tuple[str, datetime]]
+) -> Iterator[list[T]]:
+    """Each series of nights: those of one candidate and key, between two restarts of its baseline.
+
+    Args:
+        nights: in their order.
+        key: what nights of one series have in common besides the candidate.
+        restarted: candidate (empty: all of them) and moment of each restarted baseline.
+    """
+    found: defaultdict[tuple[str, ...], list[T]] = defaultdict(list)
     for night in nights:
-        found[sum(moment <= night.started_at for moment in moments)].append(night)
-    return [each for each in found if each]
+        moments = sum(whose in ("", night.candidate) and moment <= night.started_at for whose, moment in restarted)
+        found[night.candidate, *key(night), str(moments)].append(night)
+    yield from found.values()
 
 
 def table(nights: Sequence[tuple[Sequence[str], Sequence[float]]]) -> Floats:

@@ -8,7 +8,6 @@ All nights of a flow are computed anew whenever one of them is new, has changed 
 the order in which ledgers arrive.
 """
 
-from collections import defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
@@ -19,7 +18,7 @@ from duckdb import DuckDBPyConnection as Connection
 from tasks.history.anchor_watching import anchor_nights
 from tasks.history.database import attach, staging
 from tasks.history.staging import insert_rows
-from tasks.history.unit_tables import split, table
+from tasks.history.unit_tables import parted, table
 from tasks.kinds import kind_of
 from tasks.ledger.alarm_records import Restart
 from tasks.statistics.cusum import Night, watch
@@ -85,14 +84,9 @@ def bring_up_to_date(history: Path, restarts: Sequence[Restart], due: str, wait_
 
 
 def _nights(db: Connection, flow: str, restarted: Sequence[tuple[str, datetime]]) -> Iterator[dict[str, Any]]:
-    series: defaultdict[tuple[str, str, str], list[_Measured]] = defaultdict(list)
-    for row in db.execute(_SCORES, [flow]).fetchall():
-        night = _Measured(*row)
-        series[night.candidate, night.dataset_key, night.protocol_key].append(night)
-    for (candidate, *_), nights in series.items():
-        moments = sorted(moment for whose, moment in restarted if whose in ("", candidate))
-        for each in split(nights, moments):
-            yield from _rows(flow, each)
+    nights = (_Measured(*row) for row in db.execute(_SCORES, [flow]).fetchall())
+    for each in parted(nights, lambda night: (night.dataset_key, night.protocol_key), restarted):
+        yield from _rows(flow, each)
 
 
 def _rows(flow: str, nights: Sequence[_Measured]) -> Iterator[dict[str, Any]]:
