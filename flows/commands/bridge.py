@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from flows.commands.messages import number_of, printable_json, say, warn
-from flows.commands.options import files, model_options, parse_options
+from flows.commands.options import STORE, model_options, parse_options
 from flows.commands.sections import Command, Option
 from tasks.comparing.bridge import Answers, answers_of, bridge
 from tasks.comparing.bridge_words import bridge_grid, confusion_grid, sentences
@@ -23,7 +23,7 @@ from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.reading import read_start, run_folders
 from tasks.ledger.remote import Remote, is_remote, local_cache
-from tasks.parameters import DEFAULT_STORE, FLOWS, Parameters, Probe
+from tasks.parameters import FLOWS, Parameters, Probe
 from tasks.presentation.tables import console, grid_table
 from tasks.statistics.offsets import CANNOT_TELL, MARGIN
 from tasks.text import printable
@@ -55,16 +55,7 @@ def command_options() -> list[click.Parameter]:
             help="Points of a scale of 100 that the history may be off by.",
         ),
         Option(["--json", "as_json"], is_flag=True, help="Print the bridge's rows as JSON."),
-        Option(
-            ["--store"],
-            envvar="JURY_STORE",
-            default=DEFAULT_STORE,
-            show_default=True,
-            show_envvar=True,
-            metavar="STORE",
-            help="Folder or s3://… of ledgers and history.",
-            shell_complete=files,
-        ),
+        Option(["--store"], **STORE),
     ]
     return [*own, *(each for each in model_options(Probe) if each.name not in _JUDGE)]
 

@@ -43,16 +43,7 @@ BETWEEN = "__"
 
 def store_option(function: F) -> F:
     """Add `--store`: where ledgers and history are."""
-    return click.option(
-        "--store",
-        envvar="JURY_STORE",
-        default=DEFAULT_STORE,
-        show_default=True,
-        show_envvar=True,
-        metavar="STORE",
-        help="Folder or s3://… of ledgers and history.",
-        shell_complete=files,
-    )(function)
+    return click.option("--store", **STORE)(function)
 
 
 def json_option(words: str) -> Callable[[F], F]:
@@ -69,6 +60,18 @@ def notify_option(function: F) -> F:
 def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Let the shell complete a file or folder."""
     return [CompletionItem(incomplete, type="file")]
+
+
+STORE: dict[str, Any] = {
+    "envvar": "JURY_STORE",
+    "default": DEFAULT_STORE,
+    "show_default": True,
+    "show_envvar": True,
+    "metavar": "STORE",
+    "help": "Folder or s3://… of ledgers and history.",
+    "shell_complete": files,
+}
+"""Of the option `--store`, wherever it stands."""
 
 
 def model_options(model: type[BaseModel]) -> list[click.Parameter]:
