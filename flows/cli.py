@@ -71,7 +71,7 @@ class _Lazy(click.Command):
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run one command.
+    """Run one command; by the words that the process was started with, it may end the process itself.
 
     Returns:
         0 when every judgment is ok, 3 when any is not or a Human picture is bad, and of `jury status` when history and
@@ -82,7 +82,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     words = sys.argv[1:] if arguments is None else [*arguments]
     atexit.register(hush)
     code = _code(words)
-    end_without_the_rest(code)
+    if arguments is None:  # the process is the command's own
+        end_without_the_rest(code)
     return code
 
 

@@ -28,6 +28,7 @@ from own_data import (
 from served import environment, free_port
 
 from flows.cli import main
+from flows.runtime import process, without_server
 from flows.runtime.server import client_settings, own_server
 from tasks.files import write_whole
 from tasks.history import loading
@@ -206,8 +207,15 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def jury(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Callable[..., tuple[int, str, str]]:
-    """Run the command on a store of the test's own; returns exit code, standard output and standard error."""
+def jury(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Run the command on a store of the test's own; returns exit code, standard output and standard error.
+
+    It is waited for, however busy the machine is: this process goes on, so that nothing may be left behind in it.
+    """
+    monkeypatch.setattr(process, "END_SECONDS", 120.0)
+    monkeypatch.setattr(without_server, "SILENT", 24)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         given = [*map(str, arguments)]

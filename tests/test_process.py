@@ -8,6 +8,7 @@ import sys
 
 import pytest
 from prefect.exceptions import TerminationSignal
+from served import environment
 
 from flows.runtime.process import THRESHOLDS, bounded_memory, ended_by_sigterm, run_async, settle_garbage_collector
 
@@ -71,3 +72,13 @@ def test_sigterm_is_not_lost_wherever_the_event_loop_is(within: str, capsys: pyt
     with pytest.raises(KeyboardInterrupt), ended_by_sigterm():
         run_async(work())
     assert not capsys.readouterr().err
+
+
+@pytest.mark.parametrize(("call", "goes_on"), [("main(['--version'])", True), ("main()", False)])
+def test_only_the_command_itself_ends_its_process(call: str, goes_on: bool) -> None:
+    """Where something is left behind, a program that calls the command as a function goes on all the same."""
+    lines = "import sys", "from flows.cli import main", "from flows.runtime.process import leave_behind"
+    program = "\n".join((*lines, "sys.argv[1:] = ['--version']", "leave_behind()", call, "print('goes on')"))
+    done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, env=environment())
+    assert done.returncode == 0 and done.stdout.startswith("jury ")
+    assert done.stdout.endswith("goes on\n") == goes_on
