@@ -1,0 +1,149 @@
+"""Twins of endpoints that cache and bill: OpenAI before and after GPT-5.6, Anthropic behind OpenRouter, and vLLM.
+
+Owns what each asks for, refuses and reports, and when a beginning can be read: once the first reply with it begins. How
+beginnings are found again stands in `prompt_caches`, all else that a twin does in `endpoint_twins`.
+
+Rules as of 2026-11-22: developers.openai.com/api/docs/guides/prompt-caching, openrouter.ai/docs (`cache_control` on
+blocks), platform.claude.com/docs/en/build-with-claude/prompt-caching, docs.vllm.ai/en/latest/design/prefix_caching.
+"""
+
+import asyncio
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from endpoint_habits import openai_error
+from endpoint_twins import Twin
+from loopback_replies import Reply, Request
+from prompt_caches import BlockCache, BreakpointCache, Prompt, Usage, prompt_of
+
+LEAST = 1024
+"""Tokens below which OpenAI and most of Anthropic's models cache nothing."""
+BREAKPOINT, OPTIONS, CONTROL = "prompt_cache_breakpoint", "prompt_cache_options", "cache_control"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How one provider caches, and what a token costs beside one that is neither read nor written."""
+
+    endpoint: str
+    """Known endpoint that it stands in the place of."""
+    mark: str = ""
+    """Field of a content part that ends at a breakpoint."""
+    read: float = 0.1
+    write: float = 1.0
+
+    def cache(self) -> BlockCache | BreakpointCache:
+        """An empty one."""
+        raise NotImplementedError
+
+    def refusal(self, request: Request) -> Reply | None:
+        """What it says to fields that it does not know."""
+        return None
+
+    def prompt(self, request: Request) -> Prompt:
+        return prompt_of(request, self.mark)
+
+    def told(self, usage: Usage) -> Mapping[str, Any]:
+        """What a reply says of it, beside the three counts."""
+        return {"prompt_tokens_details": {"cached_tokens": usage.read, "cache_write_tokens": usage.written}}
+
+    def bill(self, usage: Usage) -> float:
+        """Its price, in tokens at the full one."""
+        return usage.total + (self.read - 1) * usage.read + (self.write - 1) * usage.written
+
+
+class EarlierOpenAi(Rules):
+    """Before GPT-5.6: by itself, in steps of 128 tokens; breakpoints are refused."""
+
+    def cache(self) -> BlockCache:
+        return BlockCache(128, LEAST, routed=True)
+
+    def refusal(self, request: Request) -> Reply | None:
+        named = [name for name in (OPTIONS, BREAKPOINT) if f'"{name}":'.encode() in request.raw]
+        words = f"{named[0]} is not supported on this model" if named else ""
+        return openai_error(400, words, named[0]) if named else None
+
+
+class LaterOpenAi(Rules):
+    """From GPT-5.6 on: at breakpoints, found by key; one more at the end of the message, unless it is switched off."""
+
+    def cache(self) -> BreakpointCache:
+        return BreakpointCache(LEAST, keyed=True)
+
+    def prompt(self, request: Request) -> Prompt:
+        found = prompt_of(request, self.mark)
+        alone = request.body.get(OPTIONS, {}).get("mode") == "explicit"
+        return found if alone else found._replace(marks=(*found.marks, found.tokens))
+
+
+class Anthropic(Rules):
+    """At breakpoints alone, of which a fifth is refused; no key."""
+
+    def cache(self) -> BreakpointCache:
+        return BreakpointCache(LEAST)
+
+    def refusal(self, request: Request) -> Reply | None:
+        marks = sum(CONTROL in part for part in request.parts)
+        words = f"A maximum of 4 blocks with cache_control may be provided. Found {marks}."
+        return openai_error(400, words, CONTROL) if marks > BreakpointCache.most else None
+
+
+class Vllm(Rules):
+    """Blocks of 16 tokens; no price, but what is read need not be computed. Its schema is no part of the prompt."""
+
+    def cache(self) -> BlockCache:
+        return BlockCache(16)
+
+    def prompt(self, request: Request) -> Prompt:
+        return prompt_of(request, self.mark, with_schema=False)
+
+    def told(self, usage: Usage) -> Mapping[str, Any]:
+        return {"prompt_tokens_details": {"cached_tokens": usage.read}}
+
+
+RULES: dict[str, Rules] = {
+    "openai-5.5": EarlierOpenAi("openai"),
+    "openai-5.6": LaterOpenAi("openai", BREAKPOINT, write=1.25),
+    "anthropic": Anthropic("openrouter", CONTROL, write=1.25),
+    "vllm": Vllm("vllm", read=0.0),
+}
+
+
+class BillingTwin(Twin):
+    """A twin that counts tokens, caches and bills."""
+
+    def __init__(self, name: str, latency: float = 0.0) -> None:
+        self.rules = RULES[name]
+        super().__init__(self.rules.endpoint)
+        self.answer = self._answer_and_bill
+        self.latency = latency
+        """Seconds until a reply begins, and what it begins with can be read."""
+        self.used: list[tuple[str, Usage]] = []
+        """Name of the question and its tokens, in the order in which the requests came; the first is no sample's."""
+        self._cache = self.rules.cache()
+
+    def bill(self, question: str = "") -> float:
+        """Price of the questions about samples, in tokens at the full one; `question`: of those so named alone."""
+        return sum(self.rules.bill(usage) for name, usage in self.used if name != "probe" and question in name)
+
+    def read_share(self) -> float:
+        """Share of the tokens that was found in the cache."""
+        return sum(usage.read for _, usage in self.used) / sum(usage.total for _, usage in self.used)
+
+    async def begins(self) -> None:
+        """Until its reply begins."""
+        await asyncio.sleep(self.latency)
+
+    async def _answer_and_bill(self, request: Request) -> Reply:
+        if refused := self.rules.refusal(request):
+            self.refusals.append(refused)
+            return refused
+        prompt = self.rules.prompt(request)
+        usage = self._cache.look(prompt)
+        self.used.append((request.schema_name, usage))
+        await self.begins()
+        self._cache.keep(prompt)
+        reply = self._answer(request)
+        counts = {"prompt_tokens": usage.total, "completion_tokens": 80, "total_tokens": usage.total + 80}
+        return replace(reply, body={**reply.body, "usage": {**counts, **self.rules.told(usage)}})
