@@ -212,9 +212,11 @@ def test_a_red_judge_is_told_before_all_else(tmp_path: Path) -> None:
 def test_a_page_of_broken_trends_has_the_dates_of_the_breaks(tmp_path: Path) -> None:
     store, other = tmp_path / "store", {"protocol": {"temperature": "0"}, "protocol_key": "f" * 64}
     keep(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
-    keep(store, LATER, figures(later=True), samples=12, ended=other)
+    renamed = [judgment(model_answered="gpt-x-2")]
+    keep(store, LATER, [*figures(later=True), *renamed], samples=12, ended=other)
     text = written(store, tmp_path / "page.html").read_text()
     assert "Broken at 2026-11-20 12:00, where this differs: " in text and "Human 50" in text
+    assert "system_fingerprint than before: 2026-11-20 12:00 model answered gpt-x-2</p>" in text
 
 
 # What strangers cannot do

@@ -1,16 +1,19 @@
 """The trend: which points belong to a run's series, why a series breaks, and what is drawn of it."""
 
 import io
+from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import end, image, outcome, start, write_run
+from factories import end, image, judgment, outcome, start, write_run
 from PIL import Image, ImageColor
 
 from tasks.comparing.trend import (
     BREAK,
+    JUDGE,
+    JUDGE_CHANGES,
     LINE,
     Point,
     breaks,
@@ -34,9 +37,19 @@ pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
 
 
 def night(
-    store: Path, day: int, protocol: dict[str, str] | None = None, calls: int = 4, said: str = "MMMM", **changes: Any
+    store: Path,
+    day: int,
+    protocol: dict[str, str] | None = None,
+    calls: int = 4,
+    said: str = "MMMM",
+    answered: Sequence[tuple[str, str]] = (),
+    **changes: Any,
 ) -> RunStart:
-    """A finished run of eight samples, each with these verdicts; its protocol key is that of its protocol."""
+    """A finished run of eight samples, each with these verdicts; its protocol key is that of its protocol.
+
+    Args:
+        answered: model answered and system fingerprint of replies.
+    """
     followed = {**PROTOCOL, **(protocol or {})}
     run_id = f"202611{day}T030000000-diagram-0000{day}"
     begun = start(run_id, **{"started_at": f"2026-11-{day}T03:00:00+00:00", **changes})
@@ -49,6 +62,7 @@ def night(
     ]
     if begun.flow == "colors":
         rows = [image(f"{tag}{number}/0", tag=tag) for tag in begun.dimensions for number in range(8)]
+    rows += [judgment(model_answered=model, system_fingerprint=fingerprint) for model, fingerprint in answered]
     key = "".join(followed[name][:1] for name in sorted(followed) if name != "model asked").ljust(64, "0")
     write_run(store, begun, [*rows], end(protocol=followed, protocol_key=key, calls=calls, reused=4 - calls))
     return begun
@@ -221,3 +235,33 @@ def test_a_trend_knows_the_baseline_and_the_drops_of_scheduled_runs(tmp_path: Pa
     found = trend_points(tmp_path, last)
     assert [point.baseline_score for point in found] == [None] * 3 + [100.0] * 4
     assert [point.dropped for point in found] == [False] * 6 + [True]
+
+
+def test_another_answered_model_or_fingerprint_is_told_beside_the_score(tmp_path: Path) -> None:
+    said = [
+        [("x-1", "")],
+        [("x-1", "fp_1")],  # where the run before named none, nothing is known to have changed
+        [("x-1", "fp_1"), ("x-1", "fp_2")],
+        [("x-1", "fp_2")],
+        [],
+        [("x-1", "fp_3"), ("x-2", "fp_3")],
+    ]
+    for day, answered in enumerate(said, 10):
+        last = night(tmp_path, day, answered=answered, said="MMMM" if answered else "----")
+    sync(tmp_path)
+    found = query(tmp_path, "SELECT judge_change FROM trend WHERE dimension = 'overall' ORDER BY started_at")
+    third, last_one = "system_fingerprint fp_2", "model answered x-2, system_fingerprint fp_3"
+    assert [change for (change,) in found.rows] == [None, None, third, None, None, last_one]
+    assert [point.judge_change for point in trend_points(tmp_path, last)] == [change for (change,) in found.rows]
+
+
+def test_a_change_of_the_judges_name_is_a_mark_that_is_explained() -> None:
+    quiet = series(*[50.0] * 4)
+    changed = [*quiet[:2], quiet[2]._replace(judge_change="system_fingerprint fp_2"), quiet[3]]
+    assert near(drawn(changed), JUDGE) and not near(drawn(quiet), JUDGE)
+    assert trend_chart([changed], "a title")["title"]["subtitle"] == JUDGE_CHANGES
+    assert "subtitle" not in trend_chart([quiet], "a title")["title"]
+    assert "50.0 [45.0, 55.0] judge: system_fingerprint fp_2" in trend_chart([changed])["description"]
+    nothing_scored = [*changed[:2], changed[2]._replace(score=None), changed[3]]
+    [found] = series_of(nothing_scored)
+    assert [point.judge_change for point in found] == [None, None, "system_fingerprint fp_2"]

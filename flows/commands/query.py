@@ -43,7 +43,7 @@ LEFT_OUT = (
     r"scored|coverage",
     r"flow|model",
     r"needed_by|edition|seed|schema|calls|chance|guessing|unanswered|items|title|model_answered",
-    r"found",
+    r"found|judge_change",
 )
 """Columns that a table does without on a narrow terminal, group after group until it fits."""
 GAP = "  "

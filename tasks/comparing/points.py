@@ -28,6 +28,8 @@ class Point(NamedTuple):
     """What the nightly alarm measures it by; None: it is no night, or there is no baseline yet."""
     dropped: bool = False
     """Whether a drop below the baseline is open."""
+    judge_change: str | None = None
+    """Answered models and system fingerprints that the point before did not have, each with what it is."""
     joint: str | None = None
     """Where it is the first of another judge that a bridge joins to the line: which, and what was added before it."""
 

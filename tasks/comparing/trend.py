@@ -21,12 +21,16 @@ from tasks.records import RunStart
 from tasks.text import number_words, one_line
 
 HEIGHT = 120
-LINE, BREAK = "#0072B2", "#D55E00"
-"""Blue and vermilion of Okabe and Ito (2008); a break is dashed and labelled, too."""
+LINE, BREAK, JUDGE = "#0072B2", "#D55E00", "#CC79A7"
+"""Blue, vermilion and purple of Okabe and Ito (2008); a break is dashed and labelled, too."""
 TITLE = "Score over time (UTC), with its 95% interval"
 DROPPED = {"type": "point", "shape": "triangle-down", "filled": True, "size": 90, "color": BREAK, "opacity": 1}
 """A night on which a drop below the baseline is open."""
+JUDGE_CHANGES = "Short line below: another model or fingerprint answered"
+JUDGE_MARK = 12
+"""Pixels of that line."""
 LONGEST_REASON = 44
+LONGEST_CHANGE = 80
 STEP = 14
 """Pixels from the label of one break to that of the next, which may stand close to it."""
 LEVELS = 3
@@ -79,15 +83,21 @@ def _place(point: Point) -> tuple[str, str]:
 
 
 def _scored(points: Iterable[Point]) -> Iterator[Point]:
-    """The scored points of a series, each with the reasons and joints of all left out since the one before it."""
+    """The scored points, each with the reasons, joints and changes of the judge of those left out before it."""
     reasons: list[str] = []
+    changes: list[str] = []
     joint: str | None = None
     for point in points:
         reasons += point.break_reason.split(", ") if point.break_reason else []
+        changes += point.judge_change.split(", ") if point.judge_change else []
         joint = point.joint or joint
         if point.score is not None:
-            yield point._replace(break_reason=", ".join(dict.fromkeys(reasons)) or None, joint=joint)
-            reasons, joint = [], None
+            yield point._replace(break_reason=_once(reasons), judge_change=_once(changes), joint=joint)
+            reasons, changes, joint = [], [], None
+
+
+def _once(words: Iterable[str]) -> str | None:
+    return ", ".join(dict.fromkeys(words)) or None
 
 
 def breaks(series: Sequence[Point]) -> list[Point]:
@@ -98,6 +108,11 @@ def breaks(series: Sequence[Point]) -> list[Point]:
 def joints(series: Sequence[Point]) -> list[Point]:
     """The points with which another judge goes on, by a bridge that each names."""
     return [point for point in series[1:] if point.joint and point.break_reason is None]
+
+
+def judge_changes(series: Sequence[Point]) -> list[Point]:
+    """The points whose replies came from another answered model or system fingerprint than those before."""
+    return [point for point in series[1:] if point.judge_change]
 
 
 def shared_scales(series: Sequence[Sequence[Point]], level: Level | None = None) -> Scales:
@@ -138,7 +153,8 @@ def trend_chart(series: Sequence[Sequence[Point]], title: str = "", scales: Scal
     values = [row for place, each in enumerate(series) for row in _rows(place, each)]
     words = " ".join(f"{one_line(name)}: {_in_words(each)}." for name, each in zip(names, series, strict=True))
     panel = {"width": WIDTH, "height": HEIGHT + strip, "layer": _layers(strip, scales or shared_scales(series))}
-    return faceted({"text": title}, values, names, panel, f"{TITLE}. {words}")
+    told = {"subtitle": JUDGE_CHANGES} if title and any(map(judge_changes, series)) else {}
+    return faceted({"text": title, **told}, values, names, panel, f"{TITLE}. {words}")
 
 
 def _in_words(series: Sequence[Point]) -> str:
@@ -156,7 +172,8 @@ def _words(point: Point) -> str:
     ends = [number_words(end, 1) for end in (point.ci_low, point.ci_high) if end is not None]
     interval = f" [{', '.join(ends)}]" if ends else ""
     dropped = f" dropped from {number_words(point.baseline_score, 1)}" if point.dropped else ""
-    return f"{point.started_at:%Y-%m-%d %H:%M} {number_words(point.score, 1)}{interval}{dropped}"
+    judge = f" judge: {one_line(point.judge_change, LONGEST_CHANGE)}" if point.judge_change else ""
+    return f"{point.started_at:%Y-%m-%d %H:%M} {number_words(point.score, 1)}{interval}{dropped}{judge}"
 
 
 def _rows(place: int, points: Sequence[Point]) -> list[Chart]:
@@ -179,7 +196,7 @@ def _rows(place: int, points: Sequence[Point]) -> list[Chart]:
             marks += 1
         words = f"{_words(point)}, {one_line(point.run_id)}"
         row |= {"low": point.ci_low, "high": point.ci_high, "segment": segment, "words": words, "first": not at}
-        row |= {"baseline": point.baseline_score, "dropped": point.dropped}
+        row |= {"baseline": point.baseline_score, "dropped": point.dropped, "judge": bool(at and point.judge_change)}
         rows.append(row)
     return rows
 
@@ -208,8 +225,16 @@ def _layers(strip: int, scales: Scales) -> list[Chart]:
         *_baseline(x, y, segment),
         {"mark": point, "encoding": {"x": x, "y": y, "description": words}},
         {"transform": [{"filter": "datum.dropped"}], "mark": DROPPED, "encoding": {"x": x, "y": y}},
+        _judge_marks(x, HEIGHT + strip),
         *_breaks(x, strip),
     ]
+
+
+def _judge_marks(x: Chart, bottom: int) -> Chart:
+    """Where the judge said that it is another one, which need not matter: too little to break the line."""
+    ends = {"y": {"value": bottom - JUDGE_MARK}, "y2": {"value": bottom}}
+    mark = {"type": "rule", "color": JUDGE, "strokeWidth": 2}
+    return {"transform": [{"filter": "datum.judge"}], "mark": mark, "encoding": {"x": x, **ends}}
 
 
 def _baseline(x: Chart, y: Chart, segment: Chart) -> list[Chart]:

@@ -15,7 +15,7 @@ import jinja2
 from markupsafe import Markup
 
 from tasks.comparing import wording as comparison_words
-from tasks.comparing.trend import breaks, joints, shared_scales, trend_chart
+from tasks.comparing.trend import breaks, joints, judge_changes, shared_scales, trend_chart
 from tasks.controls.status import status_lines
 from tasks.files import write_whole
 from tasks.pages.newest_table import HEADER, newest_table
@@ -146,6 +146,7 @@ _HELPERS: dict[str, object] = {
     "compared": comparison_words,
     "breaks": breaks,
     "joints": joints,
+    "judge_changes": judge_changes,
     "status_lines": status_lines,
     "rate_grid": rate_grid,
     "published_words": published_words,
