@@ -21,9 +21,9 @@ from tasks.judging.case import Call, Case
 from tasks.judging.questions import request
 from tasks.judging.run import Run, current_run
 from tasks.kinds.values import Reading
-from tasks.parameters import Judge
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
+from tasks.spending.bill import Charge
 
 
 def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
@@ -101,9 +101,11 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
 async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment:
     invalid = sum(row.status == "invalid" for row in case.attempts(call))
     question = request(prompt, case.texts, case.pictures, call.order)
+    run.bill.prepare()
     answer = await run.vlm.ask(question._replace(turn=call.vote - 1 + invalid * run.parameters.votes))
     run.input_tokens.note(question, answer)
-    row = _without_key(run, _judgment(run, case, prompt, call, answer))
+    charge = await run.bill.charge(question, answer, call.dimension)
+    row = _without_key(run, _judgment(run, case, prompt, call, answer, charge))
     _record(run, case, row)
     if case.settled:
         run.in_hand.free(case)
@@ -115,7 +117,7 @@ def _record(run: Run, case: Case, row: Judgment) -> None:
     case.judgments.append(row)
 
 
-def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply) -> Judgment:
+def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply, charge: Charge) -> Judgment:
     reading = run.kind.read_reply(answer.text, prompt) if answer.status == "ok" else Reading(error=answer.error)
     status: JudgmentStatus = "invalid" if answer.status == "ok" and reading.error else answer.status
     return Judgment(
@@ -149,7 +151,13 @@ def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply) -
         tokens_in=answer.tokens_in,
         tokens_out=answer.tokens_out,
         tokens_cached=answer.tokens_cached,
-        price=_price(answer, run.parameters.judge),
+        tokens_written=answer.tokens_written,
+        tokens_pictures=answer.tokens_pictures,
+        tokens_reasoning=answer.tokens_reasoning,
+        tier=answer.tier,
+        price=charge.price,
+        price_source=charge.source,
+        estimated=charge.estimated,
         seconds=answer.seconds,
         not_sent=answer.not_sent,
         http_retries=answer.http_retries,
@@ -179,7 +187,11 @@ def _reused(run: Run, case: Case, call: Call, earlier: Judgment) -> Judgment:
             "tokens_in": 0,
             "tokens_out": 0,
             "tokens_cached": 0,
+            "tokens_written": 0,
+            "tokens_pictures": 0,
+            "tokens_reasoning": 0,
             "price": 0.0,
+            "estimated": 0.0,
             "seconds": 0.0,
             "http_retries": 0,
             "waits": 0,
@@ -187,12 +199,6 @@ def _reused(run: Run, case: Case, call: Call, earlier: Judgment) -> Judgment:
             "reused_from": earlier.reused_from or earlier.run_id,
         }
     )
-
-
-def _price(answer: Reply, judge: Judge) -> float | None:
-    if not (judge.price_in or judge.price_out):
-        return None
-    return (answer.tokens_in * judge.price_in + answer.tokens_out * judge.price_out) / 1e6
 
 
 def _tally(counts: Mapping[str, int]) -> str:

@@ -125,8 +125,18 @@ class Judge(Record):
     detail: Literal["auto", "low", "high"] = Field(
         default="auto", description="How finely the judge looks at pictures."
     )
-    price_in: float = Field(default=0.0, ge=0, description="Price of a million input tokens; 0: unknown.")
-    price_out: float = Field(default=0.0, ge=0, description="Price of a million output tokens; 0: unknown.")
+    price_in: float = Field(
+        default=0.0,
+        ge=0,
+        description="Price of a million input tokens; 0, as price_out is: that of the table of public prices.",
+    )
+    price_out: float = Field(default=0.0, ge=0, description="Price of a million output tokens.")
+    price_cached: float = Field(
+        default=0.0, ge=0, description="Of those that were read from a cache; 0: as price_in. Needs price_in."
+    )
+    price_written: float = Field(
+        default=0.0, ge=0, description="Of those that were written to a cache; 0: as price_in. Needs price_in."
+    )
 
     @field_validator("extra", "headers", mode="before")
     @classmethod
@@ -175,6 +185,12 @@ class Judge(Record):
                 "judge.api_key_env holds what looks like a key: it takes the name of the variable or Secret block that "
                 "holds the key, such as OPENAI_API_KEY; replace a key that was put into a form"
             )
+        return self
+
+    @model_validator(mode="after")
+    def _prices_belong_together(self) -> "Judge":
+        if (self.price_cached or self.price_written) and not self.price_in:
+            raise InputError("judge.price_cached and judge.price_written need judge.price_in beside them")
         return self
 
     @model_validator(mode="after")

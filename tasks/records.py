@@ -10,7 +10,7 @@ from typing import Literal
 
 from pydantic import AliasChoices, BaseModel, ConfigDict, Field
 
-SCHEMA = 5
+SCHEMA = 6
 """Version of the ledger's rows. Readers lift older rows to this one."""
 
 MOST_COUNTED = 2**31 - 1
@@ -284,8 +284,23 @@ class Judgment(HistoryRecord):
     """Output tokens, as counted by the server; 0: not told, or a number that cannot be."""
     tokens_cached: int
     """Input tokens that the server had cached; 0: not told, or a number that cannot be."""
+    tokens_written: int = 0
+    """Input tokens that the server wrote to its cache; 0: not told, as in rows before schema 6."""
+    tokens_pictures: int = 0
+    """Input tokens that the pictures took; 0: not told, as in rows before schema 6."""
+    tokens_reasoning: int = 0
+    """Output tokens that the model reasoned with; 0: not told, as in rows before schema 6."""
+    tier: str = ""
+    """Service tier that the reply says it was served in, as it is billed: standard, flex, priority, batch; empty: not
+    told, as in rows before schema 6."""
     price: float | None
     """In the currency of the prices given; None: no price is known. 0 when reused."""
+    price_source: str = ""
+    """Where the price is from, for which model and tier, and of which day; empty: no price is known, or the row is of
+    before schema 6."""
+    estimated: float | None = 0.0
+    """What the sends of this call that got no reply in time cost, if the judge has billed them: an estimate, and no
+    part of `price`. 0: none timed out; None: some did, and no price is known."""
     seconds: float
     """From sending to the reply, the last time it was sent."""
     not_sent: tuple[str, ...] = ()

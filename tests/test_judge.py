@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 from factories import start
 from loopback_judge import LoopbackJudge
-from loopback_replies import Reply, cut_off, error, refusal, retry_after, text, verdict
+from loopback_replies import Reply, cut_off, error, hang, refusal, retry_after, text, verdict
 from loopback_replies import Request as Seen
 from PIL import Image
 
@@ -59,6 +59,11 @@ class Scene:
         self.store = store
         self.start = start(f"20261120T12000{len(list(store.glob('ledger/*')))}-diagram")
         self.cases = [case()]
+
+    def set(self, **changes: Any) -> None:
+        """Give the judge other settings."""
+        changed = self.parameters.judge.model_copy(update=changes)
+        self.parameters = self.parameters.model_copy(update={"judge": changed})
 
     def judge(self, last: bool = True, times: int = 1, reuse: bool = False) -> dict[str, int]:
         """Judge faithfulness `times` times over, as Prefect's retries would; returns the last counts."""
@@ -286,10 +291,70 @@ def test_a_reply_is_taken_over_for_nothing(scene: Callable[..., Scene], loopback
 
 def test_the_price_follows_the_tokens(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
     made = scene()
-    priced = made.parameters.judge.model_copy(update={"price_in": 2.0, "price_out": 10.0})
-    made.parameters = made.parameters.model_copy(update={"judge": priced})
+    made.set(price_in=2.0, price_out=10.0)
     made.judge()
     assert made.rows[0].price == pytest.approx((1200 * 2 + 80 * 10) / 1e6)
+
+
+def test_a_row_tells_every_kind_of_token_the_tier_and_whose_price_it_is(
+    scene: Callable[..., Scene], loopback: LoopbackJudge, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """On the prices of gpt-5: 0.0074, where every input token at the full price would have been 0.0175."""
+    prices = tmp_path / "prices.toml"
+    values = "input = 1.25\ncached = 0.125\noutput = 10.0\nlooked_up = 2026-11-22"
+    prices.write_text(f'[twin]\nendpoint = "{loopback.base_url}"\nmodel = "m"\n{values}\n')
+    monkeypatch.setenv("JURY_PRICES", str(prices))
+    usage = {
+        "prompt_tokens": 10_000,
+        "completion_tokens": 500,
+        "total_tokens": 10_500,
+        "prompt_tokens_details": {"cached_tokens": 9_000, "image_tokens": 3_000},
+        "completion_tokens_details": {"reasoning_tokens": 400},
+    }
+    said = verdict("Model")
+    loopback.answer = lambda _: replace(said, body={**said.body, "usage": usage, "service_tier": "default"})
+    made = scene()
+    made.judge()
+    [row] = made.rows
+    assert (row.tokens_in, row.tokens_cached, row.tokens_out) == (10_000, 9_000, 500)
+    assert (row.tokens_pictures, row.tokens_reasoning, row.tokens_written) == (3_000, 400, 0)
+    assert (row.tier, row.price_source) == ("standard", "prices.toml of 2026-11-22: twin, standard")
+    assert (row.price, row.estimated) == (pytest.approx(0.007375), 0.0)
+
+
+def test_a_reply_that_tells_no_tokens_has_no_known_price(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
+    said = verdict("Model")
+    loopback.answer = lambda _: replace(said, body={**said.body, "usage": None})
+    made = scene()
+    made.set(price_in=2.0, price_out=10.0)
+    made.judge()
+    assert made.rows[0].price is None and made.rows[0].price_source == "the judge's own parameters"
+
+
+@pytest.mark.parametrize(("answers", "sends"), [([hang(), verdict("Model")], 1), ([hang()] * 3, 3)])
+def test_what_was_sent_without_a_reply_in_time_is_estimated_beside_the_price(
+    scene: Callable[..., Scene], loopback: LoopbackJudge, answers: list[Reply], sends: int
+) -> None:
+    """By the replies about the dimension, or else by the size of the question; it is no part of the bill."""
+    loopback.queue(*answers)
+    made = scene()
+    made.set(timeout_seconds=0.3, price_in=2.0, price_out=10.0)
+    made.judge()
+    [row] = made.rows
+    billed = (1200 * 2 + 80 * 10) / 1e6 if sends == 1 else 0.0
+    texts = sum(map(len, loopback.requests[0].texts))
+    each = billed or ((texts / 4 + 2 * 1000) * 2 + 500 * 10) / 1e6
+    assert (row.price, row.estimated) == (pytest.approx(billed), pytest.approx(sends * each))
+
+
+def test_what_was_sent_without_a_reply_costs_nobody_knows_what_where_no_price_is_known(
+    scene: Callable[..., Scene], loopback: LoopbackJudge
+) -> None:
+    loopback.queue(hang())
+    made = scene()
+    made.set(timeout_seconds=0.3)
+    made.judge()
+    assert (made.rows[0].status, made.rows[0].price, made.rows[0].estimated) == ("ok", None, None)
 
 
 def key(**changes: Any) -> str:

@@ -41,8 +41,13 @@ def sha256(rows: Iterable[bytes]) -> str:
     return hashlib.sha256(b"\n".join(rows)).hexdigest()
 
 
-ADDED = {"waits", "waited_seconds", "limits", "carried_from", "ledger_rows", "system_fingerprint", "anchors_key"}
+ADDED = {
+    *("waits", "waited_seconds", "limits", "carried_from", "ledger_rows", "system_fingerprint", "anchors_key"),
+    *("tokens_written", "tokens_pictures", "tokens_reasoning", "price_source", "estimated"),
+}
 """Fields that came later, which ledgers of before do not have."""
+SERVED = {"tier"}
+"""One more of judgments; an outcome has had another of that name all along."""
 
 
 @pytest.mark.parametrize(
@@ -78,6 +83,12 @@ ADDED = {"waits", "waited_seconds", "limits", "carried_from", "ledger_rows", "sy
             "31adac4c3febfb7cff00ed8949679c654404330711544525c514d3604e089a8a",
             "07de860702ce9ce5048aeffedd7f93ca0dfa5b3c57d58361dc6d9b43c589839b",
         ),
+        (
+            "6",
+            "9f86959e93c4d7f9d2cdd70fcb54271d1ad5c7fd1ec9bedb07f2208fddd98a16",
+            "ba4754ce5c695e1456621244be6e61d48b623436adbcb9199d2ed96f55292cf0",
+            "2ceb3df38081a9edf22090b2067e61d67924bba35b4ebea261b56ff7c99f916c",
+        ),
     ],
 )
 def test_ledgers_of_all_schemas_read_the_same_as_ever(schema: str, judgments: str, outcomes: str, records: str) -> None:
@@ -92,9 +103,24 @@ def test_ledgers_of_all_schemas_read_the_same_as_ever(schema: str, judgments: st
     outcomes_read = sorted(read_outcomes(run), key=lambda each: bool(each.control))
     read = [read_start(run), *read_judgments(run), *outcomes_read, read_end(run)]
     as_3 = [record.model_copy(update={"schema_version": 3}) for record in read if record]
-    assert sha256(record.model_dump_json(exclude=ADDED).encode() for record in as_3) == records
+    without = [ADDED | SERVED if isinstance(record, Judgment) else ADDED for record in as_3]
+    told = (record.model_dump_json(exclude=out).encode() for record, out in zip(as_3, without, strict=True))
+    assert sha256(told) == records
     later = [value for record in read if record for name, value in record if name in ADDED]
     assert later and any(later) == (schema >= "4")
+
+
+def test_rows_since_schema_6_tell_what_a_call_really_cost_and_those_of_before_what_they_knew() -> None:
+    def told(schema: str) -> set[tuple[object, ...]]:
+        rows = read_judgments(next((LEDGERS / schema).iterdir()))
+        return {
+            (row.tokens_written, row.tokens_pictures, row.tokens_reasoning, row.tier, row.price_source, row.estimated)
+            for row in rows
+        }
+
+    assert told("5") == {(0, 0, 0, "", "", 0.0)}
+    table = "genai-prices 0.2.3: openai gpt-5, flex, 2026-11-22"
+    assert {(128, 700, 40, "flex", table, 0.0), (0, 0, 0, "", "", 0.0045)} <= told("6")
 
 
 def test_rows_of_schema_4_tell_no_fingerprint_and_those_of_5_the_one_that_came_with_the_reply() -> None:
@@ -102,7 +128,7 @@ def test_rows_of_schema_4_tell_no_fingerprint_and_those_of_5_the_one_that_came_w
     assert found == [{""}, {"fp_1", "fp_2"}]
 
 
-@pytest.mark.parametrize("schema", ["4", "5"])
+@pytest.mark.parametrize("schema", ["4", "5", "6"])
 def test_rows_since_schema_4_are_believed_by_their_checksum_alone(tmp_path: Path, schema: str) -> None:
     [stored] = (LEDGERS / schema).iterdir()
     run = tmp_path / stored.name

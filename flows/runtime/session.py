@@ -42,6 +42,7 @@ from tasks.passport.wording import warning as passport_warning
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import RunStart
 from tasks.rubrics.rubric import Rubric, load_rubric
+from tasks.spending import overlay
 from tasks.store import store
 
 
@@ -136,6 +137,7 @@ class Session:
         return run_start(self._flow, self._asked, dataset, self._rubric, prefect_id, self.scheduled, anchors_key)
 
     def _open(self, start: RunStart) -> Run:
+        overlay.check()
         store, parameters = Path(self.store), self.parameters
         replies = earlier_replies(store, start, parameters.reuse_hours, kind_of(self._flow).confirms)
         export = kind_of(self._flow).open_export(parameters, start.candidates, self._rubric)

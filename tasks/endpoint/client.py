@@ -53,6 +53,7 @@ class Course:
     number: int
     """Its place in the line."""
     failures: int = 0
+    timed_out: int = 0
     waits: int = 0
     waited: float = 0.0
     """Seconds between its refusals and its next turns."""
@@ -147,6 +148,7 @@ class Vlm:
             not_sent=tuple(sorted(manner.left_out)),
             seconds=round(time.monotonic() - turn.started, 3),
             http_retries=min(course.failures, MOST_FAILURES - 1),
+            timed_out=course.timed_out,
             waits=course.waits,
             waited_seconds=round(course.waited, 3),
         )
@@ -160,6 +162,7 @@ class Vlm:
             return self._refused(_refusal(error), error.response, manner, turn, course)
         except (APIConnectionError, TimeoutError) as error:
             words, unreachable = _no_reply(error, self.judge)
+            course.timed_out += _timed_out(error)
             return self._failed(turn, course, Reply("unavailable", error=words), unreachable)
         except asyncio.CancelledError:
             self._gate.cancelled()
@@ -288,8 +291,15 @@ def _no_reply(error: APIConnectionError | TimeoutError, judge: Judge) -> tuple[s
     if isinstance(error, TimeoutError):
         return f"no whole reply within {judge.call_seconds:g} s", False
     cause = error.__cause__
-    if isinstance(error, APITimeoutError) and not isinstance(cause, httpx2.ConnectTimeout):
+    if _timed_out(error):
         return f"no reply within {judge.timeout_seconds:g} s", False
     absent = isinstance(cause, httpx2.ConnectError | httpx2.ConnectTimeout)
     kind = "no connection" if absent else "the connection was lost"
     return f"{kind}: {cause or error}", absent
+
+
+def _timed_out(error: APIConnectionError | TimeoutError) -> bool:
+    """Whether the question arrived, as far as is known, and only the reply did not."""
+    if isinstance(error, APITimeoutError):
+        return not isinstance(error.__cause__, httpx2.ConnectTimeout)
+    return isinstance(error, TimeoutError)

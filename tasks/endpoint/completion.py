@@ -1,7 +1,7 @@
 """What came back from a call: a reply with its text, or the reason why there is none.
 
 Owns what a body with status 200 means, whatever its bytes are. How it was asked for stands in `client`, how much of it
-is read in `body`, what its text says in `kinds`.
+is read in `body`, its tokens in `usage`, what its text says in `kinds`.
 """
 
 import json
@@ -10,7 +10,7 @@ from typing import Any, Literal, NamedTuple, cast
 
 from tasks.endpoint.refusals import Refusal, read_refusal
 from tasks.endpoint.reply_text import number
-from tasks.records import token_count
+from tasks.endpoint.usage import billed_tier, read_usage
 from tasks.text import one_line, well_formed
 
 FILTERED = {
@@ -48,10 +48,18 @@ class Reply(NamedTuple):
     fingerprint: str = ""
     """The endpoint's `system_fingerprint`: what the model runs on, as far as the endpoint tells it apart."""
     tokens_in: int = 0
+    """This and the other counts: as `usage.Usage` tells them."""
     tokens_out: int = 0
     tokens_cached: int = 0
+    tokens_written: int = 0
+    tokens_reasoning: int = 0
+    tokens_pictures: int = 0
+    tier: str = ""
+    """In which it was served, as far as the endpoint tells: `standard`, `flex`, …"""
     seconds: float = 0.0
     http_retries: int = 0
+    timed_out: int = 0
+    """Times that it was sent and no reply came in time: the endpoint may have made one, and have billed it."""
     waits: int = 0
     """Times that the call went back in line because the endpoint was busy or away."""
     waited_seconds: float = 0.0
@@ -129,13 +137,11 @@ def _without_answer(message: dict[str, Any], finish: str) -> Reply:
 
 
 def _with_particulars(reply: Reply, completion: dict[str, Any]) -> Reply:
-    usage = _object(completion.get("usage"))
     return reply._replace(
         model=_name(completion.get("model")),
         fingerprint=_name(completion.get("system_fingerprint")),
-        tokens_in=token_count(usage.get("prompt_tokens")),
-        tokens_out=token_count(usage.get("completion_tokens")),
-        tokens_cached=token_count(_object(usage.get("prompt_tokens_details")).get("cached_tokens")),
+        tier=billed_tier(completion),
+        **read_usage(completion.get("usage"))._asdict(),
     )
 
 

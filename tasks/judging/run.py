@@ -6,6 +6,7 @@ from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
+from functools import cached_property
 
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.input_tokens import InputTokens
@@ -22,6 +23,7 @@ from tasks.pictures.prepare import Policy
 from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import Judgment, Outcome, RunStart
 from tasks.rubrics.rubric import Rubric
+from tasks.spending.bill import Bill
 
 MOST_PICTURE_BYTES = 96_000_000
 """While the pictures in memory, as they are sent, are more, no further chunk is read: a chunk of 64 photographs has
@@ -112,6 +114,11 @@ class Run:
     def kind(self) -> Kind:
         """How its flow judges."""
         return kind_of(self.start.flow)
+
+    @cached_property
+    def bill(self) -> Bill:
+        """What its calls cost."""
+        return Bill(self.parameters.judge)
 
     def close(self) -> None:
         """Release the files; what was not ended stays unfinished."""

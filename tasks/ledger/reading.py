@@ -27,7 +27,7 @@ _BLOCK = 1 << 20
 """Bytes read at once: a line that several reads put together takes three times as long."""
 _MOST_BYTES = 2**26
 """Of a row, or of the record of a file; what is longer is damaged, and is not read whole to find that out."""
-_TOKENS = ("tokens_in", "tokens_out", "tokens_cached")
+_TOKENS = ("tokens_in", "tokens_out", "tokens_cached", "tokens_written", "tokens_pictures", "tokens_reasoning")
 
 R = TypeVar("R", bound=Record)
 
@@ -157,7 +157,7 @@ def _lifted(row: dict[str, Any], text: bytes, where: str, run_id: str, confirms:
     if row.get("run_id", run_id) != run_id:
         raise InputError(f"{where}: of the run {one_line(str(row['run_id']))!r}; its folder is that of another")
     # 2 added what text-to-image rubrics say, 3 shards, controls and what votes and orders tell: all of it absent here.
-    # 4 added the checksum, 5 what tells one state of a judge from another.
+    # 4 added the checksum, 5 what tells one state of a judge from another, 6 what a call really cost.
     lifted = {**row, "schema": SCHEMA, **_unknown(row)}
     if found < SINCE and row.get("status") == "ok" and confirms and not confirms(_valid(Judgment, lifted, where)):
         raise InputError(f"{where}: damaged: its reply, read again, does not say what the row says")
