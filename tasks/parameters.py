@@ -26,6 +26,9 @@ FLOWS = (*PAIRWISE, *T2I)
 DEFAULT_STORE = "jury-store"
 EMBEDDED = "embedded"
 EMBEDDED_MODEL = "pixel-baseline"
+Tier = Literal["standard", "flex", "batch"]
+FLEX_WAITS = {"timeout_seconds": 900.0, "call_seconds": 1800.0, "patience_seconds": 3600.0}
+"""What the waits of a judge are in the tier flex where they are left as they are: its calls stand in line."""
 OWN_ARGUMENTS = {
     *("model", "messages", "max_completion_tokens", "max_tokens", "temperature", "reasoning_effort", "seed"),
     *("response_format", "stream", "n"),
@@ -90,6 +93,11 @@ class Judge(Record):
     )
     temperature: float = Field(
         default=1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting."
+    )
+    tier: Tier = Field(
+        default="standard",
+        description="What calls are bought as, where the endpoint has it: flex is cheaper and slower, and waits longer "
+        "(timeout_seconds 900, call_seconds 1800, patience_seconds 3600, unless set to others).",
     )
     effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"] = Field(
         default="",

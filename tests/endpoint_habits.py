@@ -97,6 +97,8 @@ class Habits:
     """What is reported beside the three counts."""
     headers: Mapping[str, str] = field(default_factory=dict)
     """Of every reply."""
+    flex_full: Reply | None = None
+    """What it says where its flex has no room; None: it has none, and does not know the field."""
     limited: Reply | None = None
     """What it says to a call too many; None: its documentation knows no such thing."""
     moderated: tuple[Reply, ...] = ()
@@ -123,6 +125,7 @@ HABITS: dict[str, Habits] = {
         usage=CACHED,
         headers=LIMIT_HEADERS,
         limited=error(429, _BUSY, "rate_limit_exceeded", "requests", headers=LIMIT_HEADERS),
+        flex_full=error(429, "Resource unavailable. Please try again later.", "resource_unavailable"),
         moderated=(refusal("I can't help with that."), _FILTERED),
     ),
     "azure": Habits(
@@ -132,6 +135,7 @@ HABITS: dict[str, Habits] = {
         usage=CACHED,
         headers=LIMIT_HEADERS,
         limited=_told(error(429, "Please retry after 2 seconds.", "429", headers=LIMIT_HEADERS), retry_after="2"),
+        flex_full=error(429, "Resource unavailable.", "429"),
         moderated=(azure_filter(), _FILTERED),
     ),
     "gemini": Habits(
@@ -139,6 +143,7 @@ HABITS: dict[str, Habits] = {
         unknown=400,
         pictures=3600,
         limited=gemini_error(429, "Resource has been exhausted (e.g. check quota).", wait="2s"),
+        flex_full=gemini_error(503, "The model is overloaded. Please try again later."),
         moderated=(completion(None, finish_reason="SAFETY"), completion(None, finish_reason="PROHIBITED_CONTENT")),
     ),
     "anthropic": Habits(
@@ -175,6 +180,7 @@ HABITS: dict[str, Habits] = {
         pictures=3,
         too_many="Too many images provided. This model supports up to {most} images",
         schema_words=_strict(),
+        flex_full=error(498, "Flex tier capacity exceeded", "capacity_exceeded"),
         usage={"queue_time": 0.01, "prompt_time": 0.02, "completion_time": 0.1, "total_time": 0.13},
         headers=LIMIT_HEADERS,
         limited=_told(error(429, _BUSY, "rate_limit_exceeded", "tokens", headers=LIMIT_HEADERS), retry_after="2"),

@@ -52,7 +52,8 @@ class Twin(LoopbackJudge):
 
     def _refused(self, request: Request) -> Reply | None:
         habits = self.habits
-        strange = set(request.body) - STANDARD - {*habits.token_limits, *habits.ignored}
+        tier = {"service_tier"} if habits.flex_full else set[str]()
+        strange = set(request.body) - STANDARD - tier - {*habits.token_limits, *habits.ignored}
         for name in sorted(strange if habits.unknown else strange & LENGTHS):
             words = "Extra inputs are not permitted" if habits.unknown == 422 else f"Unsupported parameter: '{name}'"
             return habits.error(habits.unknown or 400, words, name)

@@ -138,9 +138,10 @@ def test_a_run_that_a_form_starts_takes_a_short_name_and_records_the_address(
 # The twins themselves: what they refuse, and that they tell it as the table says
 
 
-def asked(twin: Twin, request: Request) -> Answer:
+def asked(twin: Twin, request: Request, **settings: Any) -> Answer:
     async def scene() -> Answer:
-        judge = addressed(Probe(judge=Judge(model="m", base_url=twin.name))).judge
+        place = twin.base_url if endpoints()[twin.name].has_resources else twin.name
+        judge = addressed(Probe(judge=Judge(model="m", base_url=place, **settings))).judge
         async with Vlm(judge) as vlm:
             return await vlm.ask(request)
 
@@ -235,6 +236,24 @@ def test_a_twin_tells_limits_and_moderation_in_the_form_that_the_table_names(nam
             assert choice["finish_reason"] in told.moderation or choice["message"]["refusal"]
         else:
             assert str(moderated.status) in told.moderation
+
+
+@pytest.mark.parametrize("name", [*HABITS])
+def test_a_call_in_flex_names_its_tier_and_waits_where_there_is_no_room(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(adaptive_limit, "PAUSE_SECONDS", (0.01, 0.03))
+    full = HABITS[name].flex_full
+    assert bool(full) == ("flex" in endpoints()[name].tiers)
+    if not full:
+        return
+    with Twin(name) as twin:
+        twin.take_its_place(monkeypatch)
+        twin.queue(full, full)
+        in_flex, standard = asked(twin, probe_request(), tier="flex"), asked(twin, probe_request())
+    assert (in_flex.status, in_flex.waits, in_flex.http_retries) == ("ok", 2, 0)
+    assert [each.body.get("service_tier") for each in twin.requests] == ["flex"] * 3 + [None]
+    assert (standard.status, standard.waits) == ("ok", 0)
 
 
 BUSY = [(name, habits.limited) for name, habits in HABITS.items() if habits.limited]

@@ -25,7 +25,7 @@ from tasks.endpoint.tables import read_tables
 from tasks.errors import InputError
 from tasks.judging.protocol import asked_protocol
 from tasks.ledger.protocol_keys import judge_key
-from tasks.parameters import EMBEDDED_MODEL, FLOWS, Judge, PairwiseParameters
+from tasks.parameters import EMBEDDED, EMBEDDED_MODEL, FLOWS, Judge, PairwiseParameters
 from tasks.rubrics.rubric import Rubric
 
 README = Path(__file__).parents[1] / "README.md"
@@ -201,6 +201,40 @@ def test_the_command_has_all_of_them_as_json(capsys: pytest.CaptureFixture[str])
     assert "no endpoint is known as 'opnai'; there are openai, " in capsys.readouterr().err
 
 
+# Tiers
+
+
+@pytest.mark.parametrize("name", [name for name in WITH_ADDRESS if "flex" in endpoints()[name].tiers])
+def test_calls_in_flex_wait_longer_unless_somebody_set_how_long(name: str) -> None:
+    judge = addressed(asking(name, tier="flex", call_seconds=700)).judge
+    assert (judge.timeout_seconds, judge.call_seconds, judge.patience_seconds) == (900, 700, 3600)
+    as_filled_in = Judge.model_validate(Judge(model="m", base_url=name).model_dump() | {"tier": "flex"})
+    sent_by_a_form = PairwiseParameters(judge=as_filled_in)
+    assert addressed(sent_by_a_form).judge.timeout_seconds == 900
+    assert addressed(addressed(asking(name, tier="flex"))).judge == addressed(asking(name, tier="flex")).judge
+    assert addressed(asking(name)).judge.timeout_seconds == 120
+
+
+@pytest.mark.parametrize(
+    ("base_url", "words"),
+    [
+        ("mistral", "judge.tier is 'flex': Mistral is not known to have it; those that have are OpenAI, Azure"),
+        ("https://judge.example/v1", "nothing is known of the endpoint https://judge.example/v1; those that have are "),
+        (EMBEDDED, "nothing is known of the endpoint embedded; those that have are "),
+    ],
+)
+def test_a_tier_that_an_endpoint_is_not_known_to_have_is_refused_by_name(base_url: str, words: str) -> None:
+    model = EMBEDDED_MODEL if base_url == EMBEDDED else "m"
+    with pytest.raises(InputError) as told:
+        addressed(PairwiseParameters(judge=Judge(model=model, base_url=base_url, tier="flex")))
+    assert words in str(told.value) and "Leave judge.tier out" in str(told.value)
+
+
+def test_a_tier_is_named_in_one_place() -> None:
+    with pytest.raises(InputError, match=r"judge\.extra holds service_tier: leave one of them out"):
+        addressed(asking("openai", tier="flex", extra={"service_tier": "priority"}))
+
+
 # The README
 
 
@@ -214,6 +248,7 @@ def cells(each: Endpoint) -> tuple[str, ...]:
         f"`{each.token_limit}`",
         f"`{each.reply_format}`" if each.reply_format != "plain" else "plain",
         f"{each.pictures:,}" if each.pictures else "",
+        ", ".join(each.tiers),
         each.limits,
         each.moderation,
         "; ".join(each.worth_knowing),

@@ -51,6 +51,7 @@ def _details(known: Endpoint) -> Iterator[str]:
         ("  token limit", known.token_limit),
         ("  reply format", known.reply_format),
         ("  pictures", f"{known.pictures:,} a request" if known.pictures else ""),
+        ("  tiers", ", ".join(("standard", *known.tiers))),
         ("  limits", known.limits),
         ("  moderation", known.moderation),
         *zip_longest(["  worth knowing"], known.worth_knowing, fillvalue=""),

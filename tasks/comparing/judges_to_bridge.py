@@ -20,7 +20,7 @@ from tasks.judging.protocol import asked_protocol
 from tasks.kinds import kind_of
 from tasks.ledger.evaluations import Evaluation, read_evaluation
 from tasks.ledger.reading import read_start, run_folders
-from tasks.parameters import Judge, Parameters, parameters_of
+from tasks.parameters import FLEX_WAITS, Judge, Parameters, parameters_of
 from tasks.records import RunStart
 from tasks.rubrics.rubric import load_rubric
 from tasks.text import listed
@@ -149,7 +149,7 @@ def _judge(start: RunStart) -> Mapping[str, Any]:
 
 def _has(evaluation: Evaluation, settings: Mapping[str, Any]) -> bool:
     judge = _judge(evaluation.start)
-    return all(judge.get(name) == value for name, value in settings.items())
+    return all(judge.get(name) == value for name, value in settings.items() if name not in ("tier", *FLEX_WAITS))
 
 
 def _is_alike(one: Evaluation, other: Evaluation) -> bool:

@@ -104,6 +104,7 @@ def _arguments(judge: Judge, request: Request, manner: Manner) -> dict[str, Any]
         "messages": [system, user],
         manner.length_name: judge.max_output_tokens,
         **{name: value for name, value in _settings(judge, request).items() if name not in manner.left_out},
+        **({"service_tier": "flex"} if judge.tier == "flex" else {}),
         **judge.extra,
         **_response_format(request, RUNGS[manner.rung]),
     }

@@ -14,13 +14,15 @@ from pydantic import Field, model_validator
 
 from tasks.endpoint.tables import read_tables
 from tasks.errors import InputError
-from tasks.parameters import EMBEDDED, EMBEDDED_MODEL, Parameters, Probe
+from tasks.parameters import EMBEDDED, EMBEDDED_MODEL, FLEX_WAITS, Judge, Parameters, Probe
 from tasks.records import Record
 from tasks.text import listed
 
 TABLE = Path(__file__).with_suffix(".toml")
 RESOURCE = "RESOURCE"
 """Stands in an address for a name that every user has of their own."""
+SERVICE_TIER = "service_tier"
+"""Field of a call's body and of its reply."""
 
 P = TypeVar("P", bound=Parameters | Probe)
 
@@ -40,6 +42,8 @@ class Endpoint(Record):
     """The strictest that is promised."""
     pictures: int = Field(default=0, ge=0)
     """Most pictures that a request may hold."""
+    tiers: tuple[Literal["flex"], ...] = ()
+    """What calls can be bought as besides, by which field or endpoint in OpenAI's form."""
     limits: str = ""
     """How it is told that calls are too many."""
     moderation: str = ""
@@ -89,11 +93,11 @@ def known_at(base_url: str) -> Endpoint | None:
 
 
 def addressed(asked: P) -> P:
-    """The same with the address of the judge in the place of a short name, as it is recorded.
+    """The same with the address of the judge in the place of a short name, as it is recorded, and its tier's waits.
 
     Raises:
         InputError: nothing is known by that name, or its address is another for every user; or no model is named for
-            an address, or a key for none.
+            an address, or a key for none; or the endpoint is not known to have the tier.
     """
     name = asked.judge.base_url
     if name == EMBEDDED and asked.judge.api_key_env:
@@ -101,17 +105,41 @@ def addressed(asked: P) -> P:
             "judge.api_key_env is given, and the embedded judge needs no key: set judge.base_url and judge.model to "
             "the judge that is meant, or leave it out"
         )
-    if name == EMBEDDED:
-        return asked
-    address = _address(name) if name.isalnum() else name
-    if asked.judge.model == EMBEDDED_MODEL:  # the default of a field that nobody filled in
+    address = _address(name) if name.isalnum() and name != EMBEDDED else name
+    if name != EMBEDDED and asked.judge.model == EMBEDDED_MODEL:  # the default of a field that nobody filled in
         raise InputError(
             f"judge.base_url is {name!r}, and judge.model names no model there: set it to one that sees pictures, by "
             f"the name that {address}/models lists"
         )
-    if address == name:
-        return asked
-    return asked.model_copy(update={"judge": asked.judge.model_copy(update={"base_url": address})})
+    judge = in_its_tier(asked.judge if address == name else asked.judge.model_copy(update={"base_url": address}))
+    return asked if judge is asked.judge else asked.model_copy(update={"judge": judge})
+
+
+def in_its_tier(judge: Judge) -> Judge:
+    """The same with the waits that its tier needs, in the place of those that nobody has changed.
+
+    A form sends every field: a wait that is the default of all judges was not set.
+
+    Raises:
+        InputError: the endpoint is not known to have the tier, or `judge.extra` names another.
+    """
+    if judge.tier == "standard":
+        return judge
+    known = known_at(judge.base_url)
+    if not known or judge.tier not in known.tiers:
+        raise InputError(f"judge.tier is {judge.tier!r}: {_without_tier(judge, known)}")
+    if SERVICE_TIER in judge.extra:
+        raise InputError(f"judge.tier is {judge.tier!r}, and judge.extra holds {SERVICE_TIER}: leave one of them out")
+    usual = {name: Judge.model_fields[name].default for name in FLEX_WAITS}
+    waits = {name: wait for name, wait in FLEX_WAITS.items() if getattr(judge, name) == usual[name]}
+    return judge.model_copy(update=waits) if waits else judge
+
+
+def _without_tier(judge: Judge, known: Endpoint | None) -> str:
+    """Why there is no such tier, which endpoints have it, and what to do."""
+    here = f"{known.title} is not known to have it" if known else f"nothing is known of the endpoint {judge.base_url}"
+    having = [each.title for each in endpoints().values() if judge.tier in each.tiers]
+    return f"{here}; those that have are {', '.join(having)}. Leave judge.tier out, which is the standard price"
 
 
 def usual_keys() -> dict[str, set[str]]:
