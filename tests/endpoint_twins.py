@@ -33,6 +33,8 @@ class Twin(LoopbackJudge):
         self.root = urlsplit(known.endpoints()[name].address).path
         self.habits = habits or HABITS[name]
         self.refusals: list[Reply] = []
+        self.tier = ""
+        """What its replies say that they were served in."""
 
     def take_its_place(self, monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
         """Let the endpoint's address be this one, for as long as the test lasts; `changes` are other facts of it."""
@@ -48,7 +50,8 @@ class Twin(LoopbackJudge):
         content = json.dumps(example(body, {}) if body else in_words(request))
         # An endpoint that is held to no format writes as models do.
         reply = completion(content if body else f"```json\n{content}\n```")
-        return replace(reply, body={**reply.body, "usage": self._usage(request)}, headers=self.habits.headers)  # pyright: ignore
+        tier = {"service_tier": self.tier} if self.tier else {}
+        return replace(reply, body={**reply.body, "usage": self._usage(request), **tier}, headers=self.habits.headers)  # pyright: ignore
 
     def _refused(self, request: Request) -> Reply | None:
         habits = self.habits

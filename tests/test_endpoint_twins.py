@@ -256,6 +256,29 @@ def test_a_call_in_flex_names_its_tier_and_waits_where_there_is_no_room(
     assert (standard.status, standard.waits) == ("ok", 0)
 
 
+@pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+@pytest.mark.parametrize(
+    ("billed", "told"),
+    [
+        ("flex", ""),
+        ("default", "4 of 4 replies were billed otherwise (4 standard): judge.tier is flex"),
+        ("", "4 of 4 replies do not say what they were bought as, only the provider's bill says whether they were"),
+    ],
+)
+def test_a_run_in_flex_tells_what_was_billed_otherwise(
+    billed: str, told: str, figures: list[str], monkeypatch: pytest.MonkeyPatch, jury: Any, ask: Any
+) -> None:
+    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=OPENAI_API_KEY")
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    with Twin("openai") as twin:
+        twin.take_its_place(monkeypatch)
+        twin.tier = billed
+        code, _, err = jury("run", "diagram", *figures, *pointed_at(twin), "--judge.tier", "flex")
+    assert code == 0 and ("replies" in err) == bool(told) and told in err, err
+    tiers = {row["tier"] for row in ask("SELECT tier FROM judgments")}
+    assert tiers == {{"default": "standard"}.get(billed, billed)}
+
+
 BUSY = [(name, habits.limited) for name, habits in HABITS.items() if habits.limited]
 FULL_FLEX = error(498, "Flex tier capacity exceeded.", code="capacity_exceeded", type="capacity_exceeded")
 

@@ -158,7 +158,8 @@ class Session:
         unchanged = await unchanged_sentences(Path(self.store), run.start.run_id) if alone else []
         cut = run.input_tokens.warnings(self.parameters.judge.base_url)
         untested = await self._untested()
-        return [*exported, *unused, *cut, *run.tally.comparability.warnings(), *unchanged, *untested]
+        billed = run.tally.billed_otherwise(self._asked.judge.tier)
+        return [*exported, *unused, *cut, *billed, *run.tally.comparability.warnings(), *unchanged, *untested]
 
     async def _untested(self) -> list[str]:
         """Why it is not known that the judge sees what the flow needs; nothing where it is, or cannot be found out."""

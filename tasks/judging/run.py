@@ -24,6 +24,7 @@ from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import Judgment, Outcome, RunStart
 from tasks.rubrics.rubric import Rubric
 from tasks.spending.bill import Bill
+from tasks.text import counted
 
 MOST_PICTURE_BYTES = 96_000_000
 """While the pictures in memory, as they are sent, are more, no further chunk is read: a chunk of 64 photographs has
@@ -42,6 +43,8 @@ class RunCounts:
     models: set[str] = field(default_factory=set[str])
     rungs: set[str] = field(default_factory=set[str])
     not_sent: set[str] = field(default_factory=set[str])
+    tiers: Counter[str] = field(default_factory=Counter[str])
+    """Tier as billed, empty where it is not told -> calls of this run that a model answered."""
     comparability: Comparability = field(default_factory=Comparability)
 
     def add(self, rows: Iterable[Judgment], counting: Iterable[Judgment], outcome: Outcome) -> None:
@@ -53,6 +56,8 @@ class RunCounts:
             self.calls += not row.reused_from
             self.control_calls += bool(row.control and not row.reused_from)
             self.reused += bool(row.reused_from)
+            if row.model_answered and not row.reused_from:
+                self.tiers[row.tier] += 1
         if outcome.control:
             return
         for row in counting:
@@ -63,6 +68,18 @@ class RunCounts:
                 self.not_sent.update(row.not_sent)
         self.outcomes[outcome.status] += 1
         self.comparability.add(outcome)
+
+    def billed_otherwise(self, tier: str) -> list[str]:
+        """What to say of replies that were billed in another tier than they were asked for in, or do not tell it."""
+        others = {name: n for name, n in self.tiers.items() if name not in ("", tier)}
+        untold = self.tiers[""] if tier != "standard" else 0
+        bill = "only the provider's bill says whether they were, and they are priced here as standard"
+        found = {
+            f"were billed otherwise ({counted(others)})": sum(others.values()),
+            f"do not say what they were bought as, {bill}": untold,
+        }
+        total = self.tiers.total()
+        return [f"{n:,} of {total:,} replies {words}: judge.tier is {tier}" for words, n in found.items() if n]
 
 
 class InHand:
