@@ -36,6 +36,11 @@ bench-cold: $(READY)
 bench-limits: $(READY)
 	$(BIN)/python tests/bench_limits.py
 
+# The shared layout beside the published one: the bill on twins that cache, and the wall time; about three minutes.
+.PHONY: bench-layout
+bench-layout: $(READY)
+	$(BIN)/python tests/bench_layout.py
+
 bench-outages: $(READY)
 	$(BIN)/python tests/bench_outages.py
 

@@ -1,12 +1,14 @@
 """The judge step: asking, and writing every reply to the ledger before anything else happens to it.
 
-Owns what is asked again and what is taken over from earlier runs. The layout of a question stands in
-`judging.questions`, the client in `endpoint.client`, the reading of replies in `kinds`; deciding is for `aggregate`.
+Owns what is asked again and what is taken over from earlier runs. The layouts of a question stand in
+`judging.questions` and `judging.shared_layout`, the client in `endpoint.client`, the reading of replies in `kinds`;
+deciding is for `aggregate`.
 """
 
 import asyncio
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from datetime import UTC, datetime
 
 from prefect import task
@@ -17,8 +19,8 @@ from prefect.states import Cancelled
 
 from tasks.endpoint.completion import Reply
 from tasks.errors import InvalidReply, JudgeUnavailable
+from tasks.judging import questions, shared_layout
 from tasks.judging.case import Call, Case
-from tasks.judging.questions import request
 from tasks.judging.run import Run, current_run
 from tasks.kinds.values import Reading
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
@@ -100,9 +102,11 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
 
 async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment:
     invalid = sum(row.status == "invalid" for row in case.attempts(call))
-    question = request(prompt, case.texts, case.pictures, call.order)
+    layout, turn = (shared_layout, case.turn(call)) if run.parameters.shares_beginnings else (questions, nullcontext())
+    question = layout.request(prompt, case.texts, case.pictures, call.order)
     run.bill.prepare()
-    answer = await run.vlm.ask(question._replace(turn=call.vote - 1 + invalid * run.parameters.votes))
+    async with turn:
+        answer = await run.vlm.ask(question._replace(turn=call.vote - 1 + invalid * run.parameters.votes))
     run.input_tokens.note(question, answer)
     charge = await run.bill.charge(question, answer, call.dimension)
     row = _without_key(run, _judgment(run, case, prompt, call, answer, charge))

@@ -348,6 +348,11 @@ class Parameters(Record):
         """Orders in which the pictures of a sample are shown."""
         return ("single",)
 
+    @property
+    def shares_beginnings(self) -> bool:
+        """Whether the questions about a sample begin alike, for a cache to read."""
+        return False
+
     def once(self) -> Self:
         """The same with one vote, in the published order: what an anchor is asked."""
         return self.model_copy(update={"votes": 1})
@@ -373,6 +378,11 @@ class PairwiseParameters(Parameters):
     orders: Literal["human_first", "both"] = Field(
         default="human_first", description="Which figure comes first: the published order, or both orders."
     )
+    layout: Literal["published", "shared"] = Field(
+        default="published",
+        description="How a question is laid out. shared: pictures and texts first, the dimension last, so that a judge "
+        "with a cache reads them once for all dimensions; it is another instrument, which jury layout check compares.",
+    )
     keep_image_links: bool = Field(
         default=False,
         description="Send the texts with the links to images in them (Markdown), which may name the answer; prompts "
@@ -382,6 +392,11 @@ class PairwiseParameters(Parameters):
     def order_list(self) -> tuple[Order, ...]:
         """Orders asked, the published one first."""
         return ("human_first", "model_first") if self.orders == "both" else ("human_first",)
+
+    @property
+    def shares_beginnings(self) -> bool:
+        """Whether the questions about a sample begin alike, for a cache to read."""
+        return self.layout == "shared"
 
     def once(self) -> Self:
         """The same with one vote, in the published order: what an anchor is asked."""

@@ -131,7 +131,8 @@ def _work(side: str, kind: str, root: Path, base_url: str, store: str) -> Corout
     judge = Judge(model="bench", base_url=base_url, concurrency=IN_FLIGHT)  # pyright: ignore
     if kind == "images":
         return ours(counting, RubricParameters(dataset=str(root), store=store, judge=judge))  # pyright: ignore
-    return ours(diagram, PairwiseParameters(dataset=str(root), images=str(root / "model"), store=store, judge=judge))  # pyright: ignore
+    figures = {"dataset": str(root), "images": str(root / "model"), "store": store, "judge": judge}
+    return ours(diagram, PairwiseParameters(**figures, layout="shared" if kind == "shared" else "published"))  # pyright: ignore
 
 
 def measure(side: str, kind: str, root: str, base_url: str, store: str = "") -> dict[str, float]:

@@ -23,7 +23,7 @@ def sha256(schema: Any) -> str:
         (Judge, "48cd2dc865aaf1c3c2b2ae19fc5078475fa69650c91f1faeb208d569c67183a8"),
         (Probe, "4364eda795ddb14823ba1f0bf66b19ffe6f09a0466615a27f023924e75ea2b7f"),
         (Parameters, "ffb568508cfe8890be0d7a23f82b1b25f61c573032e23dace3e116c9b671b5d4"),
-        (PairwiseParameters, "501e4a0ffdd6fa7bbefd19fd2ad0a4134212650bdb4ebed105155b091b7000bc"),
+        (PairwiseParameters, "b12b5ff512e48c2356e6bee4cb59d294fa74c020dd6ff534279c4cfbf6f74d0f"),
         (RubricParameters, "37632da85cd396478d6b2a7a5a8394ba5b4d8920d1aa84be8e7c206a2c491827"),
     ],
 )
@@ -44,7 +44,7 @@ def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expecte
 )
 def test_the_forms_of_replies_are_what_they_were(flow: str, expected: str) -> None:
     schemas = [
-        verdict_reply.schema(prompt) if isinstance(prompt, PairwisePrompt) else score_reply.schema(prompt)
+        verdict_reply.schema(prompt.verdicts) if isinstance(prompt, PairwisePrompt) else score_reply.schema(prompt)
         for prompt in load_rubric(flow).prompts
     ]
     assert sha256(schemas) == expected

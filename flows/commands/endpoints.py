@@ -54,6 +54,7 @@ def _details(known: Endpoint) -> Iterator[str]:
         ("  tiers", ", ".join(("standard", *known.tiers))),
         ("  limits", known.limits),
         ("  moderation", known.moderation),
+        ("  cache", known.caching),
         *zip_longest(["  worth knowing"], known.worth_knowing, fillvalue=""),
         ("  documentation", f"{known.page}, looked up {known.looked_up}"),
     ]

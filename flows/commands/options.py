@@ -28,7 +28,7 @@ HEADINGS = {
         *("limit", "ids", "candidate", "category", "difficulty", "split", "tag", "follow_links"),
     ),
     "Judge": ("judge",),
-    "Protocol": ("prompt_set", "orders", "votes", "controls", "anchors", "threshold", "keep_image_links"),
+    "Protocol": (*("prompt_set", "orders", "votes", "layout", "controls", "anchors", "threshold", "keep_image_links"),),
     "Pictures": ("normalize", "max_picture_megabytes", "max_picture_side"),
     "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
     "Output": ("store", "export"),

@@ -58,7 +58,7 @@ def _import(*modules: str) -> None:
 async def _first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
     if asked.reuse_hours and (Path(asked.store) / "ledger").exists():
         return  # all replies may be there: the run finds out, and asks the judge only if not
-    await vlm.probe(probe_request(len(kind_of(flow).display.sides)))
+    await vlm.probe(probe_request(len(kind_of(flow).display.sides), asked.shares_beginnings))
 
 
 async def _answering(server: TemporaryServer, question: Callable[[], Coroutine[Any, Any, None]]) -> None:

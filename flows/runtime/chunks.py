@@ -44,12 +44,18 @@ class Chunk(NamedTuple):
     retries: int
     delay_seconds: float
     """Before the first retry; it doubles."""
+    cases: tuple[Case, ...] = ()
+    """Its samples in hand."""
 
     async def ask(self, step: Task[Any, Any], dimension: str) -> None:
         """Do a step on one dimension, with the retries of this run; whoever cancels the run ends the step, too."""
         retrying = step.with_options(retries=self.retries, retry_delay_seconds=exponential_backoff(self.delay_seconds))
-        with suppress(CancelledRun):
-            await retrying(dimension, self.samples)
+        try:
+            with suppress(CancelledRun):
+                await retrying(dimension, self.samples)
+        finally:
+            for case in self.cases:
+                case.leading.give_up(lambda call: call.dimension == dimension)
 
 
 Work = Callable[[Chunk], Awaitable[None]]
@@ -67,7 +73,7 @@ class Chunks:
         self._taken_over: list[Case] = []
         """Samples with nothing to ask, until there are enough of them to be aggregated together."""
         self._aggregated = 0
-        self._probe = probe_request(len(run.kind.display.sides))
+        self._probe = probe_request(len(run.kind.display.sides), run.parameters.shares_beginnings)
 
     async def each(self, work: Work) -> None:
         """Do the work on every chunk, with as many in hand as keep the judge busy and no more.
@@ -104,7 +110,9 @@ class Chunks:
 
     def _most_in_hand(self, size: int) -> int:
         parameters = self._run.parameters
-        calls = size * len(self._run.rubric.prompts) * len(parameters.order_list()) * parameters.votes
+        calls = size * len(parameters.order_list())
+        if not parameters.shares_beginnings:  # where they do, only one of them is asked at first
+            calls *= len(self._run.rubric.prompts) * parameters.votes
         # More than fill the judge: one is being read, and two that end together leave nothing to do without a third.
         return math.ceil(parameters.judge.concurrency / calls) + 3
 
@@ -147,7 +155,7 @@ class Chunks:
     async def _work(self, name: str, asked: tuple[str, ...], cases: list[Case], work: Work) -> None:
         run = self._run
         run.in_hand.chunks[name] = cases
-        await work(Chunk(name, asked, run.parameters.retries, run.parameters.retry_delay_seconds))
+        await work(Chunk(name, asked, run.parameters.retries, run.parameters.retry_delay_seconds, tuple(cases)))
         del run.in_hand.chunks[name]
         for case in cases:
             run.in_hand.free(case)

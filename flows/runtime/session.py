@@ -30,6 +30,7 @@ from tasks.controls.samples import with_controls
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.errors import HistoryLocked, InputError
+from tasks.judging import shared_layout
 from tasks.judging.protocol import picture_policy, run_end, run_start
 from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run, current
@@ -78,9 +79,10 @@ class Session:
     """What the reader of the run should know, a sentence each."""
 
     def __init__(self, flow: str, asked: Parameters, said: list[str], vlm: Vlm, stack: AsyncExitStack) -> None:
-        self._flow, self._asked, self._said, self._vlm, self._stack = flow, asked, said, vlm, stack
+        self._flow, self._asked, self._vlm, self._stack = flow, asked, vlm, stack
         self._began = time.monotonic()
         self._rubric: Rubric = load_rubric(flow, asked.prompt_set)
+        self._said = [*said, *shared_layout.check(asked, self._rubric)]
         self.store = str(local_cache(asked.store))
         """Folder of the store; a run on a remote one works on a local copy of it."""
         self.parameters = asked.model_copy(update={"store": self.store})

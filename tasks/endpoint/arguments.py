@@ -10,7 +10,7 @@ import secrets
 from collections.abc import AsyncIterator, Iterable, Mapping
 from typing import Any, NamedTuple, cast
 
-from tasks.endpoint.known import Endpoint
+from tasks.endpoint.known import CacheField, Endpoint
 from tasks.endpoint.requests import Image, Request
 from tasks.parameters import Judge
 
@@ -21,6 +21,12 @@ DISPENSABLE = ("temperature", "detail", "seed", "reasoning_effort")
 
 PIECE_BYTES = 256 * 1024
 """Most that a connection is given at once; the next piece waits until it has taken this one."""
+_OPTIONS = "prompt_cache_options"
+_MARKS: Mapping[CacheField, Mapping[str, Any]] = {
+    "prompt_cache_breakpoint": {"mode": "explicit"},
+    "cache_control": {"type": "ephemeral"},
+}
+"""What a part says with which a shared beginning ends."""
 _PLACE = secrets.token_hex(16)
 """Stands for a picture while the rest of a request is made into JSON; no text can hold it by chance or intent."""
 _LENGTH = ("max_completion_tokens", "max_tokens")
@@ -39,11 +45,15 @@ class Manner(NamedTuple):
     """Place among `RUNGS`; a refusal moves one down."""
     length_name: str = _LENGTH[0]
     left_out: frozenset[str] = frozenset()
+    cache_fields: tuple[CacheField, ...] = ()
+    """What a request says of a beginning that it shares. No part of what is asked: a refusal is not told."""
 
 
 def first_manner(known: Endpoint | None) -> Manner:
     """How an endpoint is asked first, by what its documentation promises where it is known."""
-    return Manner(RUNGS.index(known.reply_format), known.token_limit) if known else Manner()
+    if not known:
+        return Manner()
+    return Manner(RUNGS.index(known.reply_format), known.token_limit, cache_fields=known.cache_fields)
 
 
 class Body:
@@ -91,6 +101,8 @@ def give_way(manner: Manner, words: str, param: str) -> Manner | None:
         return manner._replace(rung=manner.rung + 1)
     if manner.length_name == _LENGTH[0] and _refused(_LENGTH[0], words, param):
         return manner._replace(length_name=_LENGTH[1])
+    if refused := {name for name in manner.cache_fields if any(_refused(word, words, param) for word in _words(name))}:
+        return manner._replace(cache_fields=tuple(name for name in manner.cache_fields if name not in refused))
     dispensable = (name for name in DISPENSABLE if name not in manner.left_out and _refused(name, words, param))
     name = next(dispensable, None)
     return manner._replace(left_out=manner.left_out | {name}) if name else None
@@ -98,13 +110,14 @@ def give_way(manner: Manner, words: str, param: str) -> Manner | None:
 
 def _arguments(judge: Judge, request: Request, manner: Manner) -> dict[str, Any]:
     system = {"role": "system", "content": request.system}
-    user = {"role": "user", "content": [_part(part, judge, manner) for part in request.content]}
+    user = {"role": "user", "content": _content(judge, request, manner)}
     return {
         "model": judge.model,
         "messages": [system, user],
         manner.length_name: judge.max_output_tokens,
         **{name: value for name, value in _settings(judge, request).items() if name not in manner.left_out},
         **({"service_tier": "flex"} if judge.tier == "flex" else {}),
+        **_shared_beginning(request, manner),
         **judge.extra,
         **_response_format(request, RUNGS[manner.rung]),
     }
@@ -127,11 +140,37 @@ def _response_format(request: Request, rung: str) -> Mapping[str, Any]:
     return {"response_format": {"type": rung}} if rung == "json_object" else {}
 
 
+def _shared_beginning(request: Request, manner: Manner) -> dict[str, Any]:
+    """What is said of a shared beginning beside its breakpoints.
+
+    Without the option OpenAI puts a breakpoint of its own behind the whole question, and charges for writing it.
+    """
+    said: dict[str, Any] = {}
+    if request.key and "prompt_cache_key" in manner.cache_fields:
+        said["prompt_cache_key"] = request.key
+    if request.breakpoints and "prompt_cache_breakpoint" in manner.cache_fields:
+        said[_OPTIONS] = _MARKS["prompt_cache_breakpoint"]
+    return said
+
+
+def _content(judge: Judge, request: Request, manner: Manner) -> list[dict[str, Any]]:
+    parts = [_part(part, judge, manner) for part in request.content]
+    marks = {name: _MARKS[name] for name in manner.cache_fields if name in _MARKS}
+    for place in request.breakpoints:
+        parts[place] |= marks
+    return parts
+
+
 def _part(part: str | Image, judge: Judge, manner: Manner) -> dict[str, Any]:
     if isinstance(part, str):
         return {"type": "text", "text": part}
     detail = {} if "detail" in manner.left_out else {"detail": judge.detail}
     return {"type": "image_url", "image_url": {"url": _PLACE, **detail}}
+
+
+def _words(name: CacheField) -> tuple[str, ...]:
+    """What a refusal of a field may name."""
+    return (name, _OPTIONS) if name == "prompt_cache_breakpoint" else (name,)
 
 
 def _refused(parameter: str, words: str, param: str) -> bool:

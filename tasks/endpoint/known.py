@@ -24,6 +24,8 @@ RESOURCE = "RESOURCE"
 SERVICE_TIER = "service_tier"
 """Field of a call's body and of its reply."""
 
+CacheField = Literal["prompt_cache_key", "prompt_cache_breakpoint", "cache_control"]
+
 P = TypeVar("P", bound=Parameters | Probe)
 
 
@@ -50,6 +52,12 @@ class Endpoint(Record):
     """How it is told that a question or a reply is not allowed."""
     worth_knowing: tuple[str, ...] = ()
     """Parameters that are ignored or refused, and other surprises."""
+    caches: Literal["", "yes", "no"] = ""
+    """Whether it reads from a cache what earlier requests began with."""
+    caching: str = ""
+    """How, or why not."""
+    cache_fields: tuple[CacheField, ...] = ()
+    """What a request may say of the beginning that it shares with others."""
     on_cut_input: str = ""
     """What to do where the server cuts what is longer than its context."""
     page: str = Field(pattern="^https://")

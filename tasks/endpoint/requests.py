@@ -34,6 +34,10 @@ class Request(NamedTuple):
     schema: Mapping[str, Any]
     turn: int = 0
     """How often the same was asked before: a seed moves on by so much, or each vote would be the first one again."""
+    breakpoints: tuple[int, ...] = ()
+    """Places of parts with which a beginning ends that other questions share; empty: it shares none."""
+    key: str = ""
+    """What the questions that begin like it have in common; empty where it shares nothing."""
 
     @property
     def pictures(self) -> int:
@@ -42,8 +46,12 @@ class Request(NamedTuple):
 
 
 @cache
-def probe_request(pictures: int = 1) -> Request:
-    """A cheap question in the form of the real ones: as many pictures, a reply schema, a word about JSON."""
+def probe_request(pictures: int = 1, shares: bool = False) -> Request:
+    """A cheap question in the form of the real ones: as many pictures, a reply schema, a word about JSON.
+
+    Args:
+        shares: the real ones share beginnings: what an endpoint refuses of that is found out, too.
+    """
     white = BytesIO()
     PillowImage.new("RGB", (64, 64), "white").save(white, "PNG")
     words = 'This checks that you can be reached. Reply with the JSON object {"ready": true} and nothing around it.'
@@ -54,7 +62,8 @@ def probe_request(pictures: int = 1) -> Request:
         "additionalProperties": False,
     }
     picture = Image(b"data:image/png;base64," + base64.b64encode(white.getvalue()))
-    return Request("You answer readiness checks.", (words, *[picture] * pictures), PROBE, schema)
+    probe = Request("You answer readiness checks.", (words, *[picture] * pictures), PROBE, schema)
+    return probe._replace(breakpoints=(pictures,), key=PROBE) if shares else probe
 
 
 def advice(request: Request, refusal: str) -> str:

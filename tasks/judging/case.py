@@ -3,6 +3,7 @@
 Owns the reading of a sample into memory and the plan of its calls. Asking is for `judge`, deciding for `aggregate`.
 """
 
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
@@ -11,7 +12,8 @@ from typing import NamedTuple
 from tasks.controls.samples import altered
 from tasks.datasets.contents import read_picture, read_texts
 from tasks.errors import InputError
-from tasks.judging.questions import call_key
+from tasks.judging import questions, shared_layout
+from tasks.judging.leading import Leading
 from tasks.kinds import kind_of
 from tasks.kinds.kind import Kind
 from tasks.kinds.values import Lack
@@ -45,6 +47,7 @@ class Case:
     """Why the sample cannot be judged; None when it can."""
     calls: tuple[Call, ...] = ()
     judgments: list[Judgment] = field(default_factory=list[Judgment])
+    leading: Leading[Call] = field(default_factory=Leading[Call])
 
     def unsettled(self, dimension: str) -> list[Call]:
         """Calls still to be made: those never made, those without a reply, and those answered invalidly.
@@ -52,6 +55,11 @@ class Case:
         The last for `INVALID_ATTEMPTS` replies at most: a judge that slips into prose at times rarely does so thrice.
         """
         return [call for call in self.calls if call.dimension == dimension and self._open(call)]
+
+    def turn(self, call: Call) -> AbstractAsyncContextManager[None]:
+        """The turn of a call where the calls of one order begin alike: the first of them goes ahead."""
+        alike = [each for each in self.calls if each.order == call.order and self._open(each)]
+        return self.leading.turn(call.order, call, alike)
 
     def attempts(self, call: Call) -> list[Judgment]:
         """What was recorded for a call, in order."""
@@ -130,12 +138,14 @@ def _take(case: Case, role: str, kind: Kind, policy: Policy, thumbnails: Thumbna
 def plan(case: Case, rubric: Rubric, parameters: Parameters) -> tuple[Call, ...]:
     """All calls that the protocol wants for a sample, with their keys."""
     asked = asked_of(case.sample, parameters)
+    is_anchor = case.sample.control == ANCHOR
+    layout = shared_layout.LAYOUT if asked.shares_beginnings else questions.LAYOUT
     return tuple(
         Call(prompt.dimension, order, vote, key)
         for prompt in rubric.asked_of(case.sample)
         for order in asked.order_list()
         for vote in range(1, asked.votes + 1)
-        for key in [call_key(prompt, case.digests, order, vote, asked.judge, case.sample.control == ANCHOR)]
+        for key in [questions.call_key(prompt, case.digests, order, vote, asked.judge, is_anchor, layout)]
     )
 
 

@@ -1,7 +1,7 @@
 """How a question to the judge is laid out, and what makes two questions the same.
 
-Owns the request's layout and the call key. What the judge is asked stands in the prompt files, what it must reply in
-`kinds`, how it is sent in `endpoint.client`.
+Owns the published layout and the call key; the other layout is `shared_layout`. What the judge is asked stands in the
+prompt files, what it must reply in `kinds`, how it is sent in `endpoint.client`.
 """
 
 import hashlib
@@ -29,7 +29,7 @@ GUARD = (
 def request(prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order) -> Request:
     """The question as it is sent: the prompt as system message, then labelled texts and pictures, then the format."""
     content: list[str | Image] = []
-    for name, label in _in_order(prompt, order):
+    for name, label in ordered_inputs(prompt, order):
         if name in pictures:
             content += [f"{label}:", Image(pictures[name].data_url)]
         else:
@@ -50,7 +50,7 @@ def delimited(text: str) -> str:
     return f"[begin {mark}]\n{text or '(empty)'}\n[end {mark}]"
 
 
-def _in_order(prompt: Prompt, order: Order) -> list[tuple[str, str]]:
+def ordered_inputs(prompt: Prompt, order: Order) -> list[tuple[str, str]]:
     """Input and label, with the two pictures swapped where the Model comes first."""
     labels = {str(name): label for name, label in prompt.inputs.items()}
     swapped = {"human": "model", "model": "human"} if order == "model_first" else {}
@@ -59,16 +59,23 @@ def _in_order(prompt: Prompt, order: Order) -> list[tuple[str, str]]:
 
 
 def call_key(
-    prompt: Prompt, digests: Mapping[str, str], order: Order, vote: int, judge: Judge, anchor: bool = False
+    prompt: Prompt,
+    digests: Mapping[str, str],
+    order: Order,
+    vote: int,
+    judge: Judge,
+    anchor: bool = False,
+    layout: str = LAYOUT,
 ) -> str:
     """SHA-256 of all that makes a call the same call; time-outs, concurrency and prices are not among it.
 
     Args:
         digests: input of the prompt -> SHA-256 of its text, or of its picture as sent.
+        layout: version of the layout that the question is sent in.
         anchor: of a call about an anchor, which is another call than the same about a sample: it lends no reply.
     """
     asked = {
-        "layout": LAYOUT,
+        "layout": layout,
         "schema": REPLY_SCHEMA,
         "question": schema_name(prompt),
         "prompt": prompt.sha256,

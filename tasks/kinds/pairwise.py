@@ -97,7 +97,8 @@ class PairwiseKind(Kind):
     def reply_form(self, prompt: Prompt) -> ReplyForm:
         """Reasoning, then the winner, one of the prompt's verdicts."""
         asked = _pairwise(prompt)
-        return ReplyForm(verdict_reply.schema(asked), verdict_reply.format_words(asked), asked.verdicts)
+        own, words = verdict_reply.schema(asked.verdicts), verdict_reply.format_words(asked)
+        return ReplyForm(own, words, asked.verdicts, common=verdict_reply.schema())
 
     def read_reply(self, text: str, prompt: Prompt) -> Reading:
         """The verdict in a reply."""

@@ -22,6 +22,9 @@ class ReplyForm(NamedTuple):
     """The same asked for in words, sent in any case."""
     allowed: object
     """What of the prompt's front matter decides the form; part of every call's key."""
+    common: Mapping[str, Any] = {}
+    """JSON schema of the replies to all prompts of the flow, which allows some that this prompt does not; empty: there
+    is none."""
 
 
 class Reading(NamedTuple):

@@ -5,6 +5,7 @@ It never guesses: what cannot be read, and what names two winners, is invalid.
 
 import json
 import re
+from collections.abc import Sequence
 from typing import Any
 
 from tasks.endpoint.reply_text import pairs, plain, recovery, reply_words, shown, unwrapped
@@ -21,11 +22,11 @@ _REASONING = re.compile(r"[\"']comparison_reasoning[\"']\s*+:\s*+[\"']")
 _END_OF_REASONING = re.compile(r"[\"']\s*+,?\s*+[\"']winner")
 
 
-def schema(prompt: PairwisePrompt) -> dict[str, Any]:
+def schema(verdicts: Sequence[Verdict] = VERDICTS) -> dict[str, Any]:
     """JSON schema of the reply, reasoning first. Bounds stay out: some servers refuse them."""
     return {
         "type": "object",
-        "properties": {REASONING: {"type": "string"}, WINNER: {"type": "string", "enum": list(prompt.verdicts)}},
+        "properties": {REASONING: {"type": "string"}, WINNER: {"type": "string", "enum": list(verdicts)}},
         "required": [REASONING, WINNER],
         "additionalProperties": False,
     }

@@ -1,0 +1,70 @@
+"""Benchmark: the shared layout beside the published one: its bill on twins, and its wall time (`make bench-layout`).
+
+The bill is that of one sample on four dimensions, in calls on faithfulness without a cache. The wall time is that of
+292 pairs by a loopback judge at 200 ms, in turns; the run with the middle one counts. It takes about three minutes.
+"""
+
+import os
+import platform
+import sys
+import tempfile
+from pathlib import Path
+
+import pytest
+from bench import FEW, PAIRS, TURNS, Workload, _measured, client, prefect_server
+from bench_sides import IN_FLIGHT
+from billing_twins import RULES, BillingTwin
+from layout_scene import bills
+from loopback_judge import judge_process
+
+METHODS = (2_500, 10_500, 20_000, 60_000)
+"""Bytes of a method section; the second is the mean of PaperBananaBench's, as far as it is beside the checkout."""
+MOST_WALL = 1.3
+
+
+def print_bills(place: Path) -> None:
+    """A table for each way of billing."""
+    for name, rules in RULES.items():
+        print(f"\n| {name}: reading {rules.read:g}x, writing {rules.write:g}x | published | shared |\n|---|---|---|")
+        for method in METHODS:
+            with BillingTwin(name) as twin, pytest.MonkeyPatch.context() as patch:
+                twin.take_its_place(patch, key="")
+                found = bills(twin, place / f"{name}-{method}", method)
+            print(f"| {method:,} bytes | {found['published']:.2f} x | {found['shared']:.2f} x |", flush=True)
+
+
+def wall_times(place: Path) -> dict[str, float]:
+    """Layout -> seconds of the whole flow."""
+    workload, seconds = Workload("", "pairs", PAIRS, "JPEG", 0, 0), dict[str, list[float]]()
+    (place / "home").mkdir()
+    for name, each in (("few", FEW), ("pairs", workload)):
+        each.draw(place / name)
+    latency = ("--latency", "0.2", "--sigma", "0.3", "--seed", "1")
+    with prefect_server(place / "home") as (api, _), judge_process(*latency) as judge:
+        settings = client(place, api)
+        _measured("flow", "pairs", place / "few", judge.base_url, place / "few-store", **settings)
+        for turn in range(TURNS):
+            for layout in ("pairs", "shared"):
+                store = place / f"{layout}-{turn}"
+                found = _measured("flow", layout, place / "pairs", judge.base_url, store, **settings)
+                seconds.setdefault(layout, []).append(found["wall"])
+    return {layout: sorted(walls)[TURNS // 2] for layout, walls in seconds.items()}
+
+
+def main() -> int:
+    """Print both; 1 where the wall time misses its target."""
+    print(f"{os.cpu_count()} cores, Python {platform.python_version()}")
+    with tempfile.TemporaryDirectory() as folder:
+        print_bills(Path(folder))
+        walls = wall_times(Path(folder))
+    ratio = walls["shared"] / walls["pairs"]
+    print(
+        f"\n{PAIRS} pairs, a judge at 200 ms, {IN_FLIGHT} calls in flight: published {walls['pairs']:.1f} s, shared ",
+        end="",
+    )
+    print(f"{walls['shared']:.1f} s, {ratio:.2f} x; target {MOST_WALL:g} x")
+    return int(ratio > MOST_WALL)
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,86 @@
+"""A run on all dimensions of some samples against a judge, by the plain functions, and what it costs in each layout."""
+
+import asyncio
+import io
+from contextlib import closing
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from billing_twins import BillingTwin
+from factories import start
+from loopback_judge import LoopbackJudge
+from PIL import Image
+
+from tasks.endpoint.client import Vlm
+from tasks.endpoint.requests import probe_request
+from tasks.judge import judge_dimension
+from tasks.judging.case import Case, plan
+from tasks.judging.results import Results
+from tasks.judging.run import Run
+from tasks.ledger.reuse import Replies
+from tasks.ledger.writing import Ledger
+from tasks.parameters import Judge, PairwiseParameters
+from tasks.pictures.prepare import Picture, Policy, prepare
+from tasks.records import Judgment, Place, Sample
+from tasks.rubrics.rubric import load_rubric
+
+POLICY = Policy(max_bytes=1_000_000, max_side=2000, normalize=False)
+METHOD = "The encoder reads tokens and hands its states to the decoder. "
+DIMENSIONS = [prompt.dimension for prompt in load_rubric("diagram").prompts]
+
+
+@cache
+def picture(shade: int) -> Picture:
+    """A figure of 1,400 x 700 pixels, 968 tokens of a twin."""
+    file = io.BytesIO()
+    Image.new("L", (1400, 700), shade).save(file, "PNG")
+    return prepare(file.getvalue(), POLICY)
+
+
+def case(number: int = 0, method: str = METHOD) -> Case:
+    sample = Sample(sample_id=f"s{number}", candidate="alpha", record=Place(path="test.json"))
+    pictures = {"human": picture(2 * number), "model": picture(2 * number + 1)}
+    return Case(sample, {"context": method, "caption": f"Overview {number}."}, pictures)
+
+
+class Scene:
+    """A run on all dimensions of some samples, by the plain functions, as the pipeline asks them."""
+
+    def __init__(self, store: Path, loopback: LoopbackJudge, layout: str = "shared", **changes: Any) -> None:
+        asked = Judge(model="m", base_url=loopback.base_url, **changes.pop("judge", {}))  # pyright: ignore
+        self.parameters = PairwiseParameters(store=str(store / layout), judge=asked, layout=layout, **changes)  # pyright: ignore
+        self.rubric = load_rubric("diagram")
+        self.cases = [case()]
+
+    def judge(self) -> list[Judgment]:
+        return asyncio.run(self._judge())
+
+    async def _judge(self) -> list[Judgment]:
+        begun = start()
+        async with Vlm(self.parameters.judge) as vlm:
+            with closing(Ledger(Path(self.parameters.store), begun)) as ledger:
+                run = Run(begun, self.rubric, self.parameters, POLICY, vlm, ledger, Replies({}), Results(begun, []))
+                await vlm.probe(probe_request(2, self.parameters.shares_beginnings))
+                for each in self.cases:
+                    each.calls = plan(each, self.rubric, self.parameters)
+                last = (judge_dimension(run, name, self.cases, last=True) for name in reversed(DIMENSIONS))
+                await asyncio.gather(*last)
+        return [row for each in self.cases for row in each.judgments]
+
+
+def bills(twin: BillingTwin, store: Path, method: int) -> dict[str, float]:
+    """Layout -> what the input of four dimensions costs beside that of one published faithfulness call without a cache.
+
+    Args:
+        method: bytes of the sample's method section.
+    """
+    found, one = dict[str, float](), 0
+    for layout in ("shared", "published"):
+        twin.used.clear()
+        made = Scene(store, twin, layout)
+        made.cases = [case(0, METHOD * (method // len(METHOD)))]
+        made.judge()
+        found[layout] = twin.bill()
+        one = next((usage.total for name, usage in twin.used if name == "diagram_faithfulness"), 0)
+    return {layout: bill / one for layout, bill in found.items()}

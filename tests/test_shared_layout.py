@@ -1,0 +1,216 @@
+"""The layout `shared`: what is sent, which runs may have it, and what it costs where beginnings are cached."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from billing_twins import RULES, BillingTwin
+from layout_scene import DIMENSIONS, METHOD, Scene, bills, case
+from loopback_judge import LoopbackJudge
+from loopback_replies import drop, retry_after, verdict
+
+from tasks.endpoint import client
+from tasks.errors import InputError
+from tasks.judging import questions
+from tasks.judging.case import plan
+from tasks.judging.protocol import asked_protocol
+from tasks.judging.shared_layout import LAYOUT, SYSTEM, check, request
+from tasks.ledger.protocol_keys import protocol_key
+from tasks.parameters import Judge, PairwiseParameters
+from tasks.rubrics.rubric import Rubric, load_rubric
+
+FLOWS = {flow: load_rubric(flow) for flow in ("diagram", "plot")}
+
+
+@pytest.fixture
+def scene(tmp_path: Path) -> Callable[..., Scene]:
+    return lambda *given, **changes: Scene(tmp_path, *given, **changes)
+
+
+@pytest.fixture(params=RULES)
+def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Iterator[BillingTwin]:
+    """Each twin that bills, at the address of its endpoint."""
+    with BillingTwin(request.param) as standing:
+        standing.take_its_place(monkeypatch, key="")
+        yield standing
+
+
+# What is sent
+
+
+@pytest.mark.parametrize("flow", FLOWS)
+def test_the_questions_about_a_sample_begin_alike_and_end_with_what_is_asked(flow: str) -> None:
+    prompts, made = FLOWS[flow].prompts, case()
+    asked = [request(prompt, made.texts, made.pictures, "human_first") for prompt in prompts]
+    assert {each.system for each in asked} == {SYSTEM} and len({each.key for each in asked}) == 1
+    assert len({str(each.schema) for each in asked}) == 1 and {each.name for each in asked} == {f"{flow}_shared"}
+    for prompt, each in zip(prompts, asked, strict=True):
+        assert prompt.body in str(each.content[-1]) and "JSON" in str(each.content[-1])
+        assert each.content[:5] == asked[0].content[:5], "two labelled pictures and the caption"
+        assert each.content[1] == (made.pictures["human"].data_url,)
+        assert each.breakpoints == ((4, 5) if "context" in prompt.inputs else (4,)) and len(each.content) == (
+            each.breakpoints[-1] + 2
+        )
+        assert (METHOD in str(each.content)) == ("context" in prompt.inputs)
+
+
+def test_each_order_has_a_beginning_and_a_key_of_its_own() -> None:
+    made, prompt = case(), FLOWS["diagram"].prompt("readability")
+    one, other = (request(prompt, made.texts, made.pictures, order) for order in ("human_first", "model_first"))
+    assert other.content[:4] == (*one.content[2:4], *one.content[:2]) and one.key != other.key
+    moved = request(prompt, {**made.texts, "caption": "Another."}, made.pictures, "human_first")
+    assert moved.key not in (one.key, other.key) and len(one.key) == 32
+
+
+def test_without_a_caption_the_first_breakpoint_is_behind_the_pictures() -> None:
+    made, prompt = case(), FLOWS["diagram"].prompt("faithfulness")
+    bare = prompt.model_copy(update={"inputs": {k: v for k, v in prompt.inputs.items() if k != "caption"}})
+    assert request(bare, made.texts, made.pictures, "human_first").breakpoints == (3, 4)
+
+
+def test_the_layout_is_in_the_keys_of_a_run_only_where_it_is_asked_for() -> None:
+    rubric, made = FLOWS["diagram"], case()
+    published, shared = PairwiseParameters(), PairwiseParameters(layout="shared")
+    assert "layout" not in asked_protocol(published, rubric) and asked_protocol(shared, rubric)["layout"] == LAYOUT
+    assert protocol_key(asked_protocol(published, rubric)) != protocol_key(asked_protocol(shared, rubric))
+    one, other = (plan(made, rubric, parameters)[0] for parameters in (published, shared))
+    assert one[:3] == other[:3] and one.key != other.key
+    assert one.key == questions.call_key(rubric.prompts[0], made.digests, "human_first", 1, published.judge)
+
+
+def test_a_verdict_that_the_one_schema_allows_and_the_dimension_does_not_is_invalid(
+    scene: Callable[..., Scene], loopback: LoopbackJudge
+) -> None:
+    loopback.answer = lambda _: verdict("Model")
+    made = scene(loopback)
+    made.rubric = FLOWS["plot"]
+    rows = {row.dimension: row for row in made.judge()}
+    assert {name: row.status for name, row in rows.items()} == dict.fromkeys(DIMENSIONS, "ok") | {
+        "faithfulness": "invalid"
+    }
+    assert rows["faithfulness"].error == "winner 'Model' is not one of Human, Both are good"
+
+
+# Which runs may have it
+
+
+def words(base_url: str, rubric: Rubric = FLOWS["diagram"], layout: str = "shared") -> list[str]:
+    model = {} if base_url == "embedded" else {"model": "m"}
+    judge = Judge(base_url=base_url, **model)
+    return check(PairwiseParameters(judge=judge, layout=layout), rubric)  # pyright: ignore
+
+
+def test_a_judge_without_a_cache_is_refused_by_name() -> None:
+    with pytest.raises(InputError, match=r"the embedded judge measures each picture once"):
+        words("embedded")
+    with pytest.raises(InputError, match=r"saves nothing at Anthropic, OpenAI layer: none .* OpenRouter and LiteLLM"):
+        words("https://api.anthropic.com/v1")
+    assert words("embedded", layout="published") == []
+
+
+def test_of_a_judge_whose_cache_is_not_known_the_run_says_so() -> None:
+    assert words("https://api.openai.com/v1") == []
+    [unknown], [silent] = words("https://judge.example/v1"), words("http://localhost:11434/v1")
+    assert "not known whether https://judge.example/v1 reads" in unknown and "whether Ollama reads" in silent
+
+
+def test_prompts_with_several_labels_for_one_input_are_refused() -> None:
+    first, *others = FLOWS["diagram"].prompts
+    renamed = first.model_copy(update={"inputs": {**first.inputs, "human": "Drawn (Human)"}})
+    rubric = FLOWS["diagram"].model_copy(update={"prompts": (renamed, *others)})
+    with pytest.raises(InputError, match=r"several labels for human \(Drawn \(Human\), Human-drawn Diagram"):
+        words("https://api.openai.com/v1", rubric)
+
+
+def test_generated_images_have_one_question_and_no_such_layout(jury: Any) -> None:
+    code, _, err = jury("run", "counting", "--layout", "shared")
+    assert code == 2 and "--layout" in err
+
+
+# What it costs, and who waits
+
+
+def test_what_begins_alike_is_read_from_the_cache(scene: Callable[..., Scene], twin: BillingTwin) -> None:
+    made = scene(twin)
+    made.cases = [case(number, METHOD * 40) for number in range(3)]
+    rows = made.judge()
+    assert {row.status for row in rows} == {"ok"} and {row.not_sent for row in rows} == {()}
+    by_sample = [[row for row in rows if row.sample_id == f"s{number}"] for number in range(3)]
+    for leader, *others in by_sample:
+        assert leader.dimension == "faithfulness" and leader.tokens_cached < 200, "of it the fixed line at most"
+        assert all(row.tokens_cached > 1900 for row in others), "two pictures at least"
+    assert twin.read_share() > 0.4
+
+
+@pytest.mark.parametrize(
+    ("twin", "method", "most"),
+    [("openai-5.5", 60_000, 1.3), ("openai-5.6", 20_000, 1.8), ("anthropic", 20_000, 1.8), ("vllm", 60_000, 1.3)],
+    indirect=["twin"],
+)
+def test_four_dimensions_cost_little_more_than_one_call(
+    twin: BillingTwin, method: int, most: float, tmp_path: Path
+) -> None:
+    """Of a sample with a method section of so many bytes; a published call is priced without any cache."""
+    assert bills(twin, tmp_path, method)["shared"] <= most
+
+
+@pytest.mark.parametrize("twin", ["openai-5.6"], indirect=True)
+def test_each_order_has_a_leader_and_votes_wait_for_it(scene: Callable[..., Scene], twin: BillingTwin) -> None:
+    rows = scene(twin, orders="both", votes=2).judge()
+    written = [row for row in rows if row.tokens_cached == 0]
+    assert sorted((row.dimension, row.order, row.vote) for row in written) == [
+        ("faithfulness", "human_first", 1),
+        ("faithfulness", "model_first", 1),
+    ]
+
+
+@pytest.mark.parametrize("twin", ["openai-5.5"], indirect=True)
+def test_breakpoints_that_a_model_refuses_are_left_out_before_anything_is_asked(
+    scene: Callable[..., Scene], twin: BillingTwin
+) -> None:
+    rows = scene(twin).judge()
+    assert len(twin.refusals) == 1, "of the first question, which is about no sample"
+    assert {row.http_retries for row in rows} == {0}
+    bodies = [seen.body for seen in twin.requests[2:]]
+    assert all("prompt_cache_options" not in body and body["prompt_cache_key"] for body in bodies)
+
+
+def test_an_endpoint_that_is_not_known_is_told_nothing_of_beginnings(
+    scene: Callable[..., Scene], loopback: LoopbackJudge
+) -> None:
+    scene(loopback).judge()
+    assert not [seen for seen in loopback.requests if b"cache" in seen.raw]
+
+
+def test_calls_that_wait_hold_no_place(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
+    made = scene(loopback, judge={"concurrency": 1})
+    made.cases = [case(number) for number in range(6)]
+    assert [row.status for row in made.judge()] == ["ok"] * 24 and loopback.peak == 1
+
+
+def test_a_leader_without_a_reply_lets_the_others_go(
+    scene: Callable[..., Scene], loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(client, "RETRY_SECONDS", 0.0)
+    faithful = load_rubric("diagram").prompt("faithfulness").body
+
+    def answer(seen: Any) -> Any:
+        return drop() if faithful in seen.texts[-1] else verdict("Model")
+
+    loopback.answer = answer
+    statuses = {row.dimension: row.status for row in scene(loopback).judge()}
+    assert statuses == dict.fromkeys(DIMENSIONS, "ok") | {"faithfulness": "unavailable"}
+
+
+def test_a_leader_that_is_told_to_wait_is_waited_for(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
+    told: list[str] = []
+
+    def answer(seen: Any) -> Any:
+        told.append(seen.texts[-1])
+        return retry_after(0.05) if len(told) == 2 else verdict("Model")
+
+    loopback.answer = answer
+    rows = scene(loopback).judge()
+    assert [row.waits for row in rows if row.dimension == "faithfulness"] == [1]
+    assert told[1] == told[2], "nobody else was asked in between"
