@@ -58,11 +58,8 @@ def main() -> int:
         print_bills(Path(folder))
         walls = wall_times(Path(folder))
     ratio = walls["shared"] / walls["pairs"]
-    print(
-        f"\n{PAIRS} pairs, a judge at 200 ms, {IN_FLIGHT} calls in flight: published {walls['pairs']:.1f} s, shared ",
-        end="",
-    )
-    print(f"{walls['shared']:.1f} s, {ratio:.2f} x; target {MOST_WALL:g} x")
+    print(f"\n{PAIRS} pairs, a judge at 200 ms, {IN_FLIGHT} calls in flight: published {walls['pairs']:.1f} s,")
+    print(f"shared {walls['shared']:.1f} s, {ratio:.2f} x; target {MOST_WALL:g} x")
     return int(ratio > MOST_WALL)
 
 

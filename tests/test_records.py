@@ -20,11 +20,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "48cd2dc865aaf1c3c2b2ae19fc5078475fa69650c91f1faeb208d569c67183a8"),
-        (Probe, "4364eda795ddb14823ba1f0bf66b19ffe6f09a0466615a27f023924e75ea2b7f"),
-        (Parameters, "ffb568508cfe8890be0d7a23f82b1b25f61c573032e23dace3e116c9b671b5d4"),
-        (PairwiseParameters, "b12b5ff512e48c2356e6bee4cb59d294fa74c020dd6ff534279c4cfbf6f74d0f"),
-        (RubricParameters, "37632da85cd396478d6b2a7a5a8394ba5b4d8920d1aa84be8e7c206a2c491827"),
+        (Judge, "63b45cf79f6b9ae375e26d5668126d2e78d097cb8073ff440aeb62d6c7893bed"),
+        (Probe, "fca213d6c9a09c2630a1e925ad30b6a2ce29f228dc4cc4398c393b356d80a691"),
+        (Parameters, "3169bb60aebcf932ad1a6159814455f25e9ed0eb153ede4a670b106d74a82afb"),
+        (PairwiseParameters, "2c161c0b2253681a70aad0dc275f04f241c9740f0a7956cf9fed781b52baedbd"),
+        (RubricParameters, "fad30c35181946f39177c1f422f385c6b8addab1d3427d140882bbc0c6e6654d"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:
