@@ -20,11 +20,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "63b45cf79f6b9ae375e26d5668126d2e78d097cb8073ff440aeb62d6c7893bed"),
-        (Probe, "fca213d6c9a09c2630a1e925ad30b6a2ce29f228dc4cc4398c393b356d80a691"),
-        (Parameters, "3169bb60aebcf932ad1a6159814455f25e9ed0eb153ede4a670b106d74a82afb"),
-        (PairwiseParameters, "2c161c0b2253681a70aad0dc275f04f241c9740f0a7956cf9fed781b52baedbd"),
-        (RubricParameters, "fad30c35181946f39177c1f422f385c6b8addab1d3427d140882bbc0c6e6654d"),
+        (Judge, "304ad71df65c596c804240684cda50b08831d516ff92b4b7259d0d57f56af787"),
+        (Probe, "ef04f56b365523275ac8736127d0f05970b26b9315fad42308e02ce8cfff1020"),
+        (Parameters, "e63aa49d1e5c2db9bd29369da2c27e9a6b41c9046d41486f02f4737307835a62"),
+        (PairwiseParameters, "34fb5b2d89204a96ddeac66721f1c34a180df88cf945895254fd88a749a9f09d"),
+        (RubricParameters, "35bb32b084cb03a897f5579a0f6196d74a65580fa91d880519caad1edd6f9c5e"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:
