@@ -63,21 +63,24 @@ async def _past(store: Path, start: RunStart) -> Past | None:
 
 
 def announce(store: Path, start: RunStart, past: Past, key: str) -> list[str]:
-    """Emit the event `jury.regression` for every drop that no run has told yet; returns a sentence for each open one.
+    """Emit an event for every drop, and for every judge that moved, that no run has told yet; returns a sentence for
+    each open one.
 
     It carries the flow run that this is called in, by Prefect's own means. That it was told is noted afterwards: a run
     that is killed in between tells twice, which is better than never.
     """
-    from tasks.comparing.alarms import EVENT, note_told, payload_of, resource_of
+    from tasks.comparing.alarms import note_told, payload_of, resource_of
 
     if past.watched is None:
         return ["Whether its score has dropped could not be told, for the history is in use; the next run tells."]
     where = url_for("flow-run", start.prefect_run_id) if start.prefect_run_id else ""
-    for alarm in past.watched.news:
+    for alarm in past.watched.events:
         shown = {"artifact": key, "report": where or ""}
-        emit_event(EVENT, resource_of(alarm, start), payload={**payload_of(alarm, start), **shown})
+        emit_event(alarm.event, resource_of(alarm, start), payload={**payload_of(alarm, start), **shown})
+    new = [*past.watched.news, *past.watched.judge_news]
+    for alarm in new:
         note_told(store, alarm, start)
-    return [alarm.words if alarm in past.watched.news else f"{alarm.short}." for alarm in past.watched.alarms]
+    return [alarm.words if alarm in new else f"{alarm.short}." for alarm in past.watched.open]
 
 
 async def publish(summary: Summary, key: str, warnings: Sequence[str] = (), past: Past | None = None) -> None:

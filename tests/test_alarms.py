@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
+import anchored_nights
 import pytest
 from factories import end, image, outcome, start, write_run
 from loopback_judge import LoopbackJudge
@@ -19,6 +20,7 @@ from flows.runtime.automations import NAME, notify_of_regressions
 from flows.runtime.sending import share_nights
 from tasks.comparing.alarms import EVENT, Alarm, alarms, note_told, watched
 from tasks.comparing.earlier_runs import look_back
+from tasks.comparing.moved_judges import JUDGE_MOVED
 from tasks.history.database import HISTORY
 from tasks.history.loading import Synced, sync
 from tasks.ledger.alarm_records import FOLDER, restart_baseline, restart_files
@@ -321,9 +323,9 @@ async def ask_server(path: str, asked: dict[str, Any]) -> Any:
         return (await client.request("POST", path, json=asked)).json()
 
 
-def events() -> list[dict[str, Any]]:
-    """Drops that the server knows of; it writes them down some seconds after it has acted on them."""
-    return asyncio.run(ask_server("/events/filter", {"filter": {"event": {"name": [EVENT]}}}))["events"]
+def events(name: str = EVENT) -> list[dict[str, Any]]:
+    """Alarms that the server knows of; it writes them down some seconds after it has acted on them."""
+    return asyncio.run(ask_server("/events/filter", {"filter": {"event": {"name": [name]}}}))["events"]
 
 
 @flow
@@ -358,6 +360,31 @@ def test_a_drop_is_told_in_the_run_its_artifact_an_event_and_a_notification(
     assert "at most 0.15 times" in payload["falsely"] and payload["since_at"] == "2026-09-15T03:00:00"
     assert f"prefect.flow-run.{flow_run}" in [each["prefect.resource.id"] for each in event["related"]]
     assert post["title"] == "Image Jury: diagram on mini has dropped"
+    assert post["text"].startswith(words)
+
+
+@pytest.mark.usefixtures("prefect_server", "drawn_here")
+def test_a_judge_that_moved_is_told_likewise_though_no_score_has_dropped(
+    tmp_path: Path, loopback: LoopbackJudge
+) -> None:
+    asyncio.run(make_block(loopback))
+    asyncio.run(notify_of_regressions("custom-webhook/team"))
+    for day in range(1, BASELINE + 4):
+        newest = anchored_nights.night(tmp_path, day, judge=-20 * (day > BASELINE + 1))
+    sync(tmp_path)
+    state = asyncio.run(reporting(str(tmp_path), newest.run_id, return_state=True))
+    words = "The judge gpt-x has moved since 2026-09-16: the anchors changed by +3"
+    assert words in state.result() and "has dropped" not in state.result()
+    again = asyncio.run(reporting(str(tmp_path), anchored_nights.night(tmp_path, BASELINE + 4, judge=-20).run_id))
+    assert "the judge gpt-x has moved since 2026-09-16" in again and "simulated" not in again
+    flow_run = str(state.state_details.flow_run_id)
+    of_this_run = {"flow_run_id": {"any_": [flow_run]}, "key": {"any_": ["diagram-nightly"]}}
+    [artifact] = asyncio.run(ask_server("/artifacts/filter", {"artifacts": of_this_run}))
+    assert artifact["data"].startswith("**The judge gpt-x has moved since")
+    wait_for(lambda: loopback.requests and events(JUDGE_MOVED), 60)
+    [event], [post] = events(JUDGE_MOVED), [request.body for request in loopback.requests]
+    assert (event["payload"]["run_id"], event["payload"]["artifact"]) == (newest.run_id, "diagram-nightly")
+    assert post["title"] == "Image Jury: diagram on mini has another judge than before"
     assert post["text"].startswith(words)
 
 

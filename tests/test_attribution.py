@@ -1,28 +1,25 @@
 """What moved, the judge or the candidate: in numbers, and from ledgers to the words of an alarm."""
 
 import shutil
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
 import pytest
-from factories import end, judgment, outcome, start, write_run
+from anchored_nights import night
 from simulate_anchors import AT, BY, Judge, after, false_alarms, judged, told
 from written_history import ask
 
 from flows.cli import main
-from tasks.comparing.alarms import payload_of, watched
+from tasks.comparing.alarms import note_told, payload_of, watched
 from tasks.comparing.attribution import attributions
+from tasks.comparing.moved_judges import MovedJudge, moved_judges
 from tasks.history.database import HISTORY
 from tasks.history.loading import sync
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
-from tasks.records import ANCHOR, Outcome, RunStart
+from tasks.records import RunStart
 from tasks.statistics.attribution import series
 from tasks.statistics.cusum import BASELINE
-
-FIRST = datetime(2026, 9, 1, 3, tzinfo=UTC)
 
 
 @pytest.mark.parametrize(
@@ -67,30 +64,6 @@ def test_nights_whose_anchors_were_not_answered_are_left_out() -> None:
     anchors[20] = np.nan
     found = series(anchors, candidate, 100.0).attribution(19, 23)
     assert (found.moved, found.nights) == ("judge moved", 4)
-
-
-def outcomes(day: int, change: int, names: range, control: str = "") -> Iterator[Outcome]:
-    """Figures of which some come out otherwise from night to night; `change` of them fall or, below 0, rise."""
-    for number in names:
-        usual = "MMGH" if (number + day) % 7 else "MMGG"
-        moved, overall = ("HMGH", "Human") if change > 0 else ("MMMM", "Model")
-        yield outcome(
-            f"s{number:02}", *((moved, overall) if number < abs(change) else (usual, "Model")), control=control
-        )
-
-
-def night(store: Path, day: int, judge: int = 0, candidate: int = 0, anchors: str = "a", **changes: object) -> RunStart:
-    """A scheduled run with anchors on day 1, 2 …; how many of the anchors, and of the candidate's figures, fall."""
-    at = FIRST + timedelta(days=day - 1)
-    given = {"scheduled": True, "started_at": at.isoformat(), "anchors_key": anchors * 64, **changes}
-    begun = start(f"{at:%Y%m%dT%H%M%S}000-diagram-{day:06}", **given)
-    rows = [
-        *outcomes(day, candidate, range(40)),
-        *outcomes(day, judge, range(20), ANCHOR),
-        judgment("s00", control=ANCHOR),
-    ]
-    write_run(store, begun, rows, end())
-    return begun
 
 
 @pytest.fixture(scope="module")
@@ -141,6 +114,79 @@ def test_a_judge_that_moves_up_is_told_though_no_score_has_dropped_and_another_s
     sync(store)
     assert attributions(store, other.run_id) == []
     assert ask(store, "SELECT max(night) FROM anchor_nights WHERE starts_with(anchors_key, 'b')") == [(1,)]
+
+
+def judge_news(store: Path, begun: RunStart) -> list[MovedJudge]:
+    """Judges that moved of which nobody has told before, noted as told."""
+    sync(store)
+    news = [*watched(store, begun.run_id).judge_news]
+    for moved in news:
+        note_told(store, moved, begun)
+    return news
+
+
+def test_a_judge_that_moved_is_told_once_while_no_score_has_dropped(store: Path) -> None:
+    """The anchors move and the candidate stays, so that there is nothing else to tell it by."""
+    told = [judge_news(store, night(store, BASELINE + 3 + day, judge=-20)) for day in range(4)]
+    [moved] = (each for news in told for each in news)
+    assert moved.short.startswith("the judge gpt-x has moved since 2026-09-17: the anchors changed by +3")
+    assert "`jury baseline restart diagram` begins its baselines anew" in moved.words and moved.falsely in moved.words
+    sync(store, rebuild=True)
+    newest = night(store, BASELINE + 7, judge=-20)
+    assert judge_news(store, newest) == []
+    seen = watched(store, newest.run_id)
+    assert not seen.alarms and [each.nights for each in seen.judges] == [5] and [*seen.open] == [*seen.judges]
+    payload = payload_of(moved, newest)
+    assert payload["what"] == "has another judge than before" and payload["flow"] == "diagram"
+    html = page(gather(store, [newest.run_id]), {})
+    assert "The judge gpt-x has moved since 2026-09-17" in html
+
+
+def test_the_alarm_of_anchors_ends_when_they_are_back_and_the_next_one_is_told_again(store: Path) -> None:
+    moved = [judge_news(store, night(store, BASELINE + 3 + day, judge=-20)) for day in range(3)]
+    assert sum(map(len, moved)) == 1
+    for day in range(3):
+        back = night(store, BASELINE + 6 + day)
+    sync(store)
+    assert not watched(store, back.run_id).judges and not moved_judges(store)
+    again = [judge_news(store, night(store, BASELINE + 9 + day, judge=-20)) for day in range(3)]
+    assert sum(map(len, again)) == 1
+
+
+def test_a_drop_that_is_put_down_to_the_judge_is_one_event(store: Path) -> None:
+    for day in range(3):
+        newest = night(store, BASELINE + 3 + day, judge=20, candidate=40)
+    sync(store)
+    seen = watched(store, newest.run_id)
+    assert seen.judge_news and [*seen.events] == [*seen.news] and seen.news[0].moved in ("judge moved", "both")
+    assert [*seen._replace(news=()).events] == [*seen.judge_news]
+
+
+def test_status_tells_a_judge_that_moved_until_its_baseline_or_its_anchors_begin_anew(
+    store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    for day in range(3):
+        night(store, BASELINE + 3 + day, judge=-20)
+    sync(store)
+
+    def said(*command: str) -> str:
+        main([*command, "--store", str(store)])
+        return capsys.readouterr().out
+
+    alarm = "alarm      diagram: the judge gpt-x has moved since 2026-09-17: the anchors changed by +3"
+    assert alarm in said("status") and "`jury baseline restart diagram` begins" in said("status")
+    [moved] = moved_judges(store)
+    frozen = store / "anchors" / "diagram" / f"20260901T030000000000-{moved.anchors_key[:16]}"
+    frozen.mkdir(parents=True)
+    (frozen / "anchors.jsonl").write_text("{}\n")
+    assert alarm in said("status")
+    assert "1 open alarm ended: the judge gpt-x" in said("baseline", "restart", "diagram", "--anchors")
+    assert alarm not in said("status")
+    frozen.parent.rename(store / "elsewhere")
+    assert alarm in said("status")
+    assert "1 open alarm ended: the judge gpt-x" in said("baseline", "restart", "diagram")
+    assert alarm not in said("status")
 
 
 def test_the_command_has_anchors_chosen_anew(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

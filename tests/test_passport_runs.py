@@ -221,6 +221,31 @@ def test_a_run_warns_and_its_report_and_artifact_show_the_card(key: Key, jury: J
     assert "What the judge sees" in html and "tells which is first" in html
 
 
+def test_status_tells_whose_judge_is_untested_and_what_to_do(
+    jury: Jury, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+    store, judge = tmp_path / "store", {"model": "m", "endpoint": "http://127.0.0.1:9/v1"}
+    for number, flow in enumerate(("diagram", "plot", "colors", "counting")):
+        key_name = {"parameters": {"judge": {"api_key_env": "MY_KEY"}}}
+        write_run(store, start(f"2026112{number}T120000-{flow}-0000aa", flow=flow, **judge, **key_name), [], end())
+    embedded = {"flow": "position", "model": "pixel-baseline", "endpoint": "embedded"}
+    write_run(store, start("20261125T120000-position-0000aa", **embedded), [], end())
+
+    def said() -> list[str]:
+        return [line for line in jury("status")[1].splitlines() if line.startswith("passport ")]
+
+    [line] = said()
+    assert line.startswith("passport   colors, counting, diagram, plot: nobody has tested what the judge m sees")
+    assert COMMAND.rstrip("`") in line
+    kept(store, {"finished_at": datetime.now(UTC).isoformat()}, counting="failed")
+    [line] = said()
+    assert line.startswith("passport   counting: by its passport of") and "(counts objects)" in line
+    kept(store, {"passport_id": "20261102T000000000-passport-000001", "finished_at": "2026-01-01T00:00:00+00:00"})
+    [line] = said()
+    assert line.startswith("passport   colors, counting, diagram, plot: the passport of") and "days old" in line
+
+
 @pytest.mark.usefixtures("drawn_here")
 def test_a_run_of_a_judge_without_a_passport_shows_no_card(tmp_path: Path) -> None:
     write_run(tmp_path, start(), [judgment(), outcome()], end())

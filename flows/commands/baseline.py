@@ -1,5 +1,7 @@
 """`jury baseline restart`: the nights from now on are a new baseline, and alarms that are open end."""
 
+from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 import click
@@ -10,6 +12,7 @@ from flows.commands.options import store_option
 from flows.commands.sections import Command, Group
 from tasks.anchors import frozen
 from tasks.comparing.alarms import Alarm, alarms, candidates_watched
+from tasks.comparing.moved_judges import MovedJudge, moved_judges
 from tasks.errors import HistoryLocked, InputError
 from tasks.history.loading import store_nights
 from tasks.ledger.alarm_records import exchange_alarm_records, restart_baseline
@@ -33,7 +36,8 @@ def command() -> None:
 @click.option(
     "--anchors",
     is_flag=True,
-    help="Have the anchors of the flow chosen anew by its next scheduled run; the baselines of its scores stay.",
+    help="Have the anchors of the flow chosen anew by its next scheduled run; the baselines of its scores stay, and an "
+    "alarm of the present anchors ends.",
 )
 @click.option("--candidate", default="", help="Only of this candidate (default: of all that the flow judges).")
 @store_option
@@ -53,7 +57,8 @@ def restart(flow: str, anchors: bool, candidate: str, store: str) -> int:
     if candidate and candidate not in known:
         raise InputError(f"--candidate {candidate!r} has no baseline in {flow}; those that have: {listed(known)}")
     whose = [candidate] if candidate else known
-    ended = [each for each in alarms(folder) if each.is_open and each.flow == flow and each.candidate in whose]
+    dropped = [each for each in alarms(folder) if each.is_open and each.flow == flow and each.candidate in whose]
+    ended = [*dropped, *([] if candidate else _moved(folder, flow))]
     moment = restart_baseline(folder, flow, candidate).restarted_at
     print(f"scheduled runs of {flow} after {moment:.16} UTC make a new baseline of {listed(whose)}")
     _tell_ended(ended)
@@ -68,15 +73,24 @@ def _retire_anchors(flow: str, candidate: str, store: str, folder: Path) -> int:
     remote = Remote(store, folder) if is_remote(store) else None
     if remote:
         remote.fetch_folder(sets)
+    ended = _moved(folder, flow)
     if not frozen.retire(folder, flow):
         raise InputError(f"{store}: there are no anchors of {flow}; its next scheduled run with anchors chooses some")
     if remote:
         remote.send_folder(sets)
     print(f"the next scheduled run of {flow} chooses its anchors anew; what the present ones told stays in the history")
+    _tell_ended(ended)
     return 0
 
 
-def _tell_ended(ended: list[Alarm]) -> None:
+def _moved(folder: Path, flow: str) -> list[MovedJudge]:
+    """The open alarms of a flow's anchors, as far as the history tells."""
+    with suppress(HistoryLocked, InputError):
+        return [each for each in moved_judges(folder) if each.flow == flow]
+    return []
+
+
+def _tell_ended(ended: Sequence[Alarm | MovedJudge]) -> None:
     if ended:
         say(f"{number_of(len(ended), 'open alarm')} ended: {'; '.join(each.short for each in ended)}")
 

@@ -1,15 +1,18 @@
-"""`jury status`: what is up, what runs, failed, is paused and comes next, what ran last, whose judge ends soon, and
-whether the history is in step with the ledgers.
+"""`jury status`: what is up, what runs, failed, is paused and comes next, what ran last, which judges end soon or are
+untested, which alarms are open, and whether the history is in step with the ledgers.
 """
 
 import os
 import shlex
 import stat
+from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
+from typing import Any
 
 import click
+from pydantic import ValidationError
 
 from flows.commands.connection import answered, use_running
 from flows.commands.messages import number_of, say
@@ -17,16 +20,21 @@ from flows.commands.options import store_option
 from flows.commands.sections import Command
 from flows.runtime.server import Server
 from tasks.comparing.alarms import alarms, newest_places
+from tasks.comparing.moved_judges import moved_judges
 from tasks.endpoint.models import ending, today
 from tasks.errors import HistoryLocked, InputError
 from tasks.history.loading import pending
 from tasks.ledger.reading import read_end, read_start, run_folders
 from tasks.ledger.remote import local_cache
+from tasks.parameters import Judge
+from tasks.passport.wording import warning
 from tasks.records import RunStart
 from tasks.text import counted, one_line
 
 LAST = 5
 """Runs of the store shown."""
+LOOKED_AT = 50
+"""Runs in which the judges of the flows are looked for."""
 LONGEST = 300
 
 
@@ -47,6 +55,8 @@ def command(store: str) -> int:
         say(f"  {_told(run, start)}")
     for words in _endings(start for _, start in last):
         say(f"  ending   {words}")
+    for words in _untested(folder, store):
+        say(f"passport   {words}")
     _show_alarms(folder)
     return _show_history(folder)
 
@@ -71,6 +81,28 @@ def _endings(starts: Iterable[RunStart]) -> list[str]:
     return [f"{each.words(day)} ({each.source})" for each in found]
 
 
+def _untested(folder: Path, store: str) -> list[str]:
+    """Why it is not known that the judges that the flows had last see what these need, and what to do, a line each."""
+    flows: defaultdict[str, list[str]] = defaultdict(list)
+    for start in _newest_of_flows(folder):
+        with suppress(ValidationError):  # a ledger may hold what is no judge
+            judge = Judge.model_validate({"model": start.model, "base_url": start.endpoint, **_key_name(start)})
+            flows[warning(folder, start.flow, judge, store)].append(start.flow)
+    return [f"{', '.join(sorted(named))}: {words}" for words, named in flows.items() if words]
+
+
+def _key_name(start: RunStart) -> dict[str, Any]:
+    """Where the judge's key was from, for the command that is named."""
+    given: Any = start.parameters.get("judge")
+    return {name: given[name] for name in ("api_key_env",) if isinstance(given, dict) and name in given}
+
+
+def _newest_of_flows(folder: Path) -> Iterable[RunStart]:
+    """The newest run of each flow among the last of the store."""
+    starts = [read_start(run) for run in run_folders(folder)[-LOOKED_AT:]]
+    return {start.flow: start for start in starts}.values()
+
+
 def _told(run: Path, start: RunStart) -> str:
     end = read_end(run)
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
@@ -78,11 +110,13 @@ def _told(run: Path, start: RunStart) -> str:
 
 
 def _show_alarms(store: Path) -> None:
-    """The drops that are open, and where scheduled runs stand; what the history is for that, the last line tells."""
+    """The alarms that are open, and where scheduled runs stand; what the history is for that, the last line tells."""
     with suppress(HistoryLocked, InputError):
         found = [each for each in alarms(store) if each.is_open]
         for alarm in found:
             say(f"alarm      {alarm.flow}: {alarm.short}; last measured {alarm.last_at:%Y-%m-%d}")
+        for moved in moved_judges(store):
+            say(f"alarm      {moved.flow}: {moved.short}; last measured {moved.last_at:%Y-%m-%d}; {moved.cure}")
         for flow, place in newest_places(store):
             say(f"baseline   {flow}, {place.words(flow)}")
 

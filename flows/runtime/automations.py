@@ -1,6 +1,7 @@
-"""The automations of a server: one tells people of a drop, one marks runs whose process vanished.
+"""The automations of a server: one tells people of a drop or a judge that moved, one marks runs whose process vanished.
 
-Owns what is sent and when. What a drop is, and what its event holds, is for `tasks/comparing/alarms`.
+Owns what is sent and when. What a drop is, and what its event holds, is for `tasks/comparing/alarms`,
+and likewise for `moved_judges`.
 """
 
 from datetime import timedelta
@@ -15,10 +16,11 @@ from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound
 
 from tasks.comparing.alarms import EVENT
+from tasks.comparing.moved_judges import JUDGE_MOVED
 from tasks.errors import InputError
 
 NAME = "jury: regression"
-SUBJECT = "Image Jury: {{ event.payload['flow'] }} on {{ event.payload['dataset'] }} has dropped"
+SUBJECT = "Image Jury: {{ event.payload['flow'] }} on {{ event.payload['dataset'] }} {{ event.payload['what'] }}"
 BODY = "{{ event.payload['words'] }}\n{{ event.payload['report'] }}"
 """Templates that Prefect's server fills in from the event."""
 
@@ -36,11 +38,10 @@ async def notify_of_regressions(block: str) -> None:
         InputError: the server has no such block, or it is of a kind that sends no notifications.
     """
     actions = [SendNotification(block_document_id=await _block_id(block), subject=SUBJECT, body=BODY)]
+    each = EventTrigger(expect={EVENT, JUDGE_MOVED}, posture=Posture.Reactive, threshold=1, within=timedelta(0))
     if automation := await _known(NAME):
-        automation.actions = [*actions]
-        await automation.aupdate()
+        await automation.model_copy(update={"actions": [*actions], "trigger": each}).aupdate()
     else:
-        each = EventTrigger(expect={EVENT}, posture=Posture.Reactive, threshold=1, within=timedelta(0))
         await Automation(name=NAME, trigger=each, actions=[*actions]).acreate()
 
 

@@ -75,6 +75,12 @@ def retire(store: Path, flow: str) -> bool:
     return True
 
 
+def is_newest(store: Path, flow: str, key: str) -> bool:
+    """Whether the anchors with this key are those that the next run judges; so they are where no set is kept here."""
+    newest = _newest(folder(store, flow))
+    return newest is None or newest.name.endswith(f"-{key[:_HASH]}")
+
+
 def _newest(place: Path) -> Path | None:
     """The newest set of a flow; names begin with the time."""
     return max(

@@ -1,6 +1,7 @@
 """What the nights of scheduled runs tell of drops: what is told of one, once, and where a candidate stands.
 
-Owns the words and the event, and that a drop is told once. When a drop begins and ends is computed in the history
+Owns the words and the event of a drop, and that it is told once, as is a judge that moved, whose words stand in
+`moved_judges`. When a drop begins and ends is computed in the history
 (`history.watching`); who is notified, and how, is for others. What told it, the judge or the candidate, goes into
 `Alarm.attribution`.
 """
@@ -11,6 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.comparing.attribution import Attribution, attributions
+from tasks.comparing.moved_judges import MovedJudge, moved_judges
 from tasks.comparing.wording import signed
 from tasks.controls.status import control_rates, judge_status
 from tasks.errors import InputError
@@ -24,9 +26,6 @@ from tasks.statistics.cusum import BASELINE
 from tasks.text import number_words, one_line
 
 EVENT = "jury.regression"
-FALSELY = (
-    "Without any change such an alarm comes at most 0.15 times in 60 nights for each flow and candidate (simulated)"
-)
 LONGEST_NAME = 80
 _OPEN = "open"
 
@@ -68,6 +67,14 @@ class Alarm(NamedTuple):
     attribution: str = ""
     """Whether the judge or the candidate moved, in a sentence; empty: nothing tells."""
 
+    event = EVENT
+    what = "has dropped"
+    falsely = (
+        "Without any change such an alarm comes at most 0.15 times in 60 nights for each flow and candidate (simulated)"
+    )
+    anchors_key = ""
+    """It is of the score."""
+
     @property
     def is_open(self) -> bool:
         """Whether the score is not back, and nobody began a new baseline."""
@@ -87,7 +94,7 @@ class Alarm(NamedTuple):
     def words(self) -> str:
         """All there is to say, in sentences."""
         return " ".join(
-            f"{words}." for words in (f"{self.short}{self._most}", self.attribution, self.judge, FALSELY) if words
+            f"{words}." for words in (f"{self.short}{self._most}", self.attribution, self.judge, self.falsely) if words
         )
 
     @property
@@ -136,6 +143,21 @@ class Watched(NamedTuple):
     """Those of them that no run has told yet."""
     attributions: Sequence[Attribution] = ()
     """What the anchors say of open alarms of the scores, and of alarms of their own."""
+    judges: Sequence[MovedJudge] = ()
+    """Open alarms of the anchors."""
+    judge_news: Sequence[MovedJudge] = ()
+    """Those of them that no run has told yet."""
+
+    @property
+    def open(self) -> Sequence[Alarm | MovedJudge]:
+        """All alarms that are open."""
+        return [*self.alarms, *self.judges]
+
+    @property
+    def events(self) -> Sequence[Alarm | MovedJudge]:
+        """What people are to be told of: a judge that moved where no drop that is told says it already."""
+        said = any(alarm.moved in ("judge moved", "both") for alarm in self.news)
+        return [*self.news, *([] if said else self.judge_news)]
 
 
 _COLUMNS = [name for name in Alarm._fields if name not in ("judge", "moved", "attribution")]
@@ -198,9 +220,11 @@ def watched(store: Path, run_id: str) -> Watched:
     found = [Alarm(*row) for row in query(store, _OF_SERIES, values=(run_id,)).rows]
     put_down = attributions(store, run_id)
     seen = [_attributed(each._replace(judge=_judge_words(store, each)), put_down) for each in found]
+    judges = moved_judges(store, run_id)
     told = list(told_before(store))
     news = [each for each in seen if not any(_tells(one, each) for one in told)]
-    return Watched(places, seen, news, put_down)
+    judge_news = [each for each in judges if not any(_tells(one, each) for one in told)]
+    return Watched(places, seen, news, put_down, judges, judge_news)
 
 
 def _attributed(alarm: Alarm, found: Sequence[Attribution]) -> Alarm:
@@ -208,29 +232,37 @@ def _attributed(alarm: Alarm, found: Sequence[Attribution]) -> Alarm:
     return alarm._replace(moved=own.moved, attribution=own.words) if own else alarm
 
 
-def _tells(told: Told, alarm: Alarm) -> bool:
-    """Whether a note is of this drop: another ledger may have moved the night that raised it, but in between there was
-    no other drop."""
-    same = (told.flow, told.candidate, told.dataset_key, told.protocol_key)
+def _tells(told: Told, alarm: Alarm | MovedJudge) -> bool:
+    """Whether a note is of this alarm: another ledger may have moved the night that raised it, but in between there was
+    no other one."""
     moment = datetime.fromisoformat(told.night_at).astimezone(UTC).replace(tzinfo=None)
-    return same == (alarm.flow, alarm.candidate, alarm.dataset_key, alarm.protocol_key) and moment > alarm.watched_from
+    return all(getattr(told, name) == key for name, key in _series(alarm).items()) and moment > alarm.watched_from
 
 
-def note_told(store: Path, alarm: Alarm, start: RunStart) -> None:
-    """Note that a run has told of a drop, so that no other one does."""
-    keys = {name: getattr(alarm, name) for name in ("flow", "candidate", "dataset_key", "protocol_key")}
-    keep_told(store, Told(**keys, night=start.run_id, night_at=start.started_at))
+def _series(alarm: Alarm | MovedJudge) -> dict[str, str]:
+    """What tells the nights of an alarm from others."""
+    named = ("flow", "candidate", "dataset_key", "protocol_key", "anchors_key")
+    return {name: getattr(alarm, name) for name in named}
 
 
-def resource_of(alarm: Alarm, start: RunStart) -> dict[str, str]:
+def note_told(store: Path, alarm: Alarm | MovedJudge, start: RunStart) -> None:
+    """Note that a run has told of an alarm, so that no other one does."""
+    told = {**_series(alarm), "night": start.run_id, "night_at": start.started_at}
+    keep_told(store, Told.model_validate(told))
+
+
+def resource_of(alarm: Alarm | MovedJudge, start: RunStart) -> dict[str, str]:
     """What the event is about: the run, by Prefect's names for the id and the name of a resource."""
-    return {"prefect.resource.id": f"jury.run.{start.run_id}", "prefect.resource.name": alarm.candidate}
+    name = alarm.candidate or alarm.model
+    return {"prefect.resource.id": f"jury.run.{start.run_id}", "prefect.resource.name": name}
 
 
-def payload_of(alarm: Alarm, start: RunStart) -> dict[str, Any]:
-    """All that is known of the drop, as JSON takes it; where the run is shown is for others to add."""
-    times = {name: value.isoformat() for name, value in alarm._asdict().items() if isinstance(value, datetime)}
-    return {**alarm._asdict(), **times, "words": alarm.words, "run_id": start.run_id, "falsely": FALSELY}
+def payload_of(alarm: Alarm | MovedJudge, start: RunStart) -> dict[str, Any]:
+    """All that is known of the alarm, as JSON takes it; where the run is shown is for others to add."""
+    known = alarm._asdict()
+    times = {name: value.isoformat() for name, value in known.items() if isinstance(value, datetime)}
+    said = {name: getattr(alarm, name) for name in ("candidate", "words", "what", "falsely")}
+    return {**known, **times, **said, "run_id": start.run_id}
 
 
 def _judge_words(store: Path, alarm: Alarm) -> str:

@@ -39,17 +39,20 @@ class Restart(HistoryRecord):
 
 
 class Told(Record):
-    """A drop that a run has told of: `told-….json`."""
+    """A drop, or a judge that moved, that a run has told of: `told-….json`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
     flow: str
     candidate: str
+    """Empty: it is the judge of all candidates."""
     dataset_key: str
     protocol_key: str
     night: str
     """Evaluation whose run told it."""
     night_at: str
     """When that began, UTC, ISO 8601."""
+    anchors_key: str = ""
+    """Which anchors told that the judge moved; empty: it is a drop of a score."""
 
 
 def restart_baseline(store: Path, flow: str, candidate: str = "") -> Restart:

@@ -97,7 +97,7 @@ def _heading(summary: Summary, past: Past | None) -> list[str]:
 
 
 def _alarms(past: Past | None) -> list[str]:
-    found = past.watched.alarms if past and past.watched else ()
+    found = past.watched.open if past and past.watched else ()
     return [f"**{plain(alarm.words, LONGEST)}**" for alarm in found[:MOST_LINES]]
 
 

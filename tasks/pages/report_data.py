@@ -102,9 +102,11 @@ class Evaluation:
 
     @property
     def alarms(self) -> list[str]:
-        """What there is to say of each drop that this evaluation raised or found open and that still is."""
+        """What there is to say of each drop, and of a judge that moved, that this evaluation raised or found open and
+        that still is.
+        """
         began = datetime.fromisoformat(self.about["started_at"])
-        return [alarm.words for alarm in self.watched.alarms if alarm.raised_at <= began]
+        return [alarm.words for alarm in self.watched.open if alarm.raised_at <= began]
 
     @property
     def standings(self) -> list[str]:
