@@ -301,6 +301,13 @@ class Judgment(HistoryRecord):
     estimated: float | None = 0.0
     """What the sends of this call that got no reply in time cost, if the judge has billed them: an estimate, and no
     part of `price`. 0: none timed out; None: some did, and no price is known."""
+    saved_by_reuse: float | None = 0.0
+    """Of a reused row: what the original call cost. None: unknown."""
+    saved_by_tier: float | None = 0.0
+    """What the call would have cost more in the standard tier. None: unknown."""
+    saved_by_cache: float | None = 0.0
+    """What it would have cost more with nothing cached, in the same tier; below 0 where writing to the cache cost more
+    than reading saved. None: unknown."""
     seconds: float
     """From sending to the reply, the last time it was sent."""
     not_sent: tuple[str, ...] = ()

@@ -68,12 +68,12 @@ def test_candidates_are_scored_apart(tmp_path: Path) -> None:
     assert found == [("alpha", 1, 100.0), ("beta", 1, 0.0)]
 
 
-def test_an_unfinished_run_is_in_runs_and_failures_alone(tmp_path: Path) -> None:
+def test_an_unfinished_run_is_in_runs_failures_and_what_was_spent_alone(tmp_path: Path) -> None:
     write_run(tmp_path, start(), [judgment(), outcome("s1", "MHMH"), outcome("s2", "MHMH", None)], None)
     sync(tmp_path)
     assert ask(tmp_path, "SELECT status, finished_at, protocol_key, calls FROM runs") == [("unfinished",) + (None,) * 3]
     filled = {entry.name for entry in catalog(tmp_path) if entry.kind == "view" and query(tmp_path, entry.name).rows}
-    assert filled == {"failures"}
+    assert filled == {"failures", "spend"}
     assert ask(tmp_path, "SELECT kind, status, run_id FROM failures") == [("run", "unfinished", RUN)]
     assert pending(tmp_path) == []
 
@@ -117,6 +117,39 @@ def test_an_unknown_price_is_never_a_number(tmp_path: Path, calls: list[dict[str
     write_run(tmp_path, start(), rows, end())
     store_run(tmp_path, RUN)
     assert ask(tmp_path, "SELECT price FROM cost") == [(price,)]
+
+
+def test_what_was_spent_is_told_by_day_judge_tier_and_place_of_the_price(tmp_path: Path) -> None:
+    table, day = "genai-prices 0.2.3: openai gpt-5, {}, 2026-11-20", "2026-11-20T23:59:59+00:00"
+    flex = {"tier": "flex", "price_source": table.format("flex"), "price": 0.1, "saved_by_tier": 0.1}
+    rows = [
+        judgment("s1", **flex, saved_by_cache=0.02, tokens_written=5, tokens_reasoning=7, judged_at=day),
+        judgment("s2", **flex, estimated=0.3, saved_by_cache=-0.01, judged_at=day),
+        judgment("s3", **flex, judged_at="2026-11-21T00:00:00+00:00"),
+        judgment("s4", price=None, estimated=None, saved_by_tier=None, saved_by_cache=None, judged_at=day),
+        judgment(
+            *("s5", "faithfulness"),
+            **{"price": 0.0, "tokens_in": 0, "tokens_cached": 0, "tokens_out": 0, "saved_by_reuse": 0.2},
+            **{"tier": "standard", "price_source": table.format("standard"), "reused_from": EARLIER},
+            judged_at="2026-11-19T12:00:30+00:00",
+        ),
+    ]
+    write_run(tmp_path, start(), rows, None)
+    sync(tmp_path)
+    columns = "strftime(\"day\", '%d'), tier, source, calls, reused, tokens_in, tokens_written, tokens_reasoning"
+    assert ask(tmp_path, f"SELECT {columns} FROM spend") == [
+        ("21", "flex", "genai-prices 0.2.3", 1, 0, 1000, 0, 0),
+        ("20", "", "", 1, 0, 1000, 0, 0),
+        ("20", "flex", "genai-prices 0.2.3", 2, 0, 2000, 5, 7),
+        ("20", "standard", "genai-prices 0.2.3", 0, 1, 0, 0, 0),
+    ]
+    amounts = "price, estimated, saved_by_reuse, saved_by_tier, saved_by_cache"
+    assert ask(tmp_path, f"SELECT {amounts} FROM spend") == [
+        (0.1, 0.0, 0.0, 0.1, 0.0),
+        (None, None, 0.0, None, None),
+        pytest.approx((0.2, 0.3, 0.0, 0.2, 0.01)),
+        (0.0, 0.0, 0.2, 0.0, 0.0),
+    ]
 
 
 def test_cost_counts_calls_and_not_what_was_reused(tmp_path: Path) -> None:

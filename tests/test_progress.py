@@ -48,6 +48,17 @@ def test_what_holds_the_calls_up_is_said() -> None:
     assert log.getvalue() == "diagram 1/1 samples, limited by the judge to 8 calls at once\n"
 
 
+def test_what_the_run_costs_is_said_before_what_holds_it_up() -> None:
+    log = io.StringIO()
+
+    async def one_sample_decided() -> None:
+        async with Progress("diagram", 1, log, lambda: "limited", cost=lambda: "0.0100 spent") as progress:
+            progress.advance(OK)
+
+    asyncio.run(one_sample_decided())
+    assert log.getvalue() == "diagram 1/1 samples, 0.0100 spent, limited\n"
+
+
 def test_a_line_comes_with_each_tenth() -> None:
     log = io.StringIO()
     run(30, log)

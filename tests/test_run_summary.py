@@ -10,7 +10,7 @@ from tasks.controls.status import control_rates
 from tasks.judging.results import Results
 from tasks.judging.tallies import DefectCount
 from tasks.pages.run_summary import Summary, summarize
-from tasks.pages.summary_texts import sentence
+from tasks.pages.summary_texts import cost_lines, price_lines, sentence
 from tasks.records import Judgment, Outcome
 
 
@@ -37,6 +37,38 @@ def test_a_call_counts_by_its_last_attempt_and_every_attempt_is_a_call(tmp_path:
 
 def test_the_price_is_unknown_as_soon_as_one_call_has_none(tmp_path: Path) -> None:
     assert summary(tmp_path, judgment("s1"), judgment("s2", price=None), judgment("s3")).judgments.price is None
+
+
+def test_the_bill_is_told_with_whose_prices_it_is_what_may_come_to_it_and_what_was_saved(tmp_path: Path) -> None:
+    table = "genai-prices 0.2.3: openai gpt-5, flex, 2026-11-20"
+    flex = {"price_source": table, "tier": "flex", "saved_by_tier": 0.25}
+    found = summary(
+        tmp_path,
+        judgment("s1", **flex, saved_by_cache=0.02, tokens_written=30, tokens_reasoning=60),
+        judgment("s2", **flex, estimated=0.3),
+        judgment("s3", price=0.0, price_source=table, reused_from="earlier", saved_by_reuse=0.125),
+    )
+    assert cost_lines(found)[1:] == [
+        "3,000 tokens in (30 of them cached, 30 written to a cache), 300 out (60 of them reasoning)",
+        "price: 0.5000 US dollars, by genai-prices 0.2.3",
+        "calls that timed out may have cost, besides: 0.3000, an estimate",
+        "saved: 0.1250 by reuse, 0.5000 by tier, 0.0200 by cache",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        ([judgment("s1")], ["price: 0.2500 in the currency of the prices given"]),
+        ([judgment("s1", price=0.0, price_source="the embedded judge costs nothing")], ["price: 0.0000"]),
+        (
+            [judgment("s1", price=None, estimated=None)],
+            ["price: unknown", "calls that timed out may have cost, besides: unknown"],
+        ),
+    ],
+)
+def test_what_is_unknown_stays_so(tmp_path: Path, rows: list[Judgment], lines: list[str]) -> None:
+    assert price_lines(summary(tmp_path, *rows)) == lines
 
 
 @pytest.mark.parametrize(

@@ -25,8 +25,8 @@ from tasks.kinds.loading import load_ahead
 from tasks.ledger.remote import local_cache
 from tasks.pages.rate_tables import repeat_lines
 from tasks.pages.run_summary import Summary, summarize
-from tasks.pages.summary_texts import defect_lines, failure_lines
-from tasks.parameters import FLOWS, Parameters, at_store, parameters_of
+from tasks.pages.summary_texts import defect_lines, failure_lines, price_lines
+from tasks.parameters import EMBEDDED, FLOWS, Parameters, at_store, parameters_of
 from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
 from tasks.rubrics.rubric import load_rubric
@@ -174,4 +174,6 @@ def _print_summary(summary: Summary) -> None:
         )
     if summary.unmeasured:
         console.print(summary.unmeasured, soft_wrap=True)
+    if asked.calls and summary.start.endpoint != EMBEDDED:
+        console.print("; ".join(price_lines(summary)), soft_wrap=True)
     console.print(f"run {summary.start.run_id}", soft_wrap=True)

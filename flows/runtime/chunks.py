@@ -67,6 +67,7 @@ class Chunks:
     def __init__(self, run: Run, samples: Sequence[Sample], progress: Progress, sending: Sending) -> None:
         self._run = run
         self._samples = samples
+        run.bill.expect(len(samples))
         self._progress = progress
         self._sending = sending
         self._reading = asyncio.Lock()
@@ -159,6 +160,7 @@ class Chunks:
         del run.in_hand.chunks[name]
         for case in cases:
             run.in_hand.free(case)
+            run.bill.decide(case.judgments)
             if not case.sample.control:
                 self._progress.advance(last_attempts(case.judgments).values())
         self._sending.wake()

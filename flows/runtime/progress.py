@@ -36,13 +36,20 @@ class Progress:
     """The progress of one run, shown from entering the context to leaving it."""
 
     def __init__(
-        self, flow: str, samples: int, stream: IO[str] | None = None, held_up: Callable[[], str] = str, key: str = ""
+        self,
+        flow: str,
+        samples: int,
+        stream: IO[str] | None = None,
+        held_up: Callable[[], str] = str,
+        key: str = "",
+        cost: Callable[[], str] = str,
     ) -> None:
         """A progress that is not yet shown.
 
         Args:
             held_up: says what holds the calls up at the moment, "" where nothing does.
             key: of the run's artifacts; empty: the flow's name.
+            cost: says what the run has cost so far, "" where that is nothing or unknown.
         """
         self._flow = flow
         self._key = f"{key or flow}-progress"
@@ -50,7 +57,7 @@ class Progress:
         self._stream = stream or sys.stderr
         self._done = 0
         self._statuses: Counter[str] = Counter()
-        self._held_up = held_up
+        self._held_up, self._cost = held_up, cost
         self._line_at = time.monotonic() - LINE_SECONDS
         self._bar = _bar(self._stream, flow, samples) if self._stream.isatty() else None
         self._over = asyncio.Event()
@@ -86,7 +93,7 @@ class Progress:
             self._print_line()
 
     def _draw(self, bar: "Bar") -> None:
-        bar.update(bar.task_ids[0], completed=self._done, not_ok=self._not_ok() + self._note())
+        bar.update(bar.task_ids[0], completed=self._done, not_ok=self._besides())
 
     def _print_line(self) -> None:
         self._line_at = time.monotonic()
@@ -108,7 +115,11 @@ class Progress:
         return f", {failed.total()} not ok ({counted(failed)})" if failed else ""
 
     def _words(self) -> str:
-        return f"{self._done}/{self._samples} samples{self._not_ok()}{self._note()}"
+        return f"{self._done}/{self._samples} samples{self._besides()}"
+
+    def _besides(self) -> str:
+        cost = self._cost()
+        return self._not_ok() + (f", {cost}" if cost else "") + self._note()
 
     def _note(self) -> str:
         words = printable(self._held_up())

@@ -112,7 +112,9 @@ class Session:
         self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
         try:
             async with (
-                Progress(self._flow, len(dataset.samples), None, self._vlm.gate.words, self.shown_as) as progress,
+                Progress(
+                    self._flow, len(dataset.samples), None, self._vlm.gate.words, self.shown_as, run.bill.words
+                ) as progress,
                 asyncio.TaskGroup() as group,
             ):
                 group.create_task(name_run(start))

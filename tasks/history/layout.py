@@ -32,6 +32,7 @@ VIEWS = (
     "disagreements",
     "judgment_attempts",
     "cost",
+    "spend",
     "control_rates",
     "anchors",
     "judge_versions",

@@ -10,10 +10,13 @@ from typing import NamedTuple
 from tasks.datasets.folders import NO_PICTURE
 from tasks.kinds.kind import Kind
 from tasks.records import MIXED, Judgment, Outcome
+from tasks.spending.money import place
 from tasks.synthetic.defects import CLEAN, FORFEIT
 from tasks.synthetic.scene_defects import CLEAN_SCENE
 from tasks.text import one_line
 
+SAVED_BY = ("reuse", "tier", "cache")
+"""What makes calls cheaper."""
 SHOWN = 5
 """Failures of a kind that are named; the others are counted."""
 
@@ -76,8 +79,16 @@ class JudgmentTally:
     tokens_in: int = 0
     tokens_out: int = 0
     tokens_cached: int = 0
+    tokens_written: int = 0
+    tokens_reasoning: int = 0
     price: float | None = 0.0
     """None: no price is known."""
+    estimated: float | None = 0.0
+    """What calls that timed out may have cost besides; None: unknown."""
+    saved: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SAVED_BY, 0.0))
+    """Of `SAVED_BY` -> what that saved, as far as it is known; below 0: it cost more."""
+    places: set[str] = field(default_factory=set[str])
+    """Where the prices are from."""
     ok: int = 0
     not_ok: dict[tuple[object, ...], Failure] = field(default_factory=dict[tuple[object, ...], Failure])
 
@@ -88,7 +99,14 @@ class JudgmentTally:
         self.tokens_in += row.tokens_in
         self.tokens_out += row.tokens_out
         self.tokens_cached += row.tokens_cached
-        self.price = None if self.price is None or row.price is None else self.price + row.price
+        self.tokens_written += row.tokens_written
+        self.tokens_reasoning += row.tokens_reasoning
+        self.price = _sum(self.price, row.price)
+        self.estimated = _sum(self.estimated, row.estimated)
+        for what, amount in zip(SAVED_BY, (row.saved_by_reuse, row.saved_by_tier, row.saved_by_cache), strict=True):
+            self.saved[what] += amount or 0.0
+        if row.price is not None:
+            self.places.add(place(row.price_source))
         if row.control:
             return
         call = (row.sample_id, row.candidate, row.dimension, row.order, row.vote)
@@ -102,6 +120,10 @@ class JudgmentTally:
     def statuses(self) -> Counter[str]:
         """Status -> judgments that count."""
         return Counter({"ok": self.ok}) + Counter(failure.status for failure in self.not_ok.values())
+
+
+def _sum(known: float | None, more: float | None) -> float | None:
+    return None if known is None or more is None else known + more
 
 
 @dataclass

@@ -62,7 +62,8 @@ SELECT candidate, side, n, formats, sent_formats, megapixels,
 FROM picture_contract WHERE run_id = $run ORDER BY candidate, side;
 
 -- cost: Calls, tokens and price
-SELECT model, calls, reused, tokens_in, tokens_out, tokens_cached, price, seconds FROM cost WHERE run_id = $run;
+SELECT model, calls, reused, tokens_in, tokens_out, tokens_cached, price, estimated, saved, seconds FROM cost
+WHERE run_id = $run;
 
 -- statuses: What came of calls and samples
 SELECT 'judgments' AS kind, status, count(*) AS n

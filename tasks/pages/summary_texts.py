@@ -7,6 +7,7 @@ from tasks.controls.status import red_words
 from tasks.judging.tallies import SHOWN, Failure
 from tasks.pages.run_summary import Summary
 from tasks.presentation.tables import LONGEST_NAME
+from tasks.spending.money import in_currency, money
 from tasks.text import bounded, counted, one_line
 
 
@@ -26,12 +27,30 @@ def status_counts(summary: Summary) -> str:
 def cost_lines(summary: Summary) -> list[str]:
     """Calls, tokens and price."""
     asked = summary.judgments
-    price = "unknown" if asked.price is None else f"{asked.price:,.4f} in the currency of the prices given"
+    cached = f"{asked.tokens_cached:,} of them cached" + _some(asked.tokens_written, "written to a cache")
+    reasoned = f" ({asked.tokens_reasoning:,} of them reasoning)" if asked.tokens_reasoning else ""
     return [
         f"{asked.calls:,} calls made, {asked.reused:,} replies taken from earlier runs",
-        f"{asked.tokens_in:,} tokens in ({asked.tokens_cached:,} of them cached), {asked.tokens_out:,} out",
-        f"price: {price}",
+        f"{asked.tokens_in:,} tokens in ({cached}), {asked.tokens_out:,} out{reasoned}",
+        *price_lines(summary),
     ]
+
+
+def price_lines(summary: Summary) -> list[str]:
+    """The price, what may come to it, and what was saved; the first line alone where that is all."""
+    asked = summary.judgments
+    lines = [f"price: {in_currency(asked.price, asked.places)}"]
+    if asked.estimated != 0:
+        lines.append(
+            f"calls that timed out may have cost, besides: {money(asked.estimated)}"
+            + (", an estimate" if asked.estimated else "")
+        )
+    saved = [f"{money(amount)} by {what}" for what, amount in asked.saved.items() if round(amount, 4)]
+    return [*lines, f"saved: {', '.join(saved)}"] if saved else lines
+
+
+def _some(count: int, words: str) -> str:
+    return f", {count:,} {words}" if count else ""
 
 
 def defect_lines(summary: Summary) -> list[str]:

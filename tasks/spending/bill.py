@@ -4,12 +4,16 @@ Owns what is written into a row: its price, where that is from, and an estimate 
 in time and may have been billed all the same. Prices are those of `prices`; nothing here is written anywhere.
 """
 
+from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
 from tasks.endpoint.completion import Reply
 from tasks.endpoint.requests import Request
+from tasks.endpoint.usage import STANDARD
 from tasks.parameters import Judge
+from tasks.records import Judgment
+from tasks.spending.money import money
 from tasks.spending.prices import FREE, Amounts, Prices, Tariff
 
 CHARACTERS_A_TOKEN, PICTURE_TOKENS, REPLY_TOKENS = 4, 1000, 500
@@ -19,12 +23,12 @@ CHARACTERS_A_TOKEN, PICTURE_TOKENS, REPLY_TOKENS = 4, 1000, 500
 class Charge(NamedTuple):
     """What one call cost."""
 
-    price: float | None
-    """None: unknown."""
-    source: str
-    """Where the price is from; empty: no price is known."""
-    estimated: float | None
-    """What its sends without a reply may have cost besides; see `Judgment.estimated`."""
+    price: float | None = None
+    """None: unknown. This and the others: as the row of the ledger has them."""
+    price_source: str = ""
+    estimated: float | None = 0.0
+    saved_by_tier: float | None = None
+    saved_by_cache: float | None = None
 
 
 class _Mean:
@@ -48,6 +52,9 @@ class Bill:
     def __init__(self, judge: Judge) -> None:
         self._prices = Prices(judge)
         self._means: dict[str, _Mean] = {}
+        self.spent: float | None = 0.0
+        """The prices of all calls so far; None: that of one is unknown. Without what is estimated."""
+        self._decided, self._cases, self._of_decided = 0, 0, 0.0
 
     def prepare(self) -> None:
         """A call is about to be sent."""
@@ -55,14 +62,38 @@ class Bill:
 
     async def charge(self, request: Request, reply: Reply, dimension: str) -> Charge:
         """What came of a call costs."""
-        tariff = await self._prices.tariff(reply.model, reply.tier, datetime.now(UTC))
+        now = datetime.now(UTC)
+        tariff = await self._prices.tariff(reply.model, reply.tier, now)
+        standard = await self._prices.tariff(reply.model, STANDARD, now) if reply.tier not in ("", STANDARD) else tariff
         if reply.tokens_in:
             self._means.setdefault(dimension, _Mean()).add(reply)
-        return Charge(
-            price=tariff and _price(tariff, reply),
-            source=tariff.source if tariff else "",
-            estimated=self._estimated(tariff, request, reply, dimension) if reply.timed_out else 0.0,
-        )
+        charge = _charge(tariff, standard, reply)
+        if reply.timed_out:
+            charge = charge._replace(estimated=self._estimated(tariff, request, reply, dimension))
+        self._spend(charge, reply)
+        return charge
+
+    def expect(self, cases: int) -> None:
+        """So many samples are judged in all, controls and anchors among them."""
+        self._cases = cases
+
+    def decide(self, rows: Iterable[Judgment]) -> None:
+        """A sample is decided, with these rows."""
+        self._decided += 1
+        self._of_decided += sum(row.price or 0.0 for row in rows)
+
+    def words(self) -> str:
+        """What is spent so far and what it will be at the end; nothing while that is unknown, or nothing at all."""
+        if not self.spent:
+            return ""
+        at_end = self._of_decided / self._decided * self._cases if self._decided else None
+        expected = f", about {money(max(at_end, self.spent))} expected at the end" if at_end else ""
+        return f"{money(self.spent)} spent{expected}"
+
+    def _spend(self, charge: Charge, reply: Reply) -> None:
+        unbilled = charge.price is None and reply.status in ("rejected", "unavailable")
+        if self.spent is not None and not unbilled:
+            self.spent = None if charge.price is None else self.spent + charge.price
 
     def _estimated(self, tariff: Tariff | None, request: Request, reply: Reply, dimension: str) -> float | None:
         """By the mean reply about this dimension, or else by the size of the question."""
@@ -70,6 +101,16 @@ class Bill:
             return None
         mean = self._means.get(dimension)
         return reply.timed_out * tariff.price(mean.amounts if mean else _by_size(request))
+
+
+def _charge(tariff: Tariff | None, standard: Tariff | None, reply: Reply) -> Charge:
+    if tariff is None:
+        return Charge()
+    price = _price(tariff, reply)
+    if price is None:
+        return Charge(price_source=tariff.source)
+    by_tier = standard.price(reply) - tariff.price(reply) if standard else None
+    return Charge(price, tariff.source, 0.0, by_tier, tariff.uncached(reply) - tariff.price(reply))
 
 
 def _price(tariff: Tariff, reply: Reply) -> float | None:

@@ -66,7 +66,13 @@ class Tariff(NamedTuple):
         sent = plain * rates.input + usage.tokens_cached * rates.cached + usage.tokens_written * rates.written
         return (sent + usage.tokens_out * rates.output) / MILLION
 
+    def uncached(self, usage: Tokens) -> float:
+        """Of the same call with nothing read from a cache or written to it."""
+        return self.price(Amounts(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out))
 
+
+GIVEN = "the judge's own parameters"
+"""The place of prices that were given with the judge."""
 FREE = Tariff((Rates(0.0, 0.0, 0.0, 0.0),), "the embedded judge costs nothing")
 
 
@@ -129,7 +135,7 @@ class Prices:
 
 def _given(judge: Judge) -> Tariff:
     into, cached, written = judge.price_in, judge.price_cached, judge.price_written
-    return Tariff((Rates(into, cached or into, written or into, judge.price_out),), "the judge's own parameters")
+    return Tariff((Rates(into, cached or into, written or into, judge.price_out),), GIVEN)
 
 
 def _overlaid(base_url: str, model: str, tier: str, at: datetime) -> Tariff | None:

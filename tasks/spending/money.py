@@ -1,0 +1,30 @@
+"""Amounts of money in words, and whose prices they are made of."""
+
+from collections.abc import Collection
+
+from tasks.spending.prices import FREE, GIVEN
+
+UNKNOWN = "unknown"
+
+
+def money(amount: float | None) -> str:
+    """An amount: at least four decimals of what is below 100, two of what is more; `unknown` for None."""
+    if amount is None:
+        return UNKNOWN
+    return f"{amount:,.2f}" if abs(amount) >= 100 else f"{amount:,.4f}"
+
+
+def place(price_source: str) -> str:
+    """The place that a price is from, without the model, the tier and the day."""
+    return price_source.partition(":")[0]
+
+
+def in_currency(amount: float | None, places: Collection[str]) -> str:
+    """An amount with its currency, by the places of its prices: tables and files are in US dollars, a judge's own
+    prices in any currency.
+    """
+    own = {"", GIVEN} & {*places}
+    listed = ", ".join(sorted({*places} - {"", GIVEN, FREE.source}))
+    if not amount or not (own or listed):
+        return money(amount)
+    return f"{money(amount)} in the currency of the prices given" if own else f"{money(amount)} US dollars, by {listed}"

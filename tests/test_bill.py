@@ -1,0 +1,82 @@
+"""The bill of a run while it runs: what a reply cost, what that saved, and what it will be at the end."""
+
+import asyncio
+from typing import Any
+
+import pytest
+from factories import judgment
+
+from tasks.endpoint.completion import Reply
+from tasks.endpoint.requests import Request
+from tasks.parameters import Judge
+from tasks.spending.bill import Bill, Charge
+
+QUESTION = Request("Compare.", ("A question.",), "diagram_faithfulness", {})
+TOKENS: dict[str, Any] = {"tokens_in": 10_000, "tokens_cached": 9_000, "tokens_out": 500, "model": "gpt-5"}
+
+
+def charge(bill: Bill, reply: Reply, dimension: str = "faithfulness") -> Charge:
+    return asyncio.run(bill.charge(QUESTION, reply, dimension))
+
+
+def openai_bill() -> Bill:
+    return Bill(Judge(model="gpt-5", base_url="https://api.openai.com/v1"))
+
+
+def own_bill() -> Bill:
+    return Bill(Judge(model="m", base_url="http://127.0.0.1:8000/v1", price_in=1.0, price_out=10.0, price_cached=0.1))
+
+
+def test_a_reply_tells_what_its_tier_and_the_cache_saved() -> None:
+    found = charge(openai_bill(), Reply("ok", **TOKENS, tier="flex"))
+    amounts = (found.price, found.saved_by_tier, found.saved_by_cache)
+    assert amounts == pytest.approx((0.0036875, 0.0036875, 0.00875 - 0.0036875))
+    assert found.price_source.startswith("genai-prices 0.2.3: openai gpt-5, flex, 20") and found.estimated == 0
+
+
+def test_a_tier_that_nobody_has_a_price_of_is_unknown_and_saves_nobody_knows_what() -> None:
+    found = charge(openai_bill(), Reply("ok", **TOKENS, tier="scale"))
+    assert found == Charge(None, "", 0.0, None, None)
+
+
+def test_writing_to_a_cache_may_cost_more_than_it_saves() -> None:
+    bill = Bill(Judge(model="gpt-5.6-terra", base_url="https://api.openai.com/v1"))
+    found = charge(bill, Reply("ok", tokens_in=10_000, tokens_written=8_000, model="gpt-5.6-terra"))
+    assert found.saved_by_cache == pytest.approx(-8_000 * 0.5 / 1e6)
+
+
+def test_what_times_out_is_estimated_by_the_replies_of_its_own_dimension() -> None:
+    bill = own_bill()
+    for dimension, tokens in (("faithfulness", 2_000), ("faithfulness", 4_000), ("readability", 900_000)):
+        charge(bill, Reply("ok", tokens_in=tokens, tokens_out=100), dimension)
+    found = charge(bill, Reply("unavailable", timed_out=2))
+    assert (found.price, found.estimated) == (0.0, pytest.approx(2 * (3_000 * 1 + 100 * 10) / 1e6))
+
+
+def test_the_end_is_expected_by_the_samples_that_are_decided() -> None:
+    bill = own_bill()
+    bill.expect(100)
+    assert bill.words() == ""
+    for _ in range(8):
+        charge(bill, Reply("ok", tokens_in=100_000))
+    assert bill.words() == "0.8000 spent"
+    bill.decide([judgment(price=0.1)] * 4)
+    bill.decide([judgment(price=0.0, reused_from="earlier")] * 4)
+    assert bill.words() == "0.8000 spent, about 20.0000 expected at the end"
+
+
+@pytest.mark.parametrize("judge", [Judge(), Judge(model="m", base_url="http://127.0.0.1:8000/v1")])
+def test_nothing_is_said_of_what_is_free_or_unknown(judge: Judge) -> None:
+    bill = Bill(judge)
+    bill.expect(2)
+    charge(bill, Reply("ok", tokens_in=100_000, model="m"))
+    bill.decide([judgment(price=None)])
+    assert bill.words() == ""
+
+
+def test_a_call_that_never_reached_the_model_costs_nothing() -> None:
+    bill = own_bill()
+    assert charge(bill, Reply("rejected", error="400: too long")).price == 0.0
+    assert charge(bill, Reply("unavailable", error="502")).price == 0.0
+    assert charge(bill, Reply("ok", text="…", model="m")).price is None, "it came, and told no tokens"
+    assert bill.words() == ""
