@@ -75,6 +75,11 @@ simulate-controls: $(READY)
 simulate-passport: $(READY)
 	$(BIN)/python tests/simulate_passport.py
 
+# How often a gate fails a candidate that is as good, and one that is ten points worse.
+.PHONY: simulate-gate
+simulate-gate: $(READY)
+	$(BIN)/python tests/simulate_gate.py
+
 # How often a bridge's interval holds the planted shift, and which sentence is said: some minutes.
 .PHONY: simulate-bridge
 simulate-bridge: $(READY)

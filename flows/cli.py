@@ -40,6 +40,7 @@ COMMANDS = {
         "query": "Show a table or view of the history, or the answer to an SQL query.",
         "report": "Write evaluations with their pictures into one HTML file.",
         "compare": "Show what changed from one run, or one candidate, to another.",
+        "gate": "Tell whether a candidate may go on, by its score or against another, for a check of a pull request.",
         "bridge": "Tell whether a history may be continued with another judge, and with what offset.",
         "sync": "Load what the ledgers hold and the history lacks.",
     },
@@ -75,9 +76,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Returns:
         0 when every judgment is ok, 3 when any is not or a Human picture is bad, and of `jury status` when history and
-        ledgers are not in step or there is no store, 2 when a mistake in the input or a
-        refusal by the judge stopped the command, with the reason as one message on standard error, 1 for a fault of
-        the program.
+        ledgers are not in step or there is no store; of `jury gate` 4 when a candidate fails and 5 when that cannot be
+        told; 2 when a mistake in the input or a refusal by the judge stopped the command, with the reason as one
+        message on standard error, 1 for a fault of the program.
     """
     words = sys.argv[1:] if arguments is None else [*arguments]
     atexit.register(hush)

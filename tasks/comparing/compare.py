@@ -27,6 +27,10 @@ SHARDS = "protocols of their shards"
 LONGEST_VALUE = 60
 
 
+class NotAlike(InputError):
+    """Two evaluations were not measured alike: their scores do not compare."""
+
+
 class Side(Record):
     """One of the two that are compared."""
 
@@ -84,16 +88,16 @@ def compare(
 
     Raises:
         HistoryLocked: the history stayed in use.
-        InputError: a run or candidate cannot be found or is not the only one, a name in `across` is none, or the two
-            were not measured alike; then all that differs is listed.
+        InputError: a run or candidate cannot be found or is not the only one, or a name in `across` is none.
+        NotAlike: the two were not measured alike; all that differs is listed.
     """
     first, second = find(store, before), find(store, after)
     differing = _differing(first, second, across)
     names = _candidates(first, second, candidates)
-    one, other = (_series(store, run, name) for run, name in zip((first, second), names, strict=True))
+    one, other = (series_of(store, run, name) for run, name in zip((first, second), names, strict=True))
     found = rows(one, other)
     if not found:
-        raise InputError(f"{first.run_id} and {second.run_id} have no tag in common")
+        raise NotAlike(f"{first.run_id} and {second.run_id} have no tag in common")
     return Comparison(
         before=_side(first, names[0]),
         after=_side(second, names[1]),
@@ -112,7 +116,7 @@ def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -
     """Names of what differs, all of it allowed."""
     if first.flow != second.flow:
         whose = f"{first.run_id} is of {first.flow} and {second.run_id} of {second.flow}"
-        raise InputError(f"{whose}: they share no samples")
+        raise NotAlike(f"{whose}: they share no samples")
     _check_names(across, {DATASET, SHARDS, *first.protocol, *second.protocol})
     names = [DATASET] * (first.dataset_key != second.dataset_key)
     if first.protocol_key != second.protocol_key:
@@ -121,7 +125,7 @@ def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -
     if refused:
         lines = [f"  {name}: {_otherwise(name, first, second)}" for name in refused]
         allow = " ".join(f'--across "{name}"' if " " in name else f"--across {name}" for name in refused)
-        raise InputError(
+        raise NotAlike(
             f"{first.run_id} and {second.run_id} were not measured alike, so their scores do not compare:\n"
             + "\n".join(lines)
             + f"\nIf that is what you want to compare, say so: {allow}"
@@ -181,7 +185,12 @@ _OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, sc
     FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $1 AND candidate = $2"""
 
 
-def _series(store: Path, run: Evaluation, candidate: str) -> Series:
+def series_of(store: Path, run: Evaluation, candidate: str) -> Series:
+    """One candidate of an evaluation, sample by sample.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+    """
     table = query(store, _OUTCOMES, values=(run.run_id, candidate))
     measured = kind_of(run.flow).measured
     return series(measured(_compared(*row)) for row in table.rows)

@@ -1,0 +1,204 @@
+"""Whether a candidate may go on: it passes, it fails, or that cannot be told, by the bounds of a 95% interval.
+
+Owns the rule and which evaluations it goes by. How two evaluations are compared stands in `compare`, the intervals in
+`statistics`, the words in `gate_words`.
+"""
+
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from typing import Literal
+
+from tasks.comparing.compare import Comparison, NotAlike, compare, series_of
+from tasks.controls.status import control_rate, red_words
+from tasks.errors import InputError
+from tasks.history.asking import query
+from tasks.history.evaluations import Evaluation, find
+from tasks.kinds import kind_of
+from tasks.records import Record
+from tasks.statistics.intervals import ENOUGH, FEWEST, interval, proportion
+from tasks.statistics.paired import Difference
+from tasks.text import listed
+
+Decision = Literal["passes", "fails", "cannot tell"]
+
+
+class Found(Record):
+    """A figure between its bounds, and where it has to lie."""
+
+    value: float | None
+    """The candidate's score, or its paired difference from the other candidate; None: there is none."""
+    low: float | None
+    """Lower bound, of 95%; None: there is no interval."""
+    high: float | None
+    n: int
+    """Samples (prompts) that the value is of."""
+    bound: float
+    """The value must not lie below it."""
+
+    @property
+    def decision(self) -> Decision:
+        """What the bounds say, whatever else there is to say."""
+        if self.low is None or self.high is None:
+            return "cannot tell"
+        return "passes" if self.low >= self.bound else "fails" if self.high < self.bound else "cannot tell"
+
+
+class Gate(Record):
+    """What is said of a candidate, and why."""
+
+    decision: Decision
+    flow: str
+    candidate: str
+    against: str
+    """Candidate that it is compared with; empty: its score alone is looked at."""
+    run_id: str
+    """The candidate's evaluation."""
+    against_run: str
+    """The other's; empty: there is none."""
+    found: Found | None
+    """None: the two do not compare."""
+    unsure: tuple[str, ...]
+    """Why it cannot be told, whatever the bounds say: a sentence each."""
+    warnings: tuple[str, ...]
+    """What stands above the figure, and decides nothing."""
+    comparison: Comparison | None
+    """None: there is no other candidate, or the two do not compare."""
+
+
+def least_score(store: Path, flow: str, candidate: str, least: float) -> Gate:
+    """Whether the newest score of a candidate is at least `least`, on the scale of the flow.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: no finished evaluation of this flow has the candidate, or the bound lies off the scale.
+    """
+    highest = kind_of(flow).highest
+    if not 0 < least <= highest:
+        raise InputError(f"--min {least:g}: scores of {flow} lie between 0 and {highest:g}")
+    run = _newest(store, flow, candidate)
+    side = series_of(store, run, candidate)
+    score = interval([*side.headline.values()], 0.0, highest)
+    found = Found(value=score.value, low=score.ci_low, high=score.ci_high, n=len(side.headline), bound=least)
+    return _gate(store, run, candidate, found)
+
+
+def no_worse(store: Path, flow: str, candidate: str, against: str, margin: float, across: Collection[str] = ()) -> Gate:
+    """Whether a candidate is at most `margin` points below another, or below itself as it was measured before.
+
+    Args:
+        across: differences between the two evaluations that are meant, as for `compare`.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: no finished evaluation of this flow has a candidate, or a name in `across` is none.
+    """
+    after = _newest(store, flow, candidate, measured=candidate == against)
+    before = _before(store, after, candidate, against)
+    try:
+        comparison = compare(store, before.run_id, after.run_id, (against, candidate), across)
+    except NotAlike as error:
+        return _gate(store, after, candidate, None, against, before, unsure=[str(error)])
+    found = bounded(comparison.rows[0].difference, margin, kind_of(flow).highest)
+    return _gate(store, after, candidate, found, against, before, comparison)
+
+
+def bounded(found: Difference, margin: float, highest: float) -> Found:
+    """A paired difference, on a scale from 0 to `highest`, beside the margin that it may fall by."""
+    low, high = found.ci_low, found.ci_high
+    if found.decision == "few differ":
+        low, high = _few_differ(found, highest)
+    return Found(value=found.change, low=low, high=high, n=found.n, bound=-margin)
+
+
+def _few_differ(found: Difference, highest: float) -> tuple[float, float]:
+    """Bounds of a change where too few pairs differ for an interval: as if each of them differed by the whole scale.
+
+    Clopper and Pearson (1934) bound the share of pairs that fall, and the share of those that rise, at 2.5% each.
+    """
+    fall, rise = (proportion(count, found.n).ci_high or 0.0 for count in (found.lower, found.higher))
+    return -fall * highest, rise * highest
+
+
+def _gate(
+    store: Path,
+    run: Evaluation,
+    candidate: str,
+    found: Found | None,
+    against: str = "",
+    before: Evaluation | None = None,
+    comparison: Comparison | None = None,
+    unsure: Collection[str] = (),
+) -> Gate:
+    sides = [(run, candidate), (before, against)] if before else [(run, candidate)]
+    why = [*unsure, *_unfinished(store, run, candidate)]
+    why += [words for side, name in sides for words in _incomplete(store, side, name)]
+    if found and found.low is None:
+        why.append(f"there are {found.n} to go by, and no interval below {FEWEST}")
+    red = dict.fromkeys(words for side, _ in sides if (words := _judge(store, side)))
+    return Gate(
+        decision="cannot tell" if why or not found else found.decision,
+        flow=run.flow,
+        candidate=candidate,
+        against=against,
+        run_id=run.run_id,
+        against_run=before.run_id if before else "",
+        found=found,
+        unsure=tuple(dict.fromkeys(why)),
+        warnings=tuple(red),
+        comparison=comparison,
+    )
+
+
+def _incomplete(store: Path, run: Evaluation, candidate: str) -> Iterator[str]:
+    sql = "SELECT scored, n, share FROM coverage WHERE run_id = $1 AND candidate = $2"
+    for scored, n, share in query(store, sql, values=(run.run_id, candidate)).rows:
+        if share < ENOUGH:
+            yield f"{scored} of {n} samples of {candidate} have a score in {run.run_id}: less than {ENOUGH:.0%}"
+
+
+def _unfinished(store: Path, run: Evaluation, candidate: str) -> Iterator[str]:
+    sql = """SELECT max(run_id) FROM runs WHERE status = 'unfinished' AND flow = $1 AND list_contains(candidates, $2)
+        AND started_at > $3"""
+    [(newer,)] = query(store, sql, values=(run.flow, candidate, run.started_at)).rows
+    if newer:
+        yield f"a newer run of {candidate}, {newer}, has not finished"
+
+
+def _judge(store: Path, run: Evaluation) -> str:
+    """What controls say against the judge of an evaluation; nothing where none is red."""
+    columns = "measure, n, failed, unusable, samples, failed_samples"
+    found = query(store, f"SELECT {columns} FROM control_rates WHERE run_id = $1", values=(run.run_id,))
+    return red_words([control_rate(*row) for row in found.rows])
+
+
+def _newest(store: Path, flow: str, candidate: str, measured: bool = False) -> Evaluation:
+    found = _having(store, flow, candidate, measured)
+    if not found:
+        sql = "SELECT DISTINCT unnest(candidates) AS name FROM evaluations WHERE flow = $1 ORDER BY name"
+        names = [str(name) for (name,) in query(store, sql, values=(flow,)).rows]
+        runs = f"those judged are {listed(names)}" if names else f"{store} holds no finished {flow} run"
+        raise InputError(f"no finished {flow} run has a candidate {candidate!r}; {runs}")
+    return find(store, found[0])
+
+
+def _before(store: Path, after: Evaluation, candidate: str, against: str) -> Evaluation:
+    """The evaluation of the other candidate: the same one, else the newest that compares, else the newest."""
+    if against != candidate and against in after.candidates:
+        return after
+    _newest(store, after.flow, against)
+    earlier = _having(store, after.flow, against, measured=candidate == against)
+    others = [find(store, run_id) for run_id in earlier if run_id != after.run_id]
+    if not others:
+        raise InputError(
+            f"{candidate} has one finished {after.flow} run with replies of its own, {after.run_id}: there is none "
+            "before it to compare with"
+        )
+    keys = after.dataset_key, after.protocol_key
+    return next((each for each in others if (each.dataset_key, each.protocol_key) == keys), others[0])
+
+
+def _having(store: Path, flow: str, candidate: str, measured: bool) -> list[str]:
+    """Evaluations of a candidate, the newest first; `measured`: without those that measured nothing."""
+    sql = """SELECT run_id FROM evaluations WHERE flow = $1 AND list_contains(candidates, $2) AND (measured OR NOT $3)
+        ORDER BY started_at DESC, run_id DESC LIMIT 20"""
+    return [str(run_id) for (run_id,) in query(store, sql, values=(flow, candidate, measured)).rows]

@@ -1,0 +1,76 @@
+"""How often `jury gate` fails a candidate that is as good as the other, and one that is ten points worse.
+
+Two generators draw figures for the same papers. How good a sample's figure comes out is a property of the paper that
+both share, and chance of the single figure; the judge says Model, a neutral or Human by it. Run as
+`python tests/simulate_gate.py [SEED …]`, or `make simulate-gate`.
+"""
+
+import sys
+from collections import Counter
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from tasks.comparing.gate import bounded
+from tasks.statistics.paired import difference
+
+N = 292
+PAIRS = 2000
+
+
+class Case(NamedTuple):
+    """Two candidates and how they are compared."""
+
+    name: str
+    shared: float
+    """Correlation of the two figures of one paper: 0.95 where the second is the first with a few changes."""
+    margin: float
+
+    def __str__(self) -> str:
+        return f"{self.name}, margin {self.margin:g}"
+
+
+CASES = (Case("nearly the same figures", 0.98, 5.0), Case("figures of a common design", 0.8, 0.0))
+"""In which a drop of ten has to be found."""
+OTHERS = (Case("figures of a common design", 0.8, 5.0), Case("new figures", 0.5, 0.0), Case("new figures", 0.5, 5.0))
+
+
+def shares(case: Case, drop: float, pairs: int = PAIRS, seed: int = 1) -> Counter[str]:
+    """Share of each decision among so many pairs of candidates of which the second is `drop` points worse."""
+    random = np.random.default_rng(seed)
+    found: Counter[str] = Counter()
+    for _ in range(pairs):
+        common = random.standard_normal(N) * case.shared**0.5
+        first, second = (common + random.standard_normal(N) * (1 - case.shared) ** 0.5 for _ in range(2))
+        pair = difference(outcomes(first), outcomes(second - shift(drop)))
+        found[bounded(pair, case.margin, 100.0).decision] += 1 / pairs
+    return found
+
+
+def outcomes(quality: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Scores: the best 25% win, the next 30% tie."""
+    return np.select([quality > 0.6745, quality > -0.1257], [100.0, 50.0], 0.0)
+
+
+@lru_cache
+def shift(drop: float) -> float:
+    """By how much quality falls where the mean score falls by so many points."""
+    quality = np.random.default_rng(0).standard_normal(400_000)
+    steps = np.linspace(0, 1, 201)
+    falls = outcomes(quality).mean() - np.array([outcomes(quality - step).mean() for step in steps])
+    return float(np.interp(drop, falls, steps))
+
+
+def main() -> None:
+    """A line for each case and seed."""
+    for seed in map(int, sys.argv[1:] or ["1", "2"]):
+        for case in (*CASES, *OTHERS):
+            quiet, dropped = shares(case, 0.0, seed=seed), shares(case, 10.0, seed=seed)
+            words = (f"{each['fails']:.1%} fail, {each['passes']:.1%} pass" for each in (quiet, dropped))
+            print(f"seed {seed}, {case}: as good: {next(words)}; ten points worse: {next(words)}", flush=True)
+
+
+if __name__ == "__main__":
+    main()

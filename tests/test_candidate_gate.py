@@ -1,0 +1,210 @@
+"""Whether a candidate may go on: the rule, which runs it goes by, what makes it unsure, and what is printed."""
+
+import json
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import image, judgment, outcome, start, write_run
+from simulate_gate import CASES, Case, N, shares
+from test_compare import LOSES, WINS, keep
+
+from tasks.comparing.gate import Found, least_score, no_worse
+from tasks.errors import InputError
+from tasks.history.loading import sync
+from tasks.records import Outcome
+
+pytestmark = pytest.mark.usefixtures("laid_out")
+
+Jury = Callable[..., tuple[int, str, str]]
+BASE, NEW = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
+
+
+def judged(candidate: str, results: Sequence[tuple[str, str]]) -> list[Outcome]:
+    return [outcome(f"s{number:03}", *each, candidate=candidate) for number, each in enumerate(results)]
+
+
+def two(store: Path, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]], **changes: Any) -> None:
+    keep(store, BASE, judged("base", before), candidates=("base",))
+    keep(store, NEW, judged("new", after), candidates=("new",), **changes)
+    sync(store)
+
+
+# The rule
+
+
+@pytest.mark.parametrize(
+    ("low", "high", "decision"),
+    [
+        (-4.9, 1.0, "passes"),
+        (-5.0, 1.0, "passes"),  # not below it
+        (-9.0, -5.1, "fails"),
+        (-9.0, -5.0, "cannot tell"),
+        (-5.1, 9.0, "cannot tell"),
+        (None, None, "cannot tell"),
+    ],
+)
+def test_the_bounds_of_the_interval_decide(low: float | None, high: float | None, decision: str) -> None:
+    assert Found(value=0.0, low=low, high=high, n=9, bound=-5.0).decision == decision
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_quiet_pairs_do_not_fail_and_a_drop_of_ten_does(case: Case) -> None:
+    quiet, dropped = shares(case, 0.0, pairs=200), shares(case, 10.0, pairs=200)
+    assert quiet["fails"] <= 0.05 and dropped["fails"] >= 0.9
+    assert dropped["passes"] == 0
+
+
+def test_where_few_differ_the_shares_that_may_have_are_bounded(tmp_path: Path) -> None:
+    """Two of 292 lost: at most 2.5% of all pairs are lost by chance, so at most 2.5 points."""
+    before = [WINS] * N
+    two(tmp_path, before, [LOSES, LOSES, *before[2:]])
+    found = no_worse(tmp_path, "diagram", "new", "base", 5)
+    assert found.decision == "passes" and found.found
+    assert found.found.low == pytest.approx(-2.45, abs=0.02) and found.found.high == pytest.approx(1.26, abs=0.01)
+
+
+def test_a_score_is_held_against_the_least(tmp_path: Path) -> None:
+    two(tmp_path, [], [WINS] * 40 + [LOSES] * 40)
+    decisions = [least_score(tmp_path, "diagram", "new", least).decision for least in (30, 50, 70)]
+    assert decisions == ["passes", "cannot tell", "fails"]
+    with pytest.raises(InputError, match="--min 101: scores of diagram lie between 0 and 100"):
+        least_score(tmp_path, "diagram", "new", 101)
+
+
+def test_images_are_held_against_each_other_by_prompt(tmp_path: Path) -> None:
+    for day, name, shift in ((19, "base", 0.0), (20, "new", -2.0)):
+        rows = [image(f"{n}/0", 6 + n % 3 + (n + day) % 2 + shift, tag="counting", candidate=name) for n in range(30)]
+        keep(tmp_path, f"202611{day}T120000-counting-0000aa", rows, candidates=(name,), parameters={"threshold": 7.0})
+    sync(tmp_path)
+    found = no_worse(tmp_path, "counting", "new", "base", 1)
+    assert found.decision == "fails" and found.found and found.found.n == 30
+    assert least_score(tmp_path, "counting", "new", 5).decision == "passes"
+
+
+# Which runs are meant
+
+
+def test_two_candidates_of_one_run_are_compared_within_it(tmp_path: Path) -> None:
+    rows = [*judged("base", [WINS] * 30), *judged("new", [WINS] * 30)]
+    keep(tmp_path, BASE, rows, candidates=("base", "new"))
+    sync(tmp_path)
+    found = no_worse(tmp_path, "diagram", "new", "base", 20)
+    assert (found.decision, found.run_id, found.against_run) == ("passes", BASE, BASE)
+
+
+def test_the_other_is_taken_from_its_newest_run_that_compares(tmp_path: Path) -> None:
+    two(tmp_path, [WINS] * 30, [WINS] * 30)
+    other = "20261121T120000-diagram-0000cc"
+    keep(tmp_path, other, judged("base", [LOSES] * 30), candidates=("base",), key="q" * 64)
+    sync(tmp_path)
+    assert no_worse(tmp_path, "diagram", "new", "base", 20).against_run == BASE
+
+
+def test_a_candidate_is_compared_with_itself_as_it_was_measured_before(tmp_path: Path) -> None:
+    keep(tmp_path, BASE, judged("new", [WINS] * 30), candidates=("new",))
+    keep(tmp_path, NEW, judged("new", [LOSES] * 30), candidates=("new",))
+    again = "20261121T120000-diagram-0000cc"
+    keep(tmp_path, again, judged("new", [LOSES] * 30), candidates=("new",), calls=0)  # took all its replies over
+    sync(tmp_path)
+    found = no_worse(tmp_path, "diagram", "new", "new", 5)
+    assert (found.decision, found.run_id, found.against_run) == ("fails", NEW, BASE)
+
+
+def test_who_was_never_judged_is_a_mistake(tmp_path: Path, jury: Jury) -> None:
+    two(tmp_path, [WINS] * 30, [WINS] * 30)
+    code, _, err = jury("gate", "--flow", "diagram", "--candidate", "gone", "--min", 9, "--store", tmp_path)
+    assert code == 2 and "no finished diagram run has a candidate 'gone'; those judged are base, new" in err
+    code, _, err = jury(
+        *("gate", "--flow", "diagram", "--candidate", "new", "--against", "new", "--margin", 1, "--store", tmp_path)
+    )
+    assert code == 2 and f"new has one finished diagram run with replies of its own, {NEW}: there is none" in err
+
+
+# What makes it unsure
+
+
+def test_runs_that_do_not_compare_cannot_tell_and_say_why(tmp_path: Path) -> None:
+    two(tmp_path, [WINS] * 30, [WINS] * 30, key="q" * 64, protocol={"temperature": "0"})
+    found = no_worse(tmp_path, "diagram", "new", "base", 5)
+    assert found.decision == "cannot tell" and "temperature: 1 → 0" in found.unsure[0]
+    assert no_worse(tmp_path, "diagram", "new", "base", 20, ["temperature"]).decision == "passes"
+
+
+def test_scores_of_too_few_samples_cannot_tell(tmp_path: Path) -> None:
+    rows = judged("new", [WINS] * 100)
+    missing = [each.model_copy(update={"score": None, "status": "incomplete", "overall": None}) for each in rows[:4]]
+    keep(tmp_path, NEW, [*missing, *rows[4:]], candidates=("new",))
+    sync(tmp_path)
+    found = least_score(tmp_path, "diagram", "new", 50)
+    assert found.decision == "cannot tell"
+    assert found.unsure == (f"96 of 100 samples of new have a score in {NEW}: less than 97%",)
+
+
+def test_a_newer_run_that_has_not_finished_cannot_tell(tmp_path: Path) -> None:
+    two(tmp_path, [WINS] * 30, [WINS] * 30)
+    newer = "20261121T120000-diagram-0000cc"
+    write_run(tmp_path, start(newer, started_at="2026-11-21T12:00:00+00:00", candidates=("new",)), [judgment()], None)
+    sync(tmp_path)
+    found = least_score(tmp_path, "diagram", "new", 50)
+    assert found.decision == "cannot tell" and found.unsure == (f"a newer run of new, {newer}, has not finished",)
+
+
+def test_fewer_than_eight_cannot_tell(tmp_path: Path) -> None:
+    two(tmp_path, [WINS] * 7, [LOSES] * 7)
+    assert no_worse(tmp_path, "diagram", "new", "base", 5).decision == "cannot tell"
+
+
+def test_a_judge_that_controls_accuse_is_told_above_the_figure_and_decides_nothing(tmp_path: Path, jury: Jury) -> None:
+    accused = [outcome(f"s{number:03}", *WINS, candidate="new", control="same picture") for number in range(9)]
+    keep(tmp_path, NEW, [*judged("new", [WINS] * 30), *accused], candidates=("new",))
+    sync(tmp_path)
+    code, out, _ = jury("gate", "--flow", "diagram", "--candidate", "new", "--min", 50, "--store", tmp_path)
+    assert code == 0 and "**Controls RED: false preference 36 of 36: do not trust this judge's scores.**" in out
+
+
+# What is printed
+
+
+@pytest.mark.parametrize(
+    ("after", "code", "words"),
+    [
+        ([WINS] * 60, 0, "### diagram, new: passes\n\nnew against base: 0.0 [−6.0, +6.0], n = 60 samples; the lower"),
+        ([LOSES] * 60, 4, "### diagram, new: fails\n\nnew against base: −100.0 [−100.0, −88.1], n = 60 samples; the u"),
+        ([WINS] * 50 + [LOSES] * 10, 5, "### diagram, new: cannot tell\n\nnew against base: −16.7 ["),
+    ],
+)
+def test_the_exit_code_says_it_and_the_output_is_markdown(
+    after: Sequence[tuple[str, str]], code: int, words: str, tmp_path: Path, jury: Jury
+) -> None:
+    two(tmp_path, [WINS] * 60, after)
+    asked = ["gate", "--flow", "diagram", "--candidate", "new", "--against", "base", "--margin", 10]
+    found, out, _ = jury(*asked, "--store", tmp_path)
+    assert found == code and out.startswith(words)
+    assert "| overall | 100.0 |" in out and f"- new: run {NEW}\n- base: run {BASE}\n" in out
+    found, out, _ = jury(*asked, "--store", tmp_path, "--json")
+    assert found == code and json.loads(out)["decision"] == words.split(": ", 1)[1].split("\n")[0]
+
+
+def test_a_name_is_no_markdown_of_its_own(tmp_path: Path, jury: Jury) -> None:
+    name = "<img src=x>|[a](http://b)\n# c"
+    keep(tmp_path, NEW, judged(name, [WINS] * 30), candidates=(name,))
+    sync(tmp_path)
+    code, out, _ = jury("gate", "--flow", "diagram", "--candidate", name, "--min", 9, "--store", tmp_path)
+    assert code == 0 and "<img" not in out.replace("\\<", "") and "\n# c" not in out
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        [],
+        ["--against", "base"],
+        ["--margin", 5],
+        ["--min", 9, "--against", "base", "--margin", 5],
+        ["--min", 9, "--across", "model"],
+    ],
+)
+def test_half_a_question_is_refused(given: Sequence[object], jury: Jury) -> None:
+    code, _, err = jury("gate", "--flow", "diagram", "--candidate", "new", *given)
+    assert code == 2 and "a gate takes --against NAME with --margin POINTS, or --min SCORE alone" in err
