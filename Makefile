@@ -85,6 +85,12 @@ simulate-gate: $(READY)
 simulate-bridge: $(READY)
 	$(BIN)/python tests/simulate_bridge.py
 
+# What runs cost that stop at a budget, and what the interval of the full run covers, in about five minutes; with other
+# seeds: `make simulate-budget SEEDS="3 4"`.
+.PHONY: simulate-budget
+simulate-budget: $(READY)
+	$(BIN)/python tests/simulate_budget.py $(SEEDS)
+
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py
 

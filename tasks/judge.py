@@ -20,6 +20,7 @@ from prefect.states import Cancelled
 from tasks.endpoint.completion import Reply
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judging import questions, shared_layout
+from tasks.judging.affording import billed, expected, name_of
 from tasks.judging.case import Call, Case
 from tasks.judging.run import Run, current_run
 from tasks.kinds.values import Reading
@@ -92,7 +93,8 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
             for case in cases
             for call in case.unsettled(dimension)
         ]
-    counts = Counter(row.result().status for row in asked)
+    rows = [row for each in asked if (row := each.result())]
+    counts, last = Counter(row.status for row in rows), last or len(rows) < len(asked)  # no money is left to ask again
     open_calls = sum(len(case.unsettled(dimension)) for case in cases)
     if open_calls and not last:
         words = f"{open_calls} calls on {dimension} to be made again: {_tally(counts)}"
@@ -100,7 +102,11 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
     return dict(counts)
 
 
-async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment:
+async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | None:
+    """Make a call; None: the budget has no room for it, as it may have none for what is to be asked again."""
+    budget = run.budget
+    if budget and not await budget.covers(name_of(case, call), expected(run, budget, case, call)):
+        return None
     invalid = sum(row.status == "invalid" for row in case.attempts(call))
     layout, turn = (shared_layout, case.turn(call)) if run.parameters.shares_beginnings else (questions, nullcontext())
     question = layout.request(prompt, case.texts, case.pictures, call.order)
@@ -111,6 +117,8 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment:
     charge = await run.bill.charge(question, answer, call.dimension)
     row = _without_key(run, _judgment(run, case, prompt, call, answer, charge))
     _record(run, case, row)
+    if budget:
+        budget.settle(name_of(case, call), call.dimension, billed(row))
     if case.settled:
         run.in_hand.free(case)
     return row

@@ -291,6 +291,13 @@ class Parameters(Record):
         le=25,
         description="Votes for each question. On figures an odd number is best: even ones tie, 4 are noisier than 3.",
     )
+    budget: float = Field(
+        default=0.0,
+        ge=0,
+        allow_inf_nan=False,
+        description="Most that the run may cost, in the currency of the prices; it then judges samples in a random "
+        "order and stops before the first that may cost more than is left. 0: no such limit.",
+    )
     reuse_hours: float = Field(
         default=20.0,
         ge=0,
@@ -337,6 +344,16 @@ class Parameters(Record):
             raise InputError(f"shard is {self.shard}, allowed are 0 (all of them) to {self.shards}, as shards says")
         if bool(self.shard) != bool(self.evaluation_id):
             raise InputError("shard and evaluation_id are set together, by an evaluation in shards; leave both unset")
+        return self
+
+    @model_validator(mode="after")
+    def _one_budget(self) -> "Parameters":
+        if self.budget and self.shards > 1:
+            raise InputError(
+                f"budget is {self.budget:g} and shards is {self.shards}: shards would stop each at a place of its own, "
+                "and what they judged would be no random part of the samples. Leave out one of the two; "
+                "JURY_BUDGET_MONTH on the workers limits what shards cost together"
+            )
         return self
 
     @property

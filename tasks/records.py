@@ -154,6 +154,11 @@ class Sample:
     """Kind of control sample, made of a real one to test the judge, or `anchor`; empty: a real sample."""
 
     @property
+    def subject(self) -> str:
+        """What is scored as one: the sample, or all images of its text-to-image prompt; the same for all candidates."""
+        return self.prompt_id or self.sample_id
+
+    @property
     def carried_from(self) -> str:
         """Earlier stage whose picture is judged in the place of the candidate's; empty: the candidate's own is."""
         return next((source.carried_from for source in self.pictures.values() if source.carried_from), "")
@@ -511,6 +516,35 @@ class LimitsFound(Record):
         return f"limited by the judge to {self.calls_in_flight:,} call{'s' * (self.calls_in_flight > 1)} at once"
 
 
+class BudgetStop(Record):
+    """Where a run stopped, because the next sample might have cost more than was left of its budget."""
+
+    budget: float
+    """That it stopped at, in the currency of the prices: its own, or the month's."""
+    month: str = ""
+    """Month (2026-11, UTC) whose budget it was, `JURY_BUDGET_MONTH`; empty: the run's own."""
+    spent: float
+    """In this run."""
+    needed: float = 0.0
+    """What the next sample may cost, which did not fit into what was left."""
+    judged: int
+    """Samples of the run up to that place, each with its outcome; in a random order, and none was skipped."""
+    samples: int
+    """Samples of the run."""
+    whole: dict[str, dict[str, int]] = Field(default_factory=dict[str, dict[str, int]])
+    """Candidate -> tag (empty for figures) -> samples, or prompts, that a whole run would have judged; empty: what was
+    judged is no random part of them, as in the shards of an evaluation, which stop each at a place of its own."""
+
+    @property
+    def sentence(self) -> str:
+        """What a reader of the run should know of it."""
+        which = f"the budget of {self.month}, {self.budget:.2f}" if self.month else f"its budget of {self.budget:.2f}"
+        drawn = ", a random part of them" if self.whole and self.judged else ""
+        judged = f"{self.judged:,} of {self.samples:,} samples judged{drawn}"
+        then = f"the next may cost {self.needed:.2f}. The same command with more goes on."
+        return f"Stopped at {which}: {self.spent:.2f} spent in this run, {judged}; {then}"
+
+
 class RunEnd(HistoryRecord):
     """What came of a run: `end.json`, written once; its absence means unfinished."""
 
@@ -542,6 +576,8 @@ class RunEnd(HistoryRecord):
     """File of the ledger -> its rows; empty where the ledger is of schema 1 to 3."""
     limits: LimitsFound | None = None
     """What was found out of the judge's limits; None where it never was busy nor away."""
+    stopped: BudgetStop | None = None
+    """Where the run stopped at its budget; None: it judged all of its samples."""
     warnings: tuple[str, ...] = ()
     """What the run warned of."""
 

@@ -10,7 +10,7 @@ from tasks.history.asking import query
 from tasks.history.loading import sync
 from tasks.ledger.anew import Anew, replies_anew
 from tasks.ledger.evaluations import read_evaluation
-from tasks.records import Judgment
+from tasks.records import BudgetStop, Judgment
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
@@ -26,12 +26,20 @@ def replies(*asked_by: int, first: int = 0) -> list[Judgment]:
     ]
 
 
-def keep(store: Path, hour: int, rows: list[Judgment], finished: bool = True, **changes: Any) -> str:
+def keep(
+    store: Path,
+    hour: int,
+    rows: list[Judgment],
+    finished: bool = True,
+    stopped: BudgetStop | None = None,
+    **changes: Any,
+) -> str:
     reused = sum(bool(row.reused_from) for row in rows)
     calls = len(rows) - reused
     asked_controls = sum(bool(row.control and not row.reused_from) for row in rows)
     ok = sum(row.status == "ok" and not row.control for row in rows)
-    ended = end(calls=calls, control_calls=asked_controls, reused=reused, judgments={"ok": ok}, outcomes={})
+    told = {"calls": calls, "control_calls": asked_controls, "reused": reused, "stopped": stopped}
+    ended = end(**told, judgments={"ok": ok}, outcomes={})
     begun = start(run_of(hour), started_at=f"2026-11-20T{hour:02}:00:00+00:00", **changes)
     write_run(store, begun, [*rows], ended if finished else None)
     return begun.evaluation_id
@@ -44,7 +52,7 @@ def anew(store: Path, evaluation_id: str) -> Anew:
     told = "SELECT replies, anew, measured FROM evaluations WHERE run_id = $1"
     [(in_history, of_these, measured)] = query(store, told, values=(evaluation_id,)).rows
     assert measured is found.measured
-    assert not in_history or (in_history, of_these) == found
+    assert not in_history or (in_history, of_these) == (found.replies, found.anew)
     return found
 
 
@@ -68,6 +76,23 @@ def test_what_a_killed_run_asked_is_of_the_run_that_went_on_with_it_and_of_no_la
     again = keep(tmp_path, 3, replies(*[1] * 18, 2, 2))
     assert anew(tmp_path, resumed) == Anew(20, 20)
     assert anew(tmp_path, again) == Anew(20, 0)
+
+
+STOPPED = BudgetStop(budget=10.0, spent=9.9, needed=0.2, judged=12, samples=20, whole={"alpha": {"": 20}})
+
+
+def test_what_a_run_asked_that_stopped_at_its_budget_is_of_the_run_that_went_on_with_it(tmp_path: Path) -> None:
+    stopped = keep(tmp_path, 1, replies(*[0] * 12), stopped=STOPPED)
+    later = keep(tmp_path, 2, replies(*[1] * 12, *[0] * 3), stopped=STOPPED)
+    assert anew(tmp_path, keep(tmp_path, 3, replies(*[1] * 12, *[2] * 3, *[0] * 5))) == Anew(20, 20)
+    assert anew(tmp_path, keep(tmp_path, 4, replies(*[1] * 12, *[2] * 3, *[3] * 5))) == Anew(20, 0)
+    for run, found in ((stopped, Anew(12, 12, STOPPED)), (later, Anew(15, 15, STOPPED))):
+        assert anew(tmp_path, run) == found
+        assert not found.measured
+    assert found.words == (
+        "Stopped at its budget of 10.00: 9.90 spent in this run, 12 of 20 samples judged, a random part of them; "
+        "the next may cost 0.20. The same command with more goes on."
+    )
 
 
 def test_what_shards_without_the_others_asked_is_of_the_evaluation_that_has_all(tmp_path: Path) -> None:

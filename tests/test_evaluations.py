@@ -6,9 +6,12 @@ from typing import Any
 import pytest
 from factories import NOON, end, judgment, outcome, start, write_run
 
+from tasks.history.asking import query
+from tasks.history.evaluations import stop_of
+from tasks.history.loading import store_run
 from tasks.ledger.evaluations import Evaluation, evaluation_folders, finished_before, read_evaluation
 from tasks.ledger.reading import END, RUN, read_end, read_outcomes, read_start, run_folders
-from tasks.records import Outcome
+from tasks.records import BudgetStop, Outcome
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
@@ -47,6 +50,22 @@ def test_of_a_shard_that_ran_twice_the_newest_finished_run_counts(tmp_path: Path
     found = read_evaluation(tmp_path, EVALUATION)
     assert sorted(each.sample_id for each in outcomes_of(found)) == ["s2", "s3"]
     assert (found.start.run_id, found.start.samples, found.end and found.end.calls) == (EVALUATION, 2, 24)
+
+
+def test_where_shards_stopped_at_the_months_budget_is_told_of_them_together(tmp_path: Path) -> None:
+    stop = BudgetStop(budget=200.0, month="2026-11", spent=5.0, needed=0.5, judged=3, samples=10)
+    values = {"evaluation_id": EVALUATION, "shards": 2, "samples": 10}
+    for number, stopped in ((1, None), (2, stop)):
+        begun = start(run_id(number), shard=number, **values)
+        write_run(tmp_path, begun, [judgment(f"s{number}"), outcome(f"s{number}")], end(stopped=stopped))
+    found = read_evaluation(tmp_path, EVALUATION).end
+    assert found and found.stopped == stop.model_copy(update={"judged": 13, "samples": 20})
+    store_run(tmp_path, run_id(1))
+    store_run(tmp_path, run_id(2))
+    [(told, measured)] = query(tmp_path, "SELECT stopped, measured FROM evaluations").rows
+    assert stop_of(told) == found.stopped and measured is False
+    [(words,)] = query(tmp_path, "SELECT stopped FROM coverage").rows
+    assert words == "stopped at 200.00, 13 of 20"
 
 
 def test_a_shard_asked_by_the_id_of_its_run_is_a_run(tmp_path: Path) -> None:

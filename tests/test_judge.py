@@ -18,6 +18,7 @@ from PIL import Image
 from tasks.endpoint.client import Vlm
 from tasks.errors import InvalidReply, JudgeGaveUp, JudgeStopped, JudgeUnavailable
 from tasks.judge import judge_dimension, take_over
+from tasks.judging import affording
 from tasks.judging.case import INVALID_ATTEMPTS, Case, plan
 from tasks.judging.protocol import asked_protocol
 from tasks.judging.questions import call_key, delimited, request
@@ -30,6 +31,8 @@ from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.prepare import Policy, prepare
 from tasks.records import Judgment, Place, Sample
 from tasks.rubrics.rubric import load_rubric
+from tasks.spending.budget import Budget, CallCosts
+from tasks.spending.prices import Rates, Tariff
 
 RUBRIC = load_rubric("diagram")
 POLICY = Policy(max_bytes=1_000_000, max_side=1000, normalize=False)
@@ -59,6 +62,7 @@ class Scene:
         self.store = store
         self.start = start(f"20261120T12000{len(list(store.glob('ledger/*')))}-diagram")
         self.cases = [case()]
+        self.budget: Budget | None = None
 
     def set(self, **changes: Any) -> None:
         """Give the judge other settings."""
@@ -73,7 +77,8 @@ class Scene:
         replies = earlier_replies(self.store, self.start, 1e6) if reuse else Replies({})
         async with Vlm(self.parameters.judge) as vlm:
             with closing(Ledger(self.store, self.start)) as ledger:
-                run = Run(self.start, RUBRIC, self.parameters, POLICY, vlm, ledger, replies, Results(self.start, []))
+                results, money = Results(self.start, []), {"budget": self.budget}
+                run = Run(self.start, RUBRIC, self.parameters, POLICY, vlm, ledger, replies, results, **money)
                 return await self._asked(run, last, times)
 
     async def _asked(self, run: Run, last: bool, times: int) -> dict[str, int]:
@@ -143,6 +148,22 @@ def test_the_question_holds_labelled_texts_and_pictures_in_order(
     assert "JSON" in seen.texts[5] and '"Both are bad"' in seen.texts[5]
     assert seen.images == [HUMAN, MODEL]
     assert seen.schema_name == "diagram_faithfulness"
+
+
+def test_a_call_that_the_budget_has_no_room_for_is_not_made_again(
+    scene: Callable[..., Scene], loopback: LoopbackJudge
+) -> None:
+    loopback.answer = lambda _: text("no verdict")
+    made = scene()
+    made.set(price_in=1.0, price_out=1.0, max_output_tokens=16)
+    tariff = Tariff((Rates(1.0, 1.0, 1.0, 1.0),), "given")
+    most = affording.FORMAT_TOKENS + len(RUBRIC.prompt("faithfulness").body.encode()) + 2 * affording.PICTURE_TOKENS[0]
+    limit = (most + 1000) / 1e6
+    made.budget = Budget(limit, CallCosts(tariff, longest_reply=16))
+    assert made.judge(last=False, times=2) == {}
+    [row] = made.rows
+    assert row.status == "invalid" and row.price == made.budget.spent == pytest.approx(1280 / 1e6)
+    assert made.budget.over and most / 1e6 < made.budget.needed < limit < made.budget.spent + made.budget.needed
 
 
 def test_model_first_swaps_pictures_with_their_labels() -> None:

@@ -22,9 +22,9 @@ def sha256(schema: Any) -> str:
     [
         (Judge, "304ad71df65c596c804240684cda50b08831d516ff92b4b7259d0d57f56af787"),
         (Probe, "ef04f56b365523275ac8736127d0f05970b26b9315fad42308e02ce8cfff1020"),
-        (Parameters, "e63aa49d1e5c2db9bd29369da2c27e9a6b41c9046d41486f02f4737307835a62"),
-        (PairwiseParameters, "34fb5b2d89204a96ddeac66721f1c34a180df88cf945895254fd88a749a9f09d"),
-        (RubricParameters, "35bb32b084cb03a897f5579a0f6196d74a65580fa91d880519caad1edd6f9c5e"),
+        (Parameters, "e03b7bda6d1293ca2109077cae0cd6d6267206de18b63222ba15b46ed0218363"),
+        (PairwiseParameters, "b185b08980036c98014b265dce874c54e67ce76f6a5aa1abb648a7ddd5be72b4"),
+        (RubricParameters, "09ceb4cca97a8ee0ace6be4c66ea035a15c6ddde1459089ed9d474a81a3d6e67"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:

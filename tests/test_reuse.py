@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import end, judgment, line, start
+from factories import end, judgment, line, start, write_run
 
 from tasks.kinds import kind_of
 from tasks.ledger import reading, reuse
@@ -16,7 +16,7 @@ from tasks.ledger.checksums import sealed
 from tasks.ledger.reading import JUDGMENTS, run_folders
 from tasks.ledger.reuse import Replies, earlier_replies
 from tasks.ledger.writing import Ledger
-from tasks.records import Judgment, RunStart
+from tasks.records import BudgetStop, Judgment, RunStart
 
 NOW = datetime.now(UTC)
 
@@ -81,6 +81,19 @@ def test_an_unfinished_run_of_the_same_undertaking_is_resumed_at_any_age(tmp_pat
     written(tmp_path, "r1", old, finished=False, resume_key="same")
     assert earlier(tmp_path, now_asking(resume_key="same"), 20).find("k") is not None
     assert earlier(tmp_path, now_asking(resume_key="other"), 20).find("k") is None
+
+
+@pytest.mark.parametrize(("scheduled", "found"), [(False, True), (True, False)])
+def test_a_run_that_stopped_at_its_budget_is_gone_on_with_at_any_age_but_not_night_by_night(
+    tmp_path: Path, scheduled: bool, found: bool
+) -> None:
+    stop = BudgetStop(budget=1.0, spent=0.9, judged=1, samples=3)
+    old = [judgment(key="k", judged_at=hours_ago(500))]
+    write_run(tmp_path, start("r1", resume_key="same"), [*old], end(stopped=stop))
+    now = now_asking(resume_key="same", scheduled=scheduled)
+    assert ("k" in earlier(tmp_path, now, 20)) == found
+    written(tmp_path, "r2", [], resume_key="same")
+    assert "k" not in earlier(tmp_path, now, 20)
 
 
 def test_a_run_that_finished_since_supersedes_the_unfinished_one(tmp_path: Path) -> None:

@@ -31,6 +31,7 @@ HEADINGS = {
     "Protocol": (*("prompt_set", "orders", "votes", "layout", "controls", "anchors", "threshold", "keep_image_links"),),
     "Pictures": ("normalize", "max_picture_megabytes", "max_picture_side"),
     "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
+    "Money": ("budget",),
     "Output": ("store", "export"),
     "Shards": ("shards",),
 }

@@ -15,6 +15,7 @@ from prefect import Task
 from prefect.exceptions import CancelledRun
 from prefect.tasks import exponential_backoff
 
+from flows.runtime.budgeting import affordable
 from flows.runtime.progress import Progress
 from flows.runtime.sending import Sending
 from tasks.endpoint.requests import probe_request
@@ -25,6 +26,7 @@ from tasks.judging.run import Run
 from tasks.kinds.values import last_attempts
 from tasks.presentation.drawing import warm_up
 from tasks.records import Sample
+from tasks.spending.order import chunks
 
 MOST_TAKEN_OVER = 16
 """Tasks of a run that aggregate samples whose replies were all taken over: each costs the server 30 ms."""
@@ -102,9 +104,13 @@ class Chunks:
             if self._samples and not len(run.replies):
                 # Nothing can spare the question whether the judge is there: it is asked while the first chunk is read.
                 group.create_task(run.vlm.probe(self._probe))
-            for first in range(0, len(self._samples), size):
+            first = 0
+            for samples in chunks(self._samples, size, whole_units=run.budget is not None):
                 await room.acquire()
-                done = group.create_task(self._one(first, self._samples[first : first + size], work))
+                if run.budget and run.budget.over:
+                    break
+                done = group.create_task(self._one(first, samples, work))
+                first += len(samples)
                 done.add_done_callback(lambda _: room.release())
             group.create_task(self._warm_up())
         await self._aggregate_taken_over(work)
@@ -119,22 +125,28 @@ class Chunks:
 
     async def _one(self, first: int, samples: Sequence[Sample], work: Work) -> None:
         run = self._run
-        async with self._reading:
+        async with asyncio.TaskGroup() as parts, self._reading:
             await run.in_hand.few_bytes()
             cases = await self._read(samples)
             run.in_hand.add(cases)
+            async for part in affordable(run, cases):
+                parts.create_task(self._judge(first, part, work))
+                first += len(part)
+
+    async def _judge(self, first: int, cases: list[Case], work: Work) -> None:
+        run = self._run
         for case in cases:
             take_over(run, case)
         prompts = run.rubric.prompts
         asked = tuple(each.dimension for each in prompts if any(case.unsettled(each.dimension) for case in cases))
         if asked:
             await run.vlm.probe(self._probe)
-            await self._work(f"{first}-{first + len(samples) - 1}", asked, cases, work)
+            await self._work(f"{first}-{first + len(cases) - 1}", asked, cases, work)
             return
         for case in cases:
             run.in_hand.free(case)
         self._taken_over += cases
-        if len(self._taken_over) >= max(len(self._samples) / MOST_TAKEN_OVER, len(samples)):
+        if len(self._taken_over) >= max(len(self._samples) / MOST_TAKEN_OVER, len(cases)):
             await self._aggregate_taken_over(work)
 
     async def _read(self, samples: Sequence[Sample]) -> list[Case]:

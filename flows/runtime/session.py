@@ -17,6 +17,7 @@ from prefect.states import Completed
 
 from flows.runtime.ahead import client_of
 from flows.runtime.anchoring import anchors_of_run
+from flows.runtime.budgeting import budget_of, in_order, tariff_of, where_stopped
 from flows.runtime.chunks import Chunks
 from flows.runtime.endings import ending_sentences
 from flows.runtime.prefect_run import is_scheduled, log_start, name_run, own_run, results_key
@@ -44,7 +45,11 @@ from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import RunStart
 from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.spending import overlay
+from tasks.spending.budget import Budget
 from tasks.store import store
+
+STOPPED = "Stopped at the budget"
+"""Name of the state of a run that judged as many samples as its budget allowed."""
 
 
 @asynccontextmanager
@@ -103,12 +108,16 @@ class Session:
 
         A run that is stopped stays unfinished there, and is stored so: what was paid for until then is to be seen.
         """
+        tariff = await asyncio.to_thread(tariff_of, self._asked)
+        dataset = in_order(dataset, tariff)
         unfetched = await fetch_replies(self._remote, self._asked.reuse_hours)
         anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self._remote, self.scheduled)
         start = self._start(dataset, anchors.key)
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         log_start(start)
-        run = await asyncio.to_thread(self._open, start)
+        money = budget_of(self._asked, tariff, Path(self.store), self._remote, start.run_id)
+        budget = await self._stack.enter_async_context(money)
+        run = await asyncio.to_thread(self._open, start, budget)
         self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
         try:
             async with (
@@ -120,9 +129,12 @@ class Session:
                 group.create_task(name_run(start))
                 controls, shards = self.parameters.controls, self.parameters.shards
                 kind = kind_of(self._flow)
-                shown = await asyncio.to_thread(with_controls, dataset.samples, controls, kind, shards)
+                shown = await asyncio.to_thread(with_controls, dataset.samples, controls, kind, shards, bool(budget))
+                # With a budget the anchors come first: a night without them could not tell a judge that moved.
+                samples = [*anchors.samples, *shown] if budget else [*shown, *anchors.samples]
                 with current(run):
-                    yield Chunks(run, [*shown, *anchors.samples], progress, self._sending)
+                    yield Chunks(run, samples, progress, self._sending)
+            self._stopped = where_stopped(run, dataset.samples)
             keep_results(run.results, [run.ledger.folder])
             said = [*self._said, *dataset.warnings, *unfetched, *anchors.warnings]
             ends = await ending_sentences(self.parameters.judge)
@@ -133,22 +145,23 @@ class Session:
             raise
         finally:
             run.close()
-        run.ledger.end(run_end(run, tuple(self.warnings), time.monotonic() - self._began))
+        run.ledger.end(run_end(run, tuple(self.warnings), time.monotonic() - self._began, self._stopped))
 
     def _start(self, dataset: Dataset, anchors_key: str) -> RunStart:
         record = own_run()
         prefect_id = str(record.id) if record else ""
         return run_start(self._flow, self._asked, dataset, self._rubric, prefect_id, self.scheduled, anchors_key)
 
-    def _open(self, start: RunStart) -> Run:
+    def _open(self, start: RunStart, budget: Budget | None) -> Run:
         overlay.check()
         store, parameters = Path(self.store), self.parameters
         replies = earlier_replies(store, start, parameters.reuse_hours, kind_of(self._flow).confirms)
         export = kind_of(self._flow).open_export(parameters, start.candidates, self._rubric)
         policy, ledger = picture_policy(parameters), Ledger(store, start)
         results = Results(start, [ledger.folder])
+        thumbnails = self._thumbnails
         return Run(
-            start, self._rubric, parameters, policy, self._vlm, ledger, replies, results, export, self._thumbnails
+            start, self._rubric, parameters, policy, self._vlm, ledger, replies, results, export, thumbnails, budget
         )
 
     async def _warnings(self, run: Run) -> list[str]:
@@ -163,7 +176,8 @@ class Session:
         cut = run.input_tokens.warnings(self.parameters.judge.base_url)
         untested = await self._untested()
         billed = run.tally.billed_otherwise(self._asked.judge.tier)
-        return [*exported, *unused, *cut, *billed, *run.tally.comparability.warnings(), *unchanged, *untested]
+        money = run.budget.warnings if run.budget else []
+        return [*exported, *unused, *money, *cut, *billed, *run.tally.comparability.warnings(), *unchanged, *untested]
 
     async def _untested(self) -> list[str]:
         """Why it is not known that the judge sees what the flow needs; nothing where it is, or cannot be found out."""
@@ -200,7 +214,7 @@ class Session:
         reported, unstored, unsent, _ = await asyncio.gather(reporting, stored, sending, thumbnails)
         said = [*unstored, *unsent, *(unfetched or await share_nights(shared))]  # what was told travels, too
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
-        return Completed(message=" ".join([reported, *said]), data=data)
+        return Completed(message=" ".join([reported, *said]), data=data, name=STOPPED if self._stopped else None)
 
 
 async def unchanged_sentences(store: Path, run_id: str) -> list[str]:

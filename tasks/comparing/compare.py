@@ -60,6 +60,8 @@ class Comparison(Record):
     """The samples (prompts) that changed most."""
     unmeasured: tuple[str, ...]
     """A sentence for each of two runs that measured nothing."""
+    partial: tuple[str, ...]
+    """A sentence for each run that stopped at its budget: compared are those samples that both judged."""
     shared: str
     """What to say of replies that both runs share; empty: there are none."""
     sizes: tuple[float, float]
@@ -105,6 +107,7 @@ def compare(
         rows=tuple(found),
         not_paired=dict(not_paired(one, other)),
         changed=tuple(most_changed(one, other, MOST_CHANGED)),
+        partial=tuple(dict.fromkeys(run.partial for run in (first, second) if run.partial)),
         unmeasured=tuple(run.unmeasured for run in (first, second) if run.unmeasured and first != second),
         shared=shared_replies(store, first.run_id, second.run_id) if first.reused or second.reused else "",
         sizes=(one.size, other.size),

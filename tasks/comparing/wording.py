@@ -22,7 +22,8 @@ LONGEST_ID = 24
 def outcome_words(comparison: "Comparison") -> str:
     """What came of a comparison: its headline, unless one of the runs measured nothing."""
     first = comparison.rows[0].difference
-    return " ".join(comparison.unmeasured) or headline(first, comparison.before.flow, comparison.margin)
+    found = " ".join(comparison.unmeasured) or headline(first, comparison.before.flow, comparison.margin)
+    return " ".join([*comparison.partial, found])
 
 
 def headline(found: Difference, flow: str, margin: float = 0.0) -> str:

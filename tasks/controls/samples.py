@@ -34,7 +34,9 @@ LETTERS_ACROSS = 44
 _JPEG = b"\xff\xd8"
 
 
-def with_controls(samples: Sequence[Sample], share: float, kind: Kind, shards: int = 1) -> tuple[Sample, ...]:
+def with_controls(
+    samples: Sequence[Sample], share: float, kind: Kind, shards: int = 1, of_first: bool = False
+) -> tuple[Sample, ...]:
     """The samples of a run, each one that is drawn followed by its control, so that both are judged at about one time.
 
     Args:
@@ -42,11 +44,14 @@ def with_controls(samples: Sequence[Sample], share: float, kind: Kind, shards: i
             whose pictures are known to be missing are not drawn.
         kind: of judging, which decides what a control shows in its turn.
         shards: of the evaluation, which share those 18.
+        of_first: those that come first are drawn, and no random ones: the samples stand in a random order, and the run
+            may stop before the last.
     """
     if not share:
         return tuple(samples)
     number = _number(len(samples), share, ceil(FEWEST / shards))
-    controls = {(control.candidate, control.sample_id): control for control in _controls(samples, number, kind)}
+    drawn = _controls(samples, number, kind, of_first)
+    controls = {(control.candidate, control.sample_id): control for control in drawn}
     found = ((sample, controls.get((sample.candidate, sample.sample_id))) for sample in samples)
     return tuple(one for pair in found for one in pair if one)
 
@@ -65,9 +70,10 @@ def _number(samples: int, share: float, fewest: int) -> int:
     return max(round(share * samples), min(fewest, samples // 2))
 
 
-def _controls(samples: Sequence[Sample], number: int, kind: Kind) -> list[Sample]:
+def _controls(samples: Sequence[Sample], number: int, kind: Kind, of_first: bool) -> list[Sample]:
     able = [sample for sample in samples if not any(source.problem for source in sample.pictures.values())]
-    able.sort(key=lambda sample: sha256(f"{SEED}\n{sample.candidate}\n{sample.sample_id}".encode()).digest())
+    if not of_first:
+        able.sort(key=lambda sample: sha256(f"{SEED}\n{sample.candidate}\n{sample.sample_id}".encode()).digest())
     found = (_control(able, place, kind) for place in range(min(number, len(able))))
     return [control for control in found if control]
 
@@ -77,15 +83,11 @@ def _control(drawn: Sequence[Sample], place: int, kind: Kind) -> Sample | None:
     base = giver = drawn[place]
     control = kind.control_of(TURNS[place % len(TURNS)])
     if control == OTHER:
-        giver = next((one for one in (*drawn[place:], *drawn[:place]) if _subject(one) != _subject(base)), base)
+        giver = next((one for one in (*drawn[place:], *drawn[:place]) if one.subject != base.subject), base)
     if control == OTHER and giver is base:
         return None
     pictures = {**base.pictures, **kind.shown_in(control, base, giver)}
     return replace(base, control=control, pictures=pictures, injected="", notes=())
-
-
-def _subject(sample: Sample) -> str:
-    return sample.prompt_id or sample.sample_id
 
 
 def _reencoded(data: bytes, _: str) -> bytes:

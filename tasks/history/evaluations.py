@@ -1,12 +1,14 @@
 """Which evaluation of the history is meant: by its id, by the beginning of it, or as one of the last of a flow."""
 
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tasks.errors import InputError
 from tasks.history.asking import query
 from tasks.ledger.anew import shared_words, unmeasured_words
+from tasks.records import BudgetStop
 from tasks.text import bounded
 
 SHOWN = 5
@@ -31,11 +33,23 @@ class Evaluation(NamedTuple):
     replies: int
     anew: int
     measured: bool
+    stopped: dict[str, Any] | None
+    """A `BudgetStop`; None: it is whole."""
 
     @property
     def unmeasured(self) -> str:
         """A sentence where nothing was measured; else nothing."""
-        return "" if self.measured else unmeasured_words(self.replies, self.anew, self.run_id)
+        return "" if self.measured or self.stopped else unmeasured_words(self.replies, self.anew, self.run_id)
+
+    @property
+    def partial(self) -> str:
+        """A sentence where it stopped at its budget; else nothing."""
+        return f"{self.run_id}: {stop_of(self.stopped).sentence}" if self.stopped else ""
+
+
+def stop_of(row: Mapping[str, Any]) -> BudgetStop:
+    """The column `stopped` as a record."""
+    return BudgetStop.model_validate({name: value for name, value in row.items() if value is not None})
 
 
 def find(store: Path, wanted: str) -> Evaluation:
@@ -55,7 +69,8 @@ def find(store: Path, wanted: str) -> Evaluation:
 
 
 def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[str, str]:
-    """The oldest and the newest of a flow's last evaluations, by id; those that measured nothing do not count.
+    """The oldest and the newest of a flow's last evaluations, by id; those that measured nothing, or stopped at their
+    budget, do not count.
 
     Args:
         last: how many; 2 gives the newest and the one before it.

@@ -44,6 +44,10 @@ CREATE TABLE runs (
         calls_in_flight INTEGER, calls_per_second DOUBLE, waits INTEGER, waited_seconds DOUBLE, away_seconds DOUBLE,
         changes STRUCT(seconds DOUBLE, calls_in_flight INTEGER, calls_per_second DOUBLE, reason VARCHAR)[]
     ),
+    stopped STRUCT(
+        budget DOUBLE, "month" VARCHAR, spent DOUBLE, needed DOUBLE, judged BIGINT, samples BIGINT,
+        whole MAP(VARCHAR, MAP(VARCHAR, BIGINT))
+    ),
     warnings VARCHAR[],
     ledger_bytes BIGINT NOT NULL,
     "schema" INTEGER NOT NULL
@@ -255,7 +259,10 @@ CREATE TABLE scores (
     vs_best DOUBLE,
     vs_best_low DOUBLE,
     vs_best_high DOUBLE,
-    vs_best_n BIGINT
+    vs_best_n BIGINT,
+    full_n BIGINT,
+    full_low DOUBLE,
+    full_high DOUBLE
 );
 COMMENT ON TABLE scores IS
     'Counts, mean and 95% interval of finished runs by candidate, dimension or tag, measure and group of samples.';

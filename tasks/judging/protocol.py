@@ -17,7 +17,7 @@ from tasks.kinds.values import REPLY_SCHEMA
 from tasks.ledger.protocol_keys import PROMPT, digest, protocol_key
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Policy
-from tasks.records import RunEnd, RunStart
+from tasks.records import BudgetStop, RunEnd, RunStart
 from tasks.rubrics.rubric import Prompt, Rubric
 
 CARRIED = {"carried stages": "the last picture before a content critic"}
@@ -85,7 +85,7 @@ def run_start(
     )
 
 
-def run_end(run: Run, warnings: tuple[str, ...], seconds: float) -> RunEnd:
+def run_end(run: Run, warnings: tuple[str, ...], seconds: float, stopped: BudgetStop | None = None) -> RunEnd:
     """What the run has come to, with the protocol as it was really followed."""
     tally = run.tally
     protocol = answered_protocol(run.start.protocol, tally.models, tally.rungs, tally.not_sent)
@@ -101,6 +101,7 @@ def run_end(run: Run, warnings: tuple[str, ...], seconds: float) -> RunEnd:
         judgments=dict(tally.judgments),
         outcomes=dict(tally.outcomes),
         limits=run.vlm.gate.found(),
+        stopped=stopped,
         warnings=warnings,
     )
 

@@ -19,10 +19,11 @@ from tasks.judging.tallies import OutcomeTally
 from tasks.judging.versus_best import versus_best
 from tasks.kinds import kind_of
 from tasks.kinds.values import Compared, Heard, Measure, Measured, Original
-from tasks.ledger.reading import OUTCOMES, read_judgments, read_outcomes
+from tasks.ledger.reading import OUTCOMES, read_end, read_judgments, read_outcomes
 from tasks.presentation.wording import Scored
 from tasks.records import ANCHOR, Order, Outcome, RunStart
 from tasks.statistics.alike import Alike
+from tasks.statistics.full_run import Part, with_full_run
 from tasks.statistics.rates import RateRow, RateTally, repeated
 from tasks.statistics.repeats import Answer, answer
 
@@ -90,9 +91,19 @@ class Results:
     @cached_property
     def scores(self) -> Sequence[Scored]:
         """Scores of every candidate, dimension or tag, and group of samples."""
-        rows = self._scores.rows()
+        rows = [*with_full_run(self._scores.rows(), self._parts())]
         ranked = self._kind.display.in_words(rows)
         return versus_best(rows, self.by_candidate, ranked[0][0]) if ranked else rows
+
+    def _parts(self) -> dict[tuple[str, str], Part]:
+        """Of a run that stopped at its budget: candidate and tag -> units that it judged, and all that there are."""
+        end = read_end(self._runs[0]) if len(self._runs) == 1 else None
+        whole = end.stopped.whole if end and end.stopped else {}
+        return {
+            (candidate, tag): (len({each.unit for each in self.by_candidate[candidate] if each.tag == tag}), there)
+            for candidate, tags in whole.items()
+            for tag, there in tags.items()
+        }
 
     @cached_property
     def rates(self) -> list[RateRow]:

@@ -24,6 +24,7 @@ from tasks.pictures.thumbnails import Thumbnails
 from tasks.records import Judgment, Outcome, RunStart
 from tasks.rubrics.rubric import Rubric
 from tasks.spending.bill import Bill
+from tasks.spending.budget import Budget
 from tasks.text import counted
 
 MOST_PICTURE_BYTES = 96_000_000
@@ -123,6 +124,8 @@ class Run:
     export: Export | None = None
     thumbnails: Thumbnails | None = None
     """None: none are kept."""
+    budget: Budget | None = None
+    """None: it may cost what it does."""
     tally: RunCounts = field(default_factory=RunCounts)
     input_tokens: InputTokens = field(default_factory=InputTokens)
     in_hand: InHand = field(default_factory=InHand)

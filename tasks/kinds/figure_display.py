@@ -8,7 +8,7 @@ from tasks.kinds.figure_tables import leaderboard, score_notes
 from tasks.kinds.verdict_chart import verdict_chart
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import coverage_words, score_in_full, worst_case_notes
+from tasks.presentation.wording import coverage_words, full_run_notes, score_in_full, worst_case_notes
 from tasks.records import OVERALL, DimensionOutcome, Outcome
 from tasks.statistics.scores import NEUTRAL_SCORE, ScoreRow, ranking
 
@@ -41,7 +41,7 @@ class FigureDisplay(Display[ScoreRow]):
     def notes(self, scores: Sequence[ScoreRow], terms: Terms) -> list[str]:
         """Where Human stands, what no score can exceed, and how far missing scores may reach."""
         rows = _scores(scores)
-        return [*worst_case_notes(rows), *score_notes(terms.flow, rows, terms.endpoint)]
+        return [*full_run_notes(rows), *worst_case_notes(rows), *score_notes(terms.flow, rows, terms.endpoint)]
 
     def chart(self, scores: Sequence[ScoreRow], grouping: str = "all", terms: Terms | None = None) -> Chart:
         """How often the Model won, drew and lost, with the mean score beside it."""

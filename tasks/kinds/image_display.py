@@ -8,7 +8,14 @@ from tasks.kinds.image_chart import image_chart
 from tasks.kinds.image_tables import gradeboard, image_number_notes, ranked
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import coverage_words, judge_notes, score_in_full, vs_best_notes, worst_case_notes
+from tasks.presentation.wording import (
+    coverage_words,
+    full_run_notes,
+    judge_notes,
+    score_in_full,
+    vs_best_notes,
+    worst_case_notes,
+)
 from tasks.records import Outcome
 from tasks.statistics.image_scores import GradeRow, by_tag
 from tasks.text import number_words
@@ -47,12 +54,14 @@ class ImageDisplay(Display[GradeRow]):
     def notes(self, scores: Sequence[GradeRow], terms: Terms) -> list[str]:
         """How far missing scores may reach, what the scale is, what the columns of the table are, and who is best."""
         beside = vs_best_notes(row for row in scores if row.measure == "score")
-        return [*worst_case_notes(scores), *image_number_notes(scores), *beside, *_of_columns(terms)]
+        missing = [*full_run_notes(scores), *worst_case_notes(scores)]
+        return [*missing, *image_number_notes(scores), *beside, *_of_columns(terms)]
 
     def headline_notes(self, scores: Sequence[GradeRow], terms: Terms) -> list[str]:
         """What the scale is, and what counts as good."""
         good = f"Good: share of prompts with an image of {terms.good_from} or more."
-        return [*worst_case_notes(scores), *image_number_notes(scores), SCALE_0_10, good, *judge_notes(terms.endpoint)]
+        missing = [*full_run_notes(scores), *worst_case_notes(scores)]
+        return [*missing, *image_number_notes(scores), SCALE_0_10, good, *judge_notes(terms.endpoint)]
 
     def chart(self, scores: Sequence[GradeRow], grouping: str = "all", terms: Terms | None = None) -> Chart:
         """The score of every tag and aspect."""

@@ -2,7 +2,7 @@
 
 A repeat that takes its replies over from an earlier run says nothing new of judge or candidate. Owns the rule, which
 the view `evaluations` of the history has for SQL: a reply belongs to the first finished evaluation that has it, so that
-those of a run that was killed count for the one that went on with it.
+those of a run that was killed, or stopped at its budget, count for the one that went on with it.
 """
 
 from collections import Counter
@@ -14,25 +14,29 @@ from typing import NamedTuple
 from tasks.errors import InputError
 from tasks.ledger.evaluations import Evaluation, read_evaluation
 from tasks.ledger.reading import END, read_judgments, read_start, run_folders
-from tasks.records import Judgment
+from tasks.records import BudgetStop, Judgment
 
 
 class Anew(NamedTuple):
-    """How much of an evaluation is its own."""
+    """How much of an evaluation is its own, and whether it is whole."""
 
     replies: int
     """Ok replies about samples; those about controls do not count."""
     anew: int
-    """Those of them that no earlier evaluation has."""
+    """Those of them that no earlier evaluation has, one that stopped at its budget aside."""
+    stopped: BudgetStop | None = None
+    """Where it stopped at its budget; None: it is whole."""
 
     @property
     def measured(self) -> bool:
-        """Whether at least half of the replies are anew."""
-        return 2 * self.anew >= self.replies
+        """Whether it is whole, and at least half of the replies are anew."""
+        return not self.stopped and 2 * self.anew >= self.replies
 
     @property
     def words(self) -> str:
-        """A sentence where nothing was measured; else nothing."""
+        """A sentence where nothing was measured, or not all; else nothing."""
+        if self.stopped:
+            return self.stopped.sentence
         return "" if self.measured else unmeasured_words(self.replies, self.anew)
 
 
@@ -79,14 +83,15 @@ def replies_anew(store: Path, evaluation: Evaluation) -> Anew:
         InputError: one of its ledgers is damaged.
     """
     end = evaluation.end
+    stopped = end.stopped if end else None
     if end is None or not end.reused:
         ok = end.judgments.get("ok", 0) if end else 0
-        return Anew(ok, ok)
+        return Anew(ok, ok, stopped)
     if origins := _origins(evaluation):
         anew = sum(n for origin, n in origins.items() if _is_first(store, evaluation, origin))
-        return Anew(origins.total(), anew)
+        return Anew(origins.total(), anew, stopped)
     made = end.calls - end.control_calls  # none of them was answered
-    return Anew(made, made) if made else Anew(end.reused, 0)
+    return Anew(made, made, stopped) if made else Anew(end.reused, 0, stopped)
 
 
 def _origins(evaluation: Evaluation) -> Counter[str]:
@@ -102,13 +107,14 @@ def _is_first(store: Path, evaluation: Evaluation, origin: str) -> bool:
 
 
 def _finished_between(store: Path, evaluation: Evaluation, origin: str) -> Iterator[Path]:
-    """Ledgers of the flow's other finished evaluations, from a run on to this one. Ids begin with the run's time."""
+    """Ledgers of the flow's other whole evaluations, from a run on to this one. Ids begin with the run's time."""
     own = {run.name for run in evaluation.folders}
     for run in run_folders(store):
         if origin <= run.name < min(own) and (run / END).exists():
             with suppress(InputError, FileNotFoundError):  # one that cannot be read is reported by `sync`
                 start = read_start(run)
-                if start.flow == evaluation.start.flow and read_evaluation(store, start.evaluation_id).end:
+                end = read_evaluation(store, start.evaluation_id).end if start.flow == evaluation.start.flow else None
+                if end and not end.stopped:
                     yield run
 
 

@@ -22,6 +22,8 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "s3": {"config_kwargs": {"max_pool_connections": 32, "retries": {"mode": "standard", "total_max_attempts": 3}}},
 }
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://[^/].*|file:///.+")
+_CHANGED = {"PreconditionFailed", "ConditionalRequestConflict", "412", "NoSuchKey"}
+"""Codes with which a conditional put is refused, since the object is another one by now, or gone."""
 _SECRET = re.compile(r":[^:]*:.*@|:/[^/].*:.*@|[?#]")
 
 
@@ -37,6 +39,9 @@ class _Files(Protocol):
     def find(self, path: str, detail: Literal[True]) -> dict[str, dict[str, Any]]: ...
     def pipe(self, path: dict[str, bytes]) -> None: ...
     def mv(self, path: str, name: str, /) -> None: ...
+    def info(self, path: str) -> dict[str, Any]: ...
+    def cat_file(self, path: str) -> bytes: ...
+    def pipe_file(self, path: str, value: bytes, **options: str) -> None: ...
 
     cat: Callable[..., dict[str, bytes | Exception]]
 
@@ -109,6 +114,33 @@ class Bucket:
                 draft = f"{path}.{uuid4().hex}.draft"
                 self._files.pipe({draft: data})
                 self._files.mv(draft, path)
+
+    @property
+    def is_conditional(self) -> bool:
+        """Whether `put_if` can be asked for; whether the server heeds it is another question."""
+        return self._scheme in ("s3", "s3a")
+
+    def get_with_version(self, name: str) -> tuple[bytes, str] | None:
+        """An object, with what tells this state of it from any other; None: there is none."""
+        with self._reaching(), suppress(FileNotFoundError):
+            self._files.invalidate_cache()
+            # Its version first: had it changed before it is read, `put_if` would find another one.
+            version = str(self._files.info(self._path(name))["ETag"])
+            return self._files.cat_file(self._path(name)), version
+        return None
+
+    def put_if(self, name: str, data: bytes, version: str | None) -> bool:
+        """Write an object if it still has this version; None: if there is none. Returns whether it was written."""
+        condition = {"IfMatch": version} if version else {"IfNoneMatch": "*"}
+        with self._reaching():
+            try:
+                self._files.pipe_file(self._path(name), data, **condition)
+            except OSError as error:
+                told: Any = getattr(error.__cause__, "response", {})
+                if told.get("Error", {}).get("Code") in _CHANGED:
+                    return False
+                raise
+        return True
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from tasks.errors import InputError
 from tasks.ledger.protocol_keys import joint_key
 from tasks.ledger.reading import END, folder, read_end, read_start, run_folders
-from tasks.records import RunEnd, RunStart
+from tasks.records import BudgetStop, RunEnd, RunStart
 
 
 class Evaluation(NamedTuple):
@@ -118,8 +118,25 @@ def _end(starts: Sequence[RunStart], ends: Sequence[RunEnd]) -> RunEnd:
             "reused": sum(end.reused for end in ends),
             "judgments": _sums(end.judgments for end in ends),
             "outcomes": _sums(end.outcomes for end in ends),
+            "stopped": _stopped(starts, ends),
             "warnings": tuple(dict.fromkeys(words for end in ends for words in end.warnings)),
         }
+    )
+
+
+def _stopped(starts: Sequence[RunStart], ends: Sequence[RunEnd]) -> BudgetStop | None:
+    """Where shards stopped at the month's budget; what they judged together is no random part of all samples."""
+    stops = [end.stopped for end in ends if end.stopped]
+    if not stops:
+        return None
+    samples = {start.run_id: start.samples for start in starts}
+    return BudgetStop(
+        budget=stops[0].budget,
+        month=stops[0].month,
+        spent=sum(stop.spent for stop in stops),
+        needed=max(stop.needed for stop in stops),
+        judged=sum(end.stopped.judged if end.stopped else samples.get(end.run_id, 0) for end in ends),
+        samples=sum(samples.values()),
     )
 
 

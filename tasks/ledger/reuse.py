@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from tasks.errors import InputError
-from tasks.files import open_regular
+from tasks.files import open_regular, read_regular
 from tasks.ledger.checksums import SINCE, holds
 from tasks.ledger.reading import (
     END,
@@ -34,6 +34,11 @@ _KNOWN = tuple(b'{"schema":%d,' % number for number in range(1, SCHEMA + 1))
 _WITHOUT_CHECKSUM = _KNOWN[: SINCE - 1]
 _FIELDS = [re.compile(rb'"%s":"([ -!#-\[\]-~]*)"' % name) for name in (b"status", b"key", b"judged_at")]
 """Fields of a row in their order. A quote inside of a text is escaped: what a judge wrote cannot look like a field."""
+
+
+_STOPPED = b'"stopped": {'
+"""Part of the end of a run that stopped at its budget, as `Ledger` writes it."""
+_MOST_BYTES = 2**26
 
 
 def _nothing(_: Judgment) -> bool:
@@ -73,6 +78,10 @@ class Replies:
 
     def __len__(self) -> int:
         return len(self._places)
+
+    def __contains__(self, key: str) -> bool:
+        """Whether there is one for this very call, as far as is known before it is read."""
+        return self._places.get(key) is not None
 
     def find(self, key: str) -> Judgment | None:
         """The newest ok judgment of this very call, or None."""
@@ -146,7 +155,9 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float, confirms: 
     """Replies that the run may take over instead of paying again.
 
     From every run those younger than `reuse_hours`, counted from the original call (0: none at all). From an unfinished
-    run that asked the same of the same candidates those of any age, unless a run finished since has superseded it.
+    run that asked the same of the same candidates those of any age, unless a run finished since has superseded it; and
+    so from one that stopped at its budget, unless this one was started by a schedule: what is judged night by night
+    with the same budget is judged anew.
     Takes seconds where ledgers are large: an event loop gives it to a thread.
 
     Args:
@@ -210,8 +221,8 @@ def _written_since(run: Path, moment: datetime) -> bool:
 
 
 def _unfinished_like(start: RunStart, runs: list[Path]) -> set[Path]:
-    """Unfinished runs of the same undertaking that no finished one has superseded."""
-    ended = {run for run in runs if (run / END).exists()}
+    """Unfinished or stopped runs of the same undertaking that no finished one has superseded."""
+    ended = {run for run in runs if _is_over(run, start.scheduled)}
     oldest = next((place for place, run in enumerate(runs) if run not in ended), len(runs))
     found: set[Path] = set()
     for run in reversed(runs[oldest:]):
@@ -220,6 +231,12 @@ def _unfinished_like(start: RunStart, runs: list[Path]) -> set[Path]:
                 break
             found.add(run)
     return found
+
+
+def _is_over(run: Path, scheduled: bool) -> bool:
+    """Whether a run ended, and not at its budget; for a scheduled run such an end is one, too."""
+    # A quote inside of a text is escaped: no warning can look like a field. To read all ends whole takes seconds.
+    return (run / END).exists() and (scheduled or _STOPPED not in read_regular(run / END, _MOST_BYTES))
 
 
 def _resume_key(run: Path) -> str:

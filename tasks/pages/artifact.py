@@ -120,15 +120,15 @@ def _past(past: Past | None, summary: Summary) -> list[str]:
     return [
         *_section("Against its baseline", bounded(lines, len(places))),
         *_section("Judge or candidate", moved),
-        *_since_last(past, bool(summary.unmeasured)),
+        *_since_last(past, summary.uncompared),
     ]
 
 
-def _since_last(past: Past, unmeasured: bool) -> list[str]:
+def _since_last(past: Past, uncompared: str) -> list[str]:
     if not (past.since or past.trend):
         return []
-    why = "Nothing was measured, so that nothing is compared; the trend is without this run."
-    alone = why if unmeasured else "No earlier run compares with this one; the trend shows why."
+    why = f"{uncompared}, so that nothing is compared; the trend is without this run."
+    alone = why if uncompared else "No earlier run compares with this one; the trend shows why."
     compared = _since(past.since) if past.since else [alone]
     return ["## Since the last run", *compared, *([picture("Trend", "png", past.trend)] if past.trend else [])]
 

@@ -41,7 +41,7 @@ def _cells(one: Evaluation, headline: Headline) -> Iterator[str]:
 def _change(one: Evaluation, headline: Headline) -> str:
     """How the score stands against the evaluation before that compares; empty where there is none."""
     if one.unmeasured:
-        return "nothing measured"
+        return "stopped at the budget" if one.about["stopped"] else "nothing measured"
     for found in one.comparisons:
         for row in found.rows if found.after.candidate == headline.score.candidate else ():
             if (row.dimension, row.measure) == (headline.score.dimension, "score"):

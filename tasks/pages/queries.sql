@@ -3,14 +3,14 @@
 
 -- evaluation: What was run
 SELECT run_id, flow, started_at, seconds, shards, dataset, candidates, samples, prompt_set, model, endpoint, protocol,
-       parameters, calls, reused, replies, anew, measured, warnings
+       parameters, calls, reused, replies, anew, measured, stopped, warnings
 FROM evaluations WHERE run_id = $run;
 
 -- scores: Scores over all samples
 SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
        mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", worst_low,
        worst_high, coverage, shift, shift_low, shift_high,
-       vs_best, vs_best_low, vs_best_high, vs_best_n
+       vs_best, vs_best_low, vs_best_high, vs_best_n, full_n, full_low, full_high
 FROM scores WHERE run_id = $run AND "grouping" = 'all'
 ORDER BY candidate, dimension_position(dimension), dimension;
 
@@ -18,14 +18,14 @@ ORDER BY candidate, dimension_position(dimension), dimension;
 SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
        mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", worst_low,
        worst_high, coverage, shift, shift_low, shift_high,
-       vs_best, vs_best_low, vs_best_high, vs_best_n
+       vs_best, vs_best_low, vs_best_high, vs_best_n, full_n, full_low, full_high
 FROM scores WHERE run_id = $run AND "grouping" IN ('category', 'difficulty') AND dimension = 'overall'
 ORDER BY "grouping", group_name, candidate;
 
 -- aspects: Scores of the aspects
 SELECT candidate, dimension, measure, "grouping", group_name, n, scored, prompts, score, image_mean, ci_low, ci_high,
        "method", worst_low, worst_high, coverage,
-       vs_best, vs_best_low, vs_best_high, vs_best_n
+       vs_best, vs_best_low, vs_best_high, vs_best_n, full_n, full_low, full_high
 FROM scores WHERE run_id = $run AND "grouping" = 'aspect'
 ORDER BY candidate, dimension_position(dimension), dimension;
 

@@ -19,7 +19,7 @@ from tasks.comparing.trend import series_of
 from tasks.controls.status import ControlRate, control_rate, red_words
 from tasks.errors import InputError
 from tasks.history import asking as history
-from tasks.history.evaluations import find
+from tasks.history.evaluations import find, stop_of
 from tasks.kinds import kind_of
 from tasks.kinds.display import Display, Headline, Terms
 from tasks.ledger.anew import unmeasured_words
@@ -97,7 +97,9 @@ class Evaluation:
 
     @property
     def unmeasured(self) -> str:
-        """A sentence where nothing was measured, to stand above the scores, too; empty: something was."""
+        """A sentence where nothing was measured, or not all, to stand above the scores, too; empty: all was."""
+        if self.about["stopped"]:
+            return stop_of(self.about["stopped"]).sentence
         return "" if self.about["measured"] else unmeasured_words(self.about["replies"], self.about["anew"])
 
     @property

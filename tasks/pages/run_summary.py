@@ -18,7 +18,7 @@ from tasks.ledger.anew import replies_anew
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.reading import read_judgments
 from tasks.presentation.wording import Scored
-from tasks.records import RunEnd, RunStart
+from tasks.records import BudgetStop, RunEnd, RunStart
 from tasks.statistics.rates import RateRow
 from tasks.statistics.scores import ScoreRow
 
@@ -41,7 +41,19 @@ class Summary(NamedTuple):
     rates: list[RateRow]
     """How far the judge agrees with itself, and which verdicts outcomes depend on."""
     unmeasured: str
-    """A sentence where a finished run measured nothing; else nothing."""
+    """A sentence where a finished run measured nothing, or stopped at its budget; else nothing."""
+
+    @property
+    def stopped(self) -> BudgetStop | None:
+        """Where it stopped at its budget; None: it did not."""
+        return self.end.stopped if self.end else None
+
+    @property
+    def uncompared(self) -> str:
+        """Why it is compared with no other run; empty where it may be."""
+        if self.stopped:
+            return "The run stopped at its budget"
+        return "Nothing was measured" if self.unmeasured else ""
 
     @property
     def display(self) -> Display[Any]:
@@ -60,9 +72,10 @@ class Summary(NamedTuple):
 
     @property
     def all_ok(self) -> bool:
-        """Every judgment is ok, every picture that was found can be read, and every image is there."""
+        """All samples were judged, every judgment is ok, every picture can be read, and every image is there."""
         statuses = self.outcomes.statuses
-        return not self.judgments.not_ok and not statuses["bad_picture"] and not statuses["incomplete"]
+        not_ok = self.judgments.not_ok or statuses["bad_picture"] or statuses["incomplete"]
+        return not (self.stopped or not_ok)
 
 
 def summarize(store: Path, run_id: str) -> Summary:

@@ -62,6 +62,13 @@ class GradeRow(HistoryRecord):
     """Upper end of the 95% interval of that difference."""
     vs_best_n: int | None = None
     """Pairs of that difference."""
+    full_n: int | None = None
+    """Of a run that stopped at its budget: samples (of generated images: prompts) that it would have judged in all;
+    None for any other run, and for groups of samples."""
+    full_low: float | None = None
+    """Lower end of the 95% interval of the score that this full run is expected to have, which is the score itself."""
+    full_high: float | None = None
+    """Upper end of that interval."""
 
     @property
     def inapplicable(self) -> bool:

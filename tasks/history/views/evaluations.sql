@@ -4,15 +4,21 @@ CREATE MACRO joint_key(one, answered) AS CASE count(DISTINCT one) FILTER (answer
     ELSE sha256(string_agg(DISTINCT one, ' ' ORDER BY one) FILTER (answered)) END;
 
 CREATE VIEW evaluations AS
--- A reply belongs to the first evaluation that has it. So do those of a run that was killed belong to the one that went
--- on with it. tasks/ledger/anew.py has the same rule for ledgers.
+-- A reply belongs to the first whole evaluation that has it. So do those of a run that was killed, or stopped at its
+-- budget, belong to the one that went on with it. tasks/ledger/anew.py has the same rule for ledgers.
 WITH origins AS (
-    SELECT s.evaluation_id, started_at, unnest(map_entries(replies_from)) AS origin
+    SELECT s.evaluation_id, s.run_id, started_at, stopped IS NULL AS whole, unnest(map_entries(replies_from)) AS origin
     FROM shard_runs s JOIN runs USING (run_id)
-), held AS (
-    SELECT evaluation_id, sum(origin.value) AS n,
-           row_number() OVER (PARTITION BY origin.key ORDER BY min(started_at), evaluation_id) = 1 AS is_first
+), gathered AS (
+    SELECT evaluation_id, origin.key AS origin, sum(origin.value) AS n, min(started_at) AS began,
+           bool_and(whole) AS whole
     FROM origins GROUP BY evaluation_id, origin.key
+), held AS (
+    -- Of whole ones the first; one that stopped at its budget takes nothing from the one that went on with it.
+    SELECT evaluation_id, n,
+           count(*) FILTER (whole) OVER (PARTITION BY origin ORDER BY began, evaluation_id
+                                         ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) = 0 AS is_first
+    FROM gathered
 ), fresh AS (
     SELECT evaluation_id, sum(n)::BIGINT AS replies, coalesce(sum(n) FILTER (is_first), 0)::BIGINT AS anew
     FROM held GROUP BY evaluation_id
@@ -30,7 +36,12 @@ SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS st
        any_value(protocol) AS protocol, any_value(parameters) AS parameters, sum(calls)::BIGINT AS calls,
        sum(reused)::BIGINT AS reused,
        coalesce(any_value(f.replies), 0) AS replies, coalesce(any_value(f.anew), 0) AS anew,
-       CASE WHEN any_value(f.replies) > 0 THEN 2 * any_value(f.anew) >= any_value(f.replies)
+       CASE WHEN count(stopped) > 0 THEN {
+           'budget': max(stopped.budget), 'month': max(stopped."month"), 'spent': sum(stopped.spent),
+           'needed': max(stopped.needed),
+           'judged': sum(coalesce(stopped.judged, samples))::BIGINT, 'samples': sum(samples)::BIGINT,
+           'whole': CASE WHEN count(*) = 1 THEN any_value(stopped.whole) END} END AS stopped,
+       count(stopped) = 0 AND CASE WHEN any_value(f.replies) > 0 THEN 2 * any_value(f.anew) >= any_value(f.replies)
             ELSE sum(calls) > coalesce(sum(sham_calls), 0) OR sum(reused) = 0 END AS measured,
        list_distinct(flatten(list(warnings))) AS warnings
 FROM shard_runs s JOIN runs USING (run_id) LEFT JOIN fresh f ON f.evaluation_id = s.evaluation_id
@@ -38,4 +49,5 @@ GROUP BY s.evaluation_id;
 COMMENT ON VIEW evaluations IS
     'One row a finished run, or all shards of an evaluation as one: run_id is then the evaluation''s. Every view '
     'but failures goes by it. replies: ok replies about its samples; anew: those of them that no earlier evaluation has; '
-    'measured: at least half of them are anew. What is not measured is in no trend.';
+    'stopped: where it stopped at its budget; NULL: it is whole. measured: it is whole, and at least half of its '
+    'replies are anew. What is not measured is in no trend.';

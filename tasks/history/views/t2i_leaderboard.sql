@@ -1,4 +1,4 @@
--- Of each flow the newest finished run that has the candidate, where dataset, judge and prompt set are the same.
+-- Of each flow the newest finished run that has the candidate and did not stop at its budget, where dataset, judge and prompt set are the same.
 CREATE VIEW t2i_leaderboard AS
 WITH tagged AS (
     SELECT r.flow, r.dataset, r.dataset_key, r.judge_key, r.model, r.prompt_set, r.run_id, r.started_at,
@@ -6,7 +6,7 @@ WITH tagged AS (
            s.image_mean, s.prompts, s.n, s.scored,
            s.vs_best, s.vs_best_low, s.vs_best_high, s.vs_best_n
     FROM scores s JOIN evaluations r USING (run_id)
-    WHERE s."grouping" = 'all' AND s.measure = 'score' AND s.image_mean IS NOT NULL
+    WHERE s."grouping" = 'all' AND s.measure = 'score' AND s.image_mean IS NOT NULL AND r.stopped IS NULL
     QUALIFY rank() OVER (
         PARTITION BY s.candidate, r.dataset_key, r.judge_key, r.prompt_set, r.flow
         ORDER BY r.started_at DESC, r.run_id DESC) = 1

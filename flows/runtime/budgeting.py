@@ -1,0 +1,172 @@
+"""The money of a run: where its budget comes from, which samples it starts, and where it stopped.
+
+Owns what a budget means for the order of a run and for its end. The rule is `tasks.spending.budget`'s, the month that
+runs share is `tasks.spending.reservations`'.
+"""
+
+import asyncio
+from collections import Counter, defaultdict
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import asynccontextmanager, suppress
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prefect.logging import get_logger
+
+from flows.runtime.sending import in_daemon_thread
+from tasks.datasets.dataset import Dataset
+from tasks.errors import InputError
+from tasks.judging.affording import prices_of
+from tasks.judging.case import Case
+from tasks.judging.run import Run
+from tasks.ledger.remote import Remote
+from tasks.parameters import Parameters
+from tasks.records import BudgetStop, Sample
+from tasks.spending.budget import Budget, CallCosts
+from tasks.spending.order import in_random_order, units
+from tasks.spending.prices import FREE, Tariff, tariff
+from tasks.spending.reservations import RENEW_SECONDS, VARIABLE, Month, month_budget, month_of
+from tasks.spending.shelves import BucketShelf, LocalShelf
+
+AHEAD = 0.02
+"""Share of the month's budget that a run claims beyond what it needs, so that it need not ask before every chunk."""
+
+_log = get_logger("image-jury")
+
+
+def tariff_of(asked: Parameters) -> Tariff | None:
+    """The prices that the budget of a run is counted in; None: it has no budget, or its judge costs nothing.
+
+    Raises:
+        InputError: it has one, and no price of its judge is known.
+    """
+    if not (asked.budget or month_budget()):
+        return None
+    judge = asked.judge
+    found = tariff(judge, judge.model, judge.tier, datetime.now(UTC))
+    if found is None:
+        which = f"budget is {asked.budget:g}" if asked.budget else f"{VARIABLE} is set"
+        raise InputError(
+            f"{which}, and no price of {judge.model} at {judge.base_url} is known, so that nothing could be counted: "
+            "give judge.price_in and judge.price_out, the prices of a million tokens"
+        )
+    return None if found is FREE else found
+
+
+def in_order(dataset: Dataset, tariff: Tariff | None) -> Dataset:
+    """The dataset, its samples in a random order where a budget may end the run before the last."""
+    if tariff is None:
+        return dataset
+    return dataset.model_copy(update={"samples": in_random_order(dataset.samples, dataset.key)})
+
+
+@asynccontextmanager
+async def budget_of(
+    asked: Parameters, tariff: Tariff | None, store: Path, remote: Remote | None, run_id: str
+) -> AsyncGenerator[Budget | None]:
+    """The budget of a run, its own, the month's or both, for as long as the context lasts; None: it has none.
+
+    Raises:
+        InputError: the store cannot keep a month's budget.
+        OSError: the month's budget cannot be read.
+    """
+    if tariff is None:
+        yield None
+        return
+    limit, costs, amount = asked.budget or None, CallCosts(tariff, asked.judge.max_output_tokens), month_budget()
+    if amount is None:
+        yield Budget(limit, costs)
+        return
+    month = await in_daemon_thread(lambda: _month(store, remote, amount, run_id))
+    budget = Budget(limit, costs, _Share(month))
+    if month.unknown:
+        calls = f"{month.unknown:,} calls of {month.month} in this store"
+        budget.warnings.append(f"{VARIABLE} does not count {calls}, for their price is not known")
+    renewing = asyncio.create_task(_renew(month, budget))
+    try:
+        yield budget
+    finally:
+        renewing.cancel()
+        with suppress(OSError):  # the claim expires by itself, and from then on counts what the ledger says
+            await in_daemon_thread(lambda: month.close(budget.spent))
+
+
+def _month(store: Path, remote: Remote | None, amount: float, run_id: str) -> Month:
+    now = datetime.now(UTC)
+    if remote:
+        remote.fetch(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+    shelf = BucketShelf(remote.bucket) if remote else LocalShelf(store)
+    return Month(store, shelf, month_of(now), amount, run_id)
+
+
+class _Share:
+    """A run's share of the month, asked in a thread."""
+
+    def __init__(self, month: Month) -> None:
+        self._month = month
+        self.month, self.budget = month.month, month.budget
+
+    async def claim(self, total: float) -> bool:
+        return await in_daemon_thread(lambda: self._month.claim(total, AHEAD * self.budget))
+
+
+async def _renew(month: Month, budget: Budget) -> None:
+    """Tell that the run lives, until this is cancelled. What fails is tried again before the claim expires."""
+    while True:
+        await asyncio.sleep(RENEW_SECONDS)
+        try:
+            await in_daemon_thread(lambda: month.renew(budget.used))
+        except OSError as error:
+            _log.debug("The claim on the budget of %s could not be renewed: %s", month.month, error)
+
+
+async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:
+    """Those samples that may be started, in their order and as soon as they may; the others are let go.
+
+    Where several units fit at once, they come together. Without a budget all of them do.
+    """
+    budget = run.budget
+    if budget is None:
+        yield cases
+        return
+    together: list[Case] = []
+    for unit in units(cases, lambda case: case.sample):
+        prices = prices_of(run, budget, unit)
+        if not budget.over and not await budget.fits_now(prices):
+            if together:
+                yield together  # what is held for them comes free only when they are judged
+                together = []
+            await budget.fits(prices)
+        if budget.over:
+            for case in unit:
+                run.in_hand.free(case)
+        else:
+            together += unit
+    if together:
+        yield together
+
+
+def where_stopped(run: Run, samples: Sequence[Sample]) -> BudgetStop | None:
+    """Where the run stopped at its budget; None: it did not."""
+    budget = run.budget
+    if not budget or not budget.over:
+        return None
+    month = budget.exhausted
+    judged = sum(run.tally.outcomes.values())
+    return BudgetStop(
+        budget=month.budget if month else run.parameters.budget,
+        month=month.month if month else "",
+        spent=budget.spent,
+        needed=budget.needed,
+        judged=judged,
+        samples=len(samples),
+        whole=_numbers(samples) if run.start.shards == 1 and judged < len(samples) else {},
+    )
+
+
+def _numbers(samples: Sequence[Sample]) -> dict[str, dict[str, int]]:
+    """Candidate -> tag -> units that there are."""
+    found: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for candidate, tag, _ in {(each.candidate, each.tag, each.subject) for each in samples}:
+        found[candidate][tag] += 1
+    return {candidate: dict(tags) for candidate, tags in found.items()}

@@ -1,0 +1,164 @@
+"""What one run may cost: what it has spent, what it holds for calls in flight, and whether the next calls fit.
+
+Owns the rule. A unit of samples starts only if all its calls, each at the 95th percentile of what such a call costs,
+fit into what is left. While calls are in flight it is waited for them, as most turn out cheaper than what is held for
+them; the first unit that does not fit when nothing is held ends the run. None is skipped for a cheaper one behind it,
+or what was judged would be no random part of the samples.
+
+Prices are for `prices`, the month that runs share for `reservations`, the order of the units for `order`.
+"""
+
+import asyncio
+import math
+from bisect import insort
+from collections import defaultdict
+from collections.abc import Callable, Hashable, Mapping
+from typing import Protocol
+
+from tasks.spending.bill import Amounts
+from tasks.spending.prices import Tariff
+
+ENOUGH = 20
+"""Calls of a dimension that were billed in this run, from which on their own 95th percentile counts."""
+PERCENTILE = 0.95
+_ROUNDING = 1e-9
+"""Share of a limit by which sums of prices may be off."""
+
+Known = Callable[[str], float | None]
+"""Dimension -> 95th percentile of what a call of it cost before this run; None: it is not known."""
+
+
+def _unknown(_: str) -> float | None:
+    return None
+
+
+class CallCosts:
+    """What a call of each dimension costs at most, in 95 of 100 cases.
+
+    Args:
+        longest_reply: in tokens.
+        known: of earlier runs.
+    """
+
+    def __init__(self, tariff: Tariff, longest_reply: int, known: Known = _unknown) -> None:
+        self._tariff, self._longest_reply, self._known = tariff, longest_reply, known
+        self._billed: defaultdict[str, list[float]] = defaultdict(list)
+
+    def note(self, dimension: str, price: float) -> None:
+        """Take in what a call was billed."""
+        insort(self._billed[dimension], price)
+
+    def of(self, dimension: str, sent: int) -> float:
+        """By this run once enough of its calls were billed, else by earlier ones, else the most that it can cost.
+
+        Args:
+            sent: most tokens that the question can take.
+        """
+        billed = self._billed[dimension]
+        if len(billed) >= ENOUGH:
+            return billed[min(math.ceil(PERCENTILE * (len(billed) + 1)), len(billed)) - 1]
+        known = self._known(dimension)
+        return self._most(sent) if known is None else known
+
+    def _most(self, sent: int) -> float:
+        written = (0, sent)  # what is written to a cache may cost more than what is not
+        return max(self._tariff.price(Amounts(sent, 0, each, self._longest_reply)) for each in written)
+
+
+class Share(Protocol):
+    """What of a month's budget is this run's."""
+
+    @property
+    def month(self) -> str:
+        """Which month: `2026-11`."""
+        ...
+
+    @property
+    def budget(self) -> float:
+        """The budget that runs share."""
+        ...
+
+    async def claim(self, total: float) -> bool:
+        """Whether the run may come to so much in all; then no other run gets it."""
+        ...
+
+
+class Budget:
+    """The money of one run. To be used in one event loop.
+
+    Args:
+        limit: of the run's own; None: it has none.
+        share: of the month's; None: there is none.
+    """
+
+    def __init__(self, limit: float | None, costs: CallCosts, share: Share | None = None) -> None:
+        self.spent = 0.0
+        self.over = False
+        """Something did not fit: no unit is started any more."""
+        self.needed = 0.0
+        """By what did not fit: what it may cost."""
+        self.exhausted: Share | None = None
+        """What it did not fit into; None: the run's own budget."""
+        self.warnings: list[str] = []
+        """What the reader of the run should know of it, a sentence each."""
+        self._limit, self._costs, self._share = limit, costs, share
+        self._held: dict[Hashable, float] = {}
+        self._turn = asyncio.Lock()
+        self._settled = asyncio.Event()
+        """Set once, with the next call that ends."""
+
+    @property
+    def used(self) -> float:
+        """What was spent and what is held for calls in flight."""
+        return self.spent + sum(self._held.values())
+
+    def expected(self, dimension: str, sent: int) -> float:
+        """What is held for a call; see `CallCosts.of`."""
+        return self._costs.of(dimension, sent)
+
+    async def fits_now(self, calls: Mapping[Hashable, float]) -> bool:
+        """Hold what these calls may cost, if there is room for all of them at once.
+
+        Args:
+            calls: what each is expected to cost.
+        """
+        async with self._turn:
+            if not await self._has_room(self.used + sum(calls.values())):
+                return False
+            self._held.update(calls)
+            return True
+
+    async def fits(self, calls: Mapping[Hashable, float]) -> bool:
+        """The same as soon as there is room; False, and the run is over, where none is left when nothing is held."""
+        while True:
+            next_one = self._settled
+            if await self.fits_now(calls):
+                return True
+            if not self._held and not next_one.is_set():
+                self.over, self.needed = True, sum(calls.values())
+                return False
+            await next_one.wait()
+
+    async def covers(self, call: Hashable, price: float) -> bool:
+        """Whether a call of a unit that was started may be made: it is held for, or fits as any other does."""
+        return call in self._held or await self.fits({call: price})
+
+    def settle(self, call: Hashable, dimension: str, price: float | None) -> None:
+        """A call has ended: what is held for it is free again.
+
+        Args:
+            price: what it was billed; None: that is not known, and what was held for it counts as spent.
+        """
+        held = self._held.pop(call, 0.0)
+        self.spent += held if price is None else price
+        if price:  # one that was refused costs nothing, and says nothing of the others
+            self._costs.note(dimension, price)
+        self._settled.set()
+        self._settled = asyncio.Event()
+
+    async def _has_room(self, total: float) -> bool:
+        if self._limit is not None and total > self._limit * (1 + _ROUNDING):
+            self.exhausted = None
+            return False
+        self.exhausted = self._share
+        return self._share is None or await self._share.claim(total)

@@ -1,0 +1,54 @@
+"""The order in which a run with a budget judges its samples, so that whatever it comes to is a random part of them.
+
+A unit is what is taken or left as a whole: a sample as the ledger names it, with all its candidates, so that these stay
+comparable pair by pair; of generated images all those of a prompt, since scores are means over prompts.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from itertools import groupby
+from typing import TypeVar
+
+from tasks.records import ANCHOR, Sample
+
+T = TypeVar("T")
+
+
+def in_random_order(samples: Sequence[Sample], seed: str) -> tuple[Sample, ...]:
+    """The samples unit by unit, in an order that the seed and the ids alone decide.
+
+    Each unit has a place of its own in it: samples that are added or left out change nothing for the others.
+
+    Args:
+        seed: the dataset's key, so that the same command with more budget goes on where this one stops.
+    """
+    return tuple(sorted(samples, key=lambda sample: _place(f"{seed}\n{sample.subject}")))
+
+
+def _place(name: str) -> bytes:
+    return sha256(name.encode("utf-8", "surrogatepass")).digest()
+
+
+def units(ordered: Iterable[T], sample_of: Callable[[T], Sample]) -> Iterator[list[T]]:
+    """What stands in such an order, unit by unit; a control belongs to its sample, an anchor to none."""
+
+    def unit_of(one: T) -> tuple[bool, str]:
+        sample = sample_of(one)
+        return sample.control == ANCHOR, sample.subject
+
+    return (list(unit) for _, unit in groupby(ordered, key=unit_of))
+
+
+def chunks(ordered: Sequence[Sample], size: int, whole_units: bool) -> Iterator[Sequence[Sample]]:
+    """Samples in their order, so many at once; or a few more, where a unit is not to be parted."""
+    if not whole_units:
+        yield from (ordered[first : first + size] for first in range(0, len(ordered), size))
+        return
+    chunk: list[Sample] = []
+    for unit in units(ordered, lambda sample: sample):
+        chunk += unit
+        if len(chunk) >= size:
+            yield chunk
+            chunk = []
+    if chunk:
+        yield chunk

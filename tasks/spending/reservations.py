@@ -1,0 +1,160 @@
+"""A month's budget that runs in parallel share: what each of them claims of it, while it runs and afterwards.
+
+`JURY_BUDGET_MONTH` on the worker is the budget of a store for a calendar month (UTC), in the currency of the prices.
+One small file of the store has an entry a run: what it claims in all, and until when that holds. A run that lives
+renews its entry; when it ends, its entry says what it spent. A run that was killed does neither: its entry expires, and
+from then on counts what its ledger says. Runs without an entry count by their ledgers, too, which are read once, when a
+run begins. Where the file lies, and how only one run at a time changes it, is for `shelves`.
+"""
+
+import os
+import time
+from collections.abc import Callable, Mapping
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import NamedTuple
+
+from pydantic import TypeAdapter
+
+from tasks.errors import InputError
+from tasks.ledger.reading import JUDGMENTS, folder, read_judgments, run_folders
+from tasks.records import Record
+from tasks.spending.shelves import Shelf
+
+VARIABLE = "JURY_BUDGET_MONTH"
+LEASE_SECONDS = 600.0
+"""A claim that was not renewed for so long has expired. Clocks of machines that share a store differ by less."""
+RENEW_SECONDS = 60.0
+
+
+class Claim(Record):
+    """What one run claims of the month."""
+
+    amount: float
+    """That it has spent in the month, or may yet; once it has ended, that it spent."""
+    until: float | None
+    """Unix time at which it expires unless it is renewed; None: the run has ended."""
+
+
+_CLAIMS: TypeAdapter[dict[str, Claim]] = TypeAdapter(dict[str, Claim])
+
+
+class Spent(NamedTuple):
+    """What a ledger says of a month."""
+
+    amount: float
+    unknown: int
+    """Calls whose price is not known."""
+
+
+def month_budget() -> float | None:
+    """The budget of a month that the worker's environment sets; None: it sets none.
+
+    Raises:
+        InputError: it is no amount.
+    """
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return None
+    try:
+        amount = float(text)
+    except ValueError:
+        amount = 0.0
+    if not 0 < amount < float("inf"):
+        raise InputError(f"{VARIABLE} is {text!r}: allowed is an amount above 0, such as 200; leave it unset for none")
+    return amount
+
+
+def month_of(moment: datetime) -> str:
+    """The calendar month of a moment, UTC: `2026-11`."""
+    return f"{moment.astimezone(UTC):%Y-%m}"
+
+
+class Month:
+    """One run's share of the budget of one month. Every method but `unknown` reads and writes files.
+
+    Args:
+        month: `2026-11`, UTC.
+    """
+
+    def __init__(self, store: Path, shelf: Shelf, month: str, budget: float, run_id: str) -> None:
+        self.month, self.budget = month, budget
+        self._store, self._shelf, self._run_id = store, shelf, run_id
+        self._file = f"budget/{month}.json"
+        self._claimed = 0.0
+        claims = _read(self._shelf.read(self._file))
+        told = {name for name, claim in claims.items() if claim.until is None}
+        ledgers = (run for run in run_folders(store) if run.name not in told)
+        self._ledgers = {run.name: spent_in(run, month) for run in ledgers}
+
+    @property
+    def unknown(self) -> int:
+        """Calls of the month, by the ledgers that were read, whose price is not known: they are not counted."""
+        return sum(spent.unknown for spent in self._ledgers.values())
+
+    def claim(self, total: float, wanted: float = 0.0) -> bool:
+        """Whether this run may come to so much in the month; from then on nobody else gets it.
+
+        Args:
+            wanted: beyond it, if there is room: what is claimed at once need not be asked for call by call.
+        """
+        if total > self._claimed:
+            self._change(lambda left: min(total + wanted, left) if total <= left * (1 + 1e-9) else None)
+        return total <= self._claimed * (1 + 1e-9)
+
+    def renew(self, used: float) -> None:
+        """Tell that the run lives, and give back what it has claimed and does not use."""
+        self._change(lambda _: used)
+
+    def close(self, spent: float) -> None:
+        """The run has ended; this is what it spent in the month."""
+        self._change(lambda _: spent, ended=True)
+
+    def _change(self, wanted: Callable[[float], float | None], ended: bool = False) -> None:
+        """Set this run's claim by what the others leave of the month; None: it stays as it is."""
+
+        def changed(data: bytes | None) -> bytes | None:
+            claims = _read(data)
+            amount = wanted(self.budget - self._of_others(claims))
+            if amount is None:
+                return None
+            self._claimed = amount
+            claims[self._run_id] = Claim(amount=amount, until=None if ended else time.time() + LEASE_SECONDS)
+            return _CLAIMS.dump_json(claims)
+
+        self._shelf.change(self._file, changed)
+
+    def _of_others(self, claims: Mapping[str, Claim]) -> float:
+        runs = {*claims, *self._ledgers} - {self._run_id}
+        return sum(self._of(run, claims.get(run)) for run in runs)
+
+    def _of(self, run: str, claim: Claim | None) -> float:
+        if claim and (claim.until is None or claim.until > time.time()):
+            return claim.amount
+        if run not in self._ledgers and folder(self._store, run).exists():  # it was killed after this run began
+            self._ledgers[run] = spent_in(folder(self._store, run), self.month)
+        found = self._ledgers.get(run)
+        return found.amount if found else claim.amount if claim else 0.0
+
+
+def spent_in(run: Path, month: str) -> Spent:
+    """What the calls of a run cost in a month, by its ledger; nothing of a ledger that cannot be read.
+
+    Estimates of what calls without a reply may have cost are in it; replies that were taken over are not.
+    """
+    amount, unknown = 0.0, 0
+    rows = run / JUDGMENTS
+    if not rows.exists() or month_of(datetime.fromtimestamp(rows.stat().st_mtime, UTC)) < month:
+        return Spent(amount, unknown)
+    try:
+        for row in read_judgments(run):
+            if not row.reused_from and month_of(datetime.fromisoformat(row.judged_at)) == month:
+                amount += (row.price or 0.0) + (row.estimated or 0.0)
+                unknown += row.price is None or row.estimated is None
+    except InputError:  # `sync` reports it
+        pass
+    return Spent(amount, unknown)
+
+
+def _read(data: bytes | None) -> dict[str, Claim]:
+    return _CLAIMS.validate_json(data) if data else {}

@@ -1,0 +1,96 @@
+"""Small files of a store that only one run at a time changes: beside a lock in a folder, by conditional puts in a
+bucket.
+
+Owns that no change is lost, whoever else changes the same file. What is in the files is for `reservations`.
+"""
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Protocol
+
+from tasks.errors import InputError
+from tasks.files import alone, keep_private, private_folder, write_whole
+from tasks.ledger.bucket import Bucket, RemoteUnavailable
+
+TIMES = 50
+"""A change that others forestall so often is given up."""
+
+Edit = Callable[[bytes | None], bytes | None]
+"""What is in a file (None: it is absent) -> what is to be in it (None: that). May be asked several times."""
+
+
+class Shelf(Protocol):
+    """A place for such files, named by their paths in the store."""
+
+    def read(self, name: str) -> bytes | None:
+        """What is in a file; None: it is absent."""
+        ...
+
+    def change(self, name: str, edit: Edit) -> None:
+        """Change a file by what is in it, as if nobody else did at the same time."""
+        ...
+
+
+class LocalShelf:
+    """In a store on a disk of this machine.
+
+    Raises:
+        OSError: from every method, where the disk fails.
+    """
+
+    def __init__(self, store: Path) -> None:
+        self._store = store
+
+    def read(self, name: str) -> bytes | None:
+        """What is in a file; None: it is absent."""
+        file = self._store / name
+        return file.read_bytes() if file.exists() else None
+
+    def change(self, name: str, edit: Edit) -> None:
+        """Change a file by what is in it, as if nobody else did at the same time."""
+        file = self._store / name
+        private_folder(file.parent)
+        lock = file.with_suffix(".lock")
+        lock.touch()
+        keep_private(lock)
+        with alone(lock):
+            data = edit(self.read(name))
+            if data is not None:
+                write_whole(file, data, private=True)
+
+
+class BucketShelf:
+    """In a bucket that puts an object only if it is as it was, which not all that speak S3's language do.
+
+    Raises:
+        InputError: this one does not.
+        RemoteUnavailable: from every method, when the network or the other side fails.
+    """
+
+    _PROOF = "budget/conditional-puts.txt"
+
+    def __init__(self, bucket: Bucket) -> None:
+        self._bucket = bucket
+        if not bucket.is_conditional:
+            raise InputError(f"{bucket.url}: runs share a month's budget by conditional puts, which only s3:// has")
+        made = [bucket.put_if(self._PROOF, b"The second put of this object is refused.\n", None) for _ in range(2)]
+        if made[-1]:
+            raise InputError(
+                f"{bucket.url}: runs share a month's budget by conditional puts (If-None-Match, If-Match), and this "
+                "server ignores them: two runs could spend the same money. Unset JURY_BUDGET_MONTH and give each run a "
+                "budget of its own, or keep the store where puts are conditional (Amazon S3, Cloudflare R2, MinIO)"
+            )
+
+    def read(self, name: str) -> bytes | None:
+        """What is in an object; None: it is absent."""
+        found = self._bucket.get_with_version(name)
+        return found[0] if found else None
+
+    def change(self, name: str, edit: Edit) -> None:
+        """Change an object by what is in it, as if nobody else did at the same time."""
+        for _ in range(TIMES):
+            found = self._bucket.get_with_version(name)
+            data = edit(found[0] if found else None)
+            if data is None or self._bucket.put_if(name, data, found[1] if found else None):
+                return
+        raise RemoteUnavailable(f"{self._bucket.url}/{name} was changed by others {TIMES} times in a row")

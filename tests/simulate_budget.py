@@ -1,0 +1,230 @@
+"""Runs that stop at a budget: what they cost more than it, and what the interval of the full run covers.
+
+Run as a program it prints both tables of the README (`make simulate-budget`); the tests run a small part. Judges are
+simulated by what their calls cost and come to; the order of the samples, the budget and the intervals are the program's
+own. Calls end in a random order, as many of them in flight as the budget has room for.
+"""
+
+import asyncio
+import sys
+from collections.abc import Callable, Sequence
+from typing import NamedTuple
+
+import numpy as np
+
+from tasks.records import Place, Sample
+from tasks.spending.budget import Budget, CallCosts
+from tasks.spending.order import in_random_order
+from tasks.spending.prices import Rates, Tariff
+from tasks.statistics.full_run import full_run_interval
+from tasks.statistics.intervals import interval
+
+SAMPLES, RUNS, STOPPED_RUNS = 292, 100, 1000
+DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
+LONGEST_REPLY, SENT = 10_000, 12_000
+"""Tokens: of a reply, and most of a question."""
+TARIFF = Tariff((Rates(1.25, 0.125, 1.25, 10.0),), "simulated")
+VERDICTS = ((100.0, 0.35), (50.0, 0.25), (0.0, 0.40))
+
+Call = tuple[int, str]
+Randoms = np.random.Generator
+
+
+class Judge(NamedTuple):
+    """How long the replies of a judge are, in tokens: their median and the spread of their logarithm."""
+
+    name: str
+    median: float
+    spread: float
+    longer_for_losers: float = 0.0
+    """The logarithm by which replies about samples that the Model loses are longer."""
+
+
+JUDGES = (
+    Judge("short replies", 90, 0.2),
+    Judge("long replies", 400, 0.35),
+    Judge("reasoning", 1500, 0.6),
+    Judge("reasoning, longer about losers", 1500, 0.6, 0.4),
+)
+
+
+class World(NamedTuple):
+    """A dataset in its random order: the score of each sample, and what its calls cost; a forfeit has none."""
+
+    scores: list[float]
+    prices: list[dict[Call, float]]
+
+    @property
+    def whole(self) -> float:
+        """What a run without a budget costs."""
+        return sum(sum(calls.values()) for calls in self.prices)
+
+
+class Stopped(NamedTuple):
+    """Where a run with a budget ended."""
+
+    judged: int
+    spent: float
+    percentile: float
+    """95th percentile of a call."""
+
+
+def world(judge: Judge, random: Randoms, forfeits: float = 0.0, samples: int = SAMPLES) -> World:
+    """A dataset, and what a judge makes of it."""
+    order = in_random_order([_sample(number) for number in range(samples)], str(random.integers(2**32)))
+    values, weights = zip(*VERDICTS, strict=True)
+    scores = random.choice(values, size=samples, p=weights)
+    lost = random.random(samples) < forfeits
+    found = {
+        name: (0.0, {}) if lost[at] else (float(scores[at]), _calls(judge, at, float(scores[at]), random))
+        for at, name in enumerate(str(number) for number in range(samples))
+    }
+    return World([found[each.sample_id][0] for each in order], [found[each.sample_id][1] for each in order])
+
+
+def _sample(number: int) -> Sample:
+    return Sample(sample_id=str(number), candidate="one", record=Place("", row=number))
+
+
+def _calls(judge: Judge, sample: int, score: float, random: Randoms) -> dict[Call, float]:
+    longer = judge.longer_for_losers if score == 0 else 0.0
+    sent = 2_500 + 1_500 * random.random()  # the same texts and pictures in all calls of a sample
+    out = np.minimum(LONGEST_REPLY, judge.median * np.exp(longer + judge.spread * random.standard_normal(4)))
+    return {
+        (sample, dimension): (sent * 1.25 + tokens * 10) / 1e6
+        for dimension, tokens in zip(DIMENSIONS, out, strict=True)
+    }
+
+
+class Replies:
+    """Calls that are in flight, and the judge that ends them one by one in a random order."""
+
+    def __init__(self, budget: Budget, random: Randoms) -> None:
+        self._budget, self._random = budget, random
+        self._calls: list[tuple[Call, float]] = []
+        self._ending: asyncio.Task[None] | None = None
+
+    def send(self, prices: dict[Call, float]) -> None:
+        self._calls += prices.items()
+        if self._ending is None or self._ending.done():
+            self._ending = asyncio.create_task(self._end_all())
+
+    async def _end_all(self) -> None:
+        while self._calls:
+            call, price = self._calls.pop(self._random.integers(len(self._calls)))
+            self._budget.settle(call, call[1], price)
+            await asyncio.sleep(0)
+
+    async def all_ended(self) -> None:
+        if self._ending:
+            await self._ending
+
+
+async def judged(there: World, limit: float, random: Randoms) -> Stopped:
+    """A run with a budget, from its first sample to its end."""
+    budget, started = Budget(limit, CallCosts(TARIFF, LONGEST_REPLY)), 0
+    replies = Replies(budget, random)
+    for prices in there.prices:
+        if not await budget.fits({call: budget.expected(call[1], SENT) for call in prices}):
+            break
+        replies.send(prices)
+        started += 1
+    await replies.all_ended()
+    billed = [price for calls in there.prices for price in calls.values()]
+    return Stopped(started, budget.spent, float(np.quantile(billed, 0.95)))
+
+
+class Cost(NamedTuple):
+    """What runs with random budgets cost."""
+
+    over: float
+    """Most that one cost more than its budget, as a share of it."""
+    over_calls: float
+    """The same in 95th percentiles of a call."""
+    left: float
+    """Median share of the budget that was not spent."""
+
+
+def costs_of(judge: Judge, runs: int, random: Randoms) -> Cost:
+    """Runs with budgets between 2% and 98% of what the whole would cost, at random."""
+    over, calls, left = list[float](), list[float](), list[float]()
+    for _ in range(runs):
+        there = world(judge, random, forfeits=0.1)
+        limit = float(random.uniform(0.02, 0.98)) * there.whole
+        found = asyncio.run(judged(there, limit, random))
+        over.append(found.spent / limit - 1)
+        calls.append((found.spent - limit) / found.percentile)
+        left.append(1 - found.spent / limit)
+    return Cost(max(over), max(calls), float(np.median(left)))
+
+
+class Covered(NamedTuple):
+    """What intervals of full runs cover."""
+
+    share: float
+    """Of the runs whose interval holds the mean of the full run."""
+    bias: float
+    """Mean of their scores less the full run's, in points."""
+    width: float
+    """Mean width of the interval, in points."""
+    ordinary: float
+    """That of the ordinary interval."""
+    runs: int
+
+
+def coverage(judge: Judge, forfeits: float, runs: int, random: Randoms) -> Covered:
+    """Stopped runs with random budgets, those that judged enough for an interval."""
+    rows = list[tuple[bool, float, float, float]]()
+    while len(rows) < runs:
+        there = world(judge, random, forfeits, samples=int(random.integers(60, 300)))
+        limit = float(random.uniform(0.1, 0.95)) * there.whole
+        found = asyncio.run(judged(there, limit, random))
+        row = _row(there.scores, found.judged)
+        rows += [row] if row else []
+    held, off, width, ordinary = np.array(rows, dtype=float).mean(axis=0)
+    return Covered(float(held), float(off), float(width), float(ordinary), len(rows))
+
+
+def _row(scores: Sequence[float], judged: int) -> tuple[bool, float, float, float] | None:
+    """Whether the interval of the full run holds its mean, how far the score is off, and both widths."""
+    usual, whole = interval(scores[:judged]), float(np.mean(scores))
+    low, high = full_run_interval(usual.value, (usual.ci_low, usual.ci_high), judged / len(scores))
+    if low is None or high is None or usual.value is None or usual.ci_low is None or usual.ci_high is None:
+        return None
+    return low <= whole + 1e-9 and whole - 1e-9 <= high, usual.value - whole, high - low, usual.ci_high - usual.ci_low
+
+
+def _table(title: str, header: str, lines: Sequence[str]) -> None:
+    print(f"{title}\n\n{header}\n" + "|---" * (header.count("|") - 1) + "|\n" + "\n".join(lines) + "\n")
+
+
+def main(seeds: Sequence[int], say: Callable[[str], None] = print) -> None:
+    """Print both tables for each seed."""
+    for seed in seeds:
+        random = np.random.default_rng(seed)
+        lines = [
+            f"| {judge.name} | {max(found.over, 0):.2%} | {max(found.over_calls, 0):.2f} | {found.left:.1%} |"
+            for judge in JUDGES
+            for found in [costs_of(judge, RUNS, random)]
+        ]
+        say(f"seed {seed}")
+        _table(
+            f"{RUNS} runs with random budgets, {SAMPLES} samples, 10% of them forfeits",
+            "| judge | most over its budget | in 95th percentiles of a call | left of it (median) |",
+            lines,
+        )
+        lines = [
+            f"| {judge.name}, {forfeits:.0%} forfeits | {found.share:.1%} | {found.bias:+.2f} | {found.width:.1f} "
+            f"| {found.ordinary:.1f} |"
+            for judge, forfeits in ((JUDGES[1], 0.0), (JUDGES[1], 0.1), (JUDGES[3], 0.1))
+            for found in [coverage(judge, forfeits, STOPPED_RUNS, random)]
+        ]
+        _table(
+            f"{STOPPED_RUNS:,} stopped runs, 60-300 samples",
+            "| judge | the interval holds the full run's score | bias | its width | ordinary interval |",
+            lines,
+        )
+
+
+if __name__ == "__main__":
+    main([int(seed) for seed in sys.argv[1:]] or [1])

@@ -1,0 +1,122 @@
+"""What fits into a budget, when it is waited for, and how far a run can exceed it."""
+
+import asyncio
+from collections.abc import Awaitable
+from typing import NamedTuple, TypeVar
+
+import numpy as np
+import pytest
+import simulate_budget
+from simulate_budget import JUDGES, costs_of, coverage
+
+from tasks.spending.budget import ENOUGH, Budget, CallCosts
+from tasks.spending.prices import Rates, Tariff
+
+TARIFF = Tariff((Rates(1.0, 0.1, 1.25, 10.0),), "given")
+T = TypeVar("T")
+
+
+def budget(limit: float | None, share: "Share | None" = None) -> Budget:
+    return Budget(limit, CallCosts(TARIFF, 1000), share)
+
+
+def done(work: Awaitable[T]) -> T:
+    async def all_of_it() -> T:
+        return await work
+
+    return asyncio.run(all_of_it())
+
+
+def test_a_call_costs_the_most_that_it_can_until_enough_were_billed() -> None:
+    costs = CallCosts(TARIFF, longest_reply=1000)
+    most = (4000 * 1.25 + 1000 * 10) / 1e6
+    assert costs.of("readability", 4000) == pytest.approx(most)
+    for number in range(ENOUGH):
+        assert costs.of("readability", 4000) == pytest.approx(most)
+        costs.note("readability", 0.001 * (number + 1))
+    assert costs.of("readability", 4000) == 0.001 * ENOUGH
+    for _ in range(80):
+        costs.note("readability", 0.001)
+    assert costs.of("readability", 4000) == pytest.approx(0.016)
+    assert costs.of("aesthetics", 4000) == pytest.approx(most)
+
+
+def test_what_earlier_runs_knew_of_a_dimension_comes_before_the_most_that_it_can_cost() -> None:
+    costs = CallCosts(TARIFF, 1000, {"readability": 0.003}.get)
+    assert costs.of("readability", 4000) == 0.003 and costs.of("aesthetics", 4000) == pytest.approx(0.015)
+
+
+def test_a_unit_waits_for_calls_in_flight_and_the_first_that_does_not_fit_without_any_ends_the_run() -> None:
+    async def run() -> None:
+        money = budget(1.0)
+        assert await money.fits({"a": 0.5, "b": 0.4})
+        waiting = asyncio.create_task(money.fits({"c": 0.6}))
+        await asyncio.sleep(0)
+        money.settle("a", "readability", 0.1)
+        await asyncio.sleep(0)
+        assert not waiting.done() and not money.over
+        money.settle("b", "readability", 0.2)
+        assert await waiting
+        money.settle("c", "readability", 0.6)
+        assert not await money.fits({"d": 0.2, "e": 0.01})
+        assert money.over and money.needed == pytest.approx(0.21) and money.exhausted is None
+        assert money.spent == pytest.approx(0.9)
+
+    asyncio.run(run())
+
+
+def test_a_call_that_is_asked_again_has_to_fit_too() -> None:
+    async def run() -> None:
+        money = budget(1.0)
+        assert await money.fits({"a": 0.6})
+        assert await money.covers("a", 0.6)
+        money.settle("a", "readability", 0.6)
+        assert await money.covers("a", 0.3)
+        money.settle("a", "readability", 0.3)
+        assert not await money.covers("a", 0.2) and money.over
+
+    asyncio.run(run())
+
+
+def test_a_call_of_unknown_price_counts_as_what_was_held_for_it() -> None:
+    money = budget(1.0)
+    assert done(money.fits({"a": 0.6}))
+    money.settle("a", "readability", None)
+    assert money.spent == 0.6
+
+
+def test_what_costs_nothing_fits_up_to_the_place_where_the_run_ends() -> None:
+    money = budget(0.5)
+    assert done(money.fits({})) and not done(money.fits({"a": 0.6}))
+
+
+class Share(NamedTuple):
+    """A month of which so much is left."""
+
+    left: float
+    month: str = "2026-11"
+    budget: float = 200.0
+
+    async def claim(self, total: float) -> bool:
+        return total <= self.left
+
+
+def test_what_does_not_fit_into_the_month_is_told_apart() -> None:
+    for limit, left, exhausted in ((1.0, 0.5, True), (0.5, 1.0, False), (None, 0.5, True)):
+        money = budget(limit, Share(left))
+        assert done(money.fits({"a": 0.4}))
+        money.settle("a", "readability", 0.4)
+        assert not done(money.fits({"b": 0.4}))
+        assert (money.exhausted is not None) == exhausted
+
+
+@pytest.mark.parametrize("judge", JUDGES, ids=lambda judge: judge.name)
+def test_no_run_costs_more_than_its_budget_by_two_percent_or_a_call(judge: simulate_budget.Judge) -> None:
+    found = costs_of(judge, 25, np.random.default_rng(2))
+    assert found.over <= 0.02 or found.over_calls <= 1
+    assert found.left <= 0.05
+
+
+def test_the_interval_of_the_full_run_holds_what_it_would_have_scored() -> None:
+    found = coverage(JUDGES[3], 0.1, 100, np.random.default_rng(2))
+    assert found.share >= 0.88 and abs(found.bias) < 2 and found.width < found.ordinary

@@ -1,0 +1,132 @@
+"""Whole runs with a budget: where they stop, what they say of it, and how the same command goes on with more."""
+
+import asyncio
+import html
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_judge import LoopbackJudge, judged_by
+from test_limited_runs import summary_of
+from written_datasets import record, result, write_benchmark, write_json
+
+SAMPLES, FORFEITS, CALLS = 14, 2, 4
+CALL = (1200 * 1 + 80 * 10) / 1e6
+"""What a reply of the loopback judge costs by `PRICES`, for the tokens that it tells."""
+PRICES = {"judge.price-in": 1, "judge.price-out": 10}
+SHORT = {"judge.max-output-tokens": 100, "judge.concurrency": 4}
+"""So that the most that a call may cost, before any was billed, is not far from what it costs."""
+
+pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+Jury = Callable[..., tuple[int, str, str]]
+Ask = Callable[[str], list[dict[str, Any]]]
+
+
+@pytest.fixture
+def figures(tmp_path: Path) -> list[str]:
+    """Options of `jury run diagram`; the candidate delivered nothing for two of the samples."""
+    records = [record(number, path_to_gt_image=f"images/{number % 10}.png") for number in range(SAMPLES)]
+    root = write_benchmark(tmp_path / "data", records)
+    made = [result(number) for number in range(SAMPLES - FORFEITS)]
+    nothing = [record(number) for number in range(SAMPLES - FORFEITS, SAMPLES)]
+    return ["--dataset", str(root), "--results", str(write_json(root / "results.json", [*made, *nothing]))]
+
+
+def command(figures: list[str], judge: LoopbackJudge, **options: object) -> list[str]:
+    return ["run", "diagram", *figures, *judged_by(judge, **PRICES, **SHORT, **options)]
+
+
+def ends(store: Path) -> Iterator[dict[str, Any]]:
+    return (json.loads(file.read_bytes()) for file in sorted(store.glob("ledger/*/end.json")))
+
+
+def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_more(
+    tmp_path: Path, loopback: LoopbackJudge, figures: list[str], jury: Jury, ask: Ask
+) -> None:
+    budget = 0.12
+    code, out, err = jury(*command(figures, loopback, budget=budget))
+    assert code == 3, err
+    [end] = ends(tmp_path / "store")
+    stopped, asked = end["stopped"], loopback.count - 1
+    judged = stopped["judged"]
+    assert stopped["spent"] == pytest.approx(asked * CALL) and stopped["spent"] <= budget
+    assert stopped["spent"] + stopped["needed"] > budget and stopped["samples"] == SAMPLES
+    assert asked == CALLS * (judged - end["outcomes"].get("forfeit", 0)) and 8 <= judged < SAMPLES
+
+    sentence = f"Stopped at its budget of 0.12: {stopped['spent']:.2f} spent in this run, {judged} of {SAMPLES} samples"
+    shown = " ".join(out.split())
+    assert sentence in shown and "a random part of them" in shown and "The same command with more goes on." in shown
+    [run] = ask("SELECT prefect_run_id, status, stopped.judged AS judged FROM runs")
+    assert (run["status"], run["judged"]) == ("finished", judged)
+    artifact = asyncio.run(summary_of(run["prefect_run_id"]))
+    assert f"**{sentence}" in artifact
+    [coverage] = ask("coverage")
+    assert coverage["stopped"] == f"stopped at 0.12, {judged} of {SAMPLES}"
+    assert coverage["n"] == coverage["scored"] == judged
+    assert {row["status"] for row in ask("failures")} <= {"forfeit"}
+
+    [whole] = ask(
+        "SELECT score, ci_low, ci_high, full_n, full_low, full_high FROM leaderboard WHERE dimension = 'overall'"
+    )
+    assert whole["full_n"] == SAMPLES and whole["ci_low"] < whole["full_low"] <= whole["score"] <= whole["full_high"]
+    expected = f"overall {whole['score']:.1f} [{whole['full_low']:.1f}, {whole['full_high']:.1f}] (n = {SAMPLES})"
+    assert jury("report", "--output", tmp_path / "report.html")[0] == 0
+    page = (tmp_path / "report.html").read_text(encoding="utf-8")
+    for text in (shown, artifact.replace("\\", ""), html.unescape(page)):
+        assert "Expected of a whole run, results: " in text and expected in text
+    assert html.unescape(page).count(sentence) == 1
+    [about] = ask("SELECT measured FROM evaluations")
+    assert not about["measured"] and ask("trend") == []
+
+    before = loopback.count
+    code, out, err = jury(*command(figures, loopback, budget=10))
+    assert code == 0, err
+    assert loopback.count - before == 1 + CALLS * (SAMPLES - FORFEITS) - asked
+    assert [one["measured"] for one in ask("SELECT measured FROM evaluations ORDER BY started_at")] == [False, True]
+    assert {row["n"] for row in ask("trend")} == {SAMPLES} and "Nothing was measured" not in out
+
+
+def test_a_month_is_shared_by_all_runs_of_a_store(
+    tmp_path: Path, loopback: LoopbackJudge, figures: list[str], jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURY_BUDGET_MONTH", "0.14")
+    once, again = (jury(*command(figures, loopback, **{"reuse-hours": 0})) for _ in range(2))
+    assert (once[0], again[0]) == (0, 3), again[2]
+    first, second = ends(tmp_path / "store")
+    assert first["stopped"] is None and second["stopped"]["month"]
+    assert "Stopped at the budget of 20" in " ".join(again[1].split())
+    spent = (loopback.count - 2) * CALL
+    assert spent <= 0.14 and spent + second["stopped"]["needed"] > 0.14
+
+
+@pytest.mark.parametrize(
+    ("options", "month", "words"),
+    [
+        ({"budget": 1}, "", "no price of m at http://127.0.0.1"),
+        ({}, "200", "JURY_BUDGET_MONTH is set, and no price of m at http://127.0.0.1"),
+        ({**PRICES}, "0", "JURY_BUDGET_MONTH is '0': allowed is an amount above 0"),
+        ({**PRICES}, "ten", "JURY_BUDGET_MONTH is 'ten': allowed is an amount above 0"),
+    ],
+)
+def test_a_budget_that_cannot_be_kept_is_refused_before_the_first_call(
+    loopback: LoopbackJudge,
+    figures: list[str],
+    jury: Jury,
+    monkeypatch: pytest.MonkeyPatch,
+    options: dict[str, object],
+    month: str,
+    words: str,
+) -> None:
+    monkeypatch.setenv("JURY_BUDGET_MONTH", month)
+    code, _, err = jury("run", "diagram", *figures, *judged_by(loopback, **options))
+    assert (code, loopback.count) == (2, 0)
+    assert words in err and ("price" not in words or "--judge.price-in and --judge.price-out" in err)
+
+
+def test_a_judge_that_costs_nothing_needs_no_budget(
+    figures: list[str], jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURY_BUDGET_MONTH", "0.01")
+    assert jury("run", "diagram", *figures, "--budget", "0.01")[0] == 0

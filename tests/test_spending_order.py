@@ -1,0 +1,64 @@
+"""The order in which a run with a budget judges, and what stays together in it."""
+
+from collections import Counter
+from collections.abc import Sequence
+
+import numpy as np
+
+from tasks.controls.samples import with_controls
+from tasks.kinds import kind_of
+from tasks.records import ANCHOR, PictureSource, Place, Sample
+from tasks.spending.order import chunks, in_random_order, units
+
+SIDES = {"human": PictureSource(Place("h")), "model": PictureSource(Place("m"))}
+
+
+def sample(name: str, candidate: str = "alpha", prompt_id: str = "", control: str = "") -> Sample:
+    place = Place("test.json")
+    return Sample(
+        sample_id=name, candidate=candidate, prompt_id=prompt_id, control=control, record=place, pictures=SIDES
+    )
+
+
+def ids(samples: Sequence[Sample]) -> list[str]:
+    return [each.sample_id for each in samples]
+
+
+NAMES = [f"s{number}" for number in range(40)]
+
+
+def test_the_order_depends_on_the_dataset_and_the_ids_alone() -> None:
+    samples = [sample(name) for name in NAMES]
+    order = ids(in_random_order(samples, "key"))
+    assert sorted(order) == sorted(NAMES) and order != NAMES
+    assert ids(in_random_order(samples[::-1], "key")) == order != ids(in_random_order(samples, "other key"))
+    assert ids(in_random_order(samples[:20], "key")) == [name for name in order if name in NAMES[:20]]
+
+
+def test_every_place_is_as_likely_for_each_sample() -> None:
+    samples = [sample(name) for name in NAMES]
+    places = [ids(in_random_order(samples, f"key {seed}")).index("s7") for seed in range(400)]
+    assert abs(np.mean(places) - 19.5) < 4 * np.std(range(40)) / 20
+
+
+def test_candidates_and_images_of_a_prompt_stay_together() -> None:
+    samples = [sample(f"{p}/{n}", name, prompt_id=str(p)) for name in ("a", "b") for p in range(5) for n in range(3)]
+    order = in_random_order(samples, "key")
+    found = [Counter(each.subject for each in unit) for unit in units(order, lambda each: each)]
+    assert [list(unit.values()) for unit in found] == [[6]] * 5
+    assert [len(chunk) for chunk in chunks(order, 4, whole_units=True)] == [6] * 5
+    assert [len(chunk) for chunk in chunks(order, 8, whole_units=True)] == [12, 12, 6]
+    assert [len(chunk) for chunk in chunks(order, 8, whole_units=False)] == [8, 8, 8, 6]
+
+
+def test_controls_are_made_of_the_samples_that_come_first_and_stand_with_them() -> None:
+    order = in_random_order([sample(name) for name in NAMES], "key")
+    shown = with_controls(order, 0.1, kind_of("diagram"), of_first=True)
+    found = list(units(shown, lambda each: each))
+    assert [len(unit) for unit in found] == [2] * 18 + [1] * 22
+    assert all(unit[1].control and unit[0].sample_id == unit[1].sample_id for unit in found[:18])
+
+
+def test_an_anchor_is_no_part_of_the_sample_of_its_name() -> None:
+    shown = [sample("s1", control=ANCHOR), sample("s1"), sample("s1", "beta")]
+    assert [len(unit) for unit in units(shown, lambda each: each)] == [1, 2]
