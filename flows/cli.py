@@ -42,6 +42,7 @@ COMMANDS = {
         "compare": "Show what changed from one run, or one candidate, to another.",
         "gate": "Tell whether a candidate may go on, by its score or against another, for a check of a pull request.",
         "bridge": "Tell whether a history may be continued with another judge, and with what offset.",
+        "layout": "Measure how far the shared layout of questions agrees with the published one.",
         "sync": "Load what the ledgers hold and the history lacks.",
     },
     "People": {
@@ -53,7 +54,7 @@ COMPLETE = "_JURY_COMPLETE"
 """Environment variable through which a shell asks for completions."""
 WIDEST = 100
 """Columns of the help on a wide terminal."""
-GOES_ON = ("run", "demo", "passport", "bridge")
+GOES_ON = ("run", "demo", "passport", "bridge", "layout")
 """Commands that take up their work again where they were stopped."""
 
 

@@ -25,7 +25,7 @@ from tasks.kinds.loading import load_ahead
 from tasks.ledger.remote import local_cache
 from tasks.pages.rate_tables import repeat_lines
 from tasks.pages.run_summary import Summary, summarize
-from tasks.pages.summary_texts import defect_lines, failure_lines, price_lines
+from tasks.pages.summary_texts import beside_layout, defect_lines, failure_lines, price_lines
 from tasks.parameters import EMBEDDED, FLOWS, Parameters, at_store, parameters_of
 from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
@@ -163,7 +163,8 @@ def _print_summary(summary: Summary) -> None:
     notes = display.notes(scores, summary.terms)
     console.print(tables.grid_table(display.grid(scores), notes, console.width))
     controls = status_lines(summary.controls)
-    for line in [*repeat_lines(summary), *defect_lines(summary), *controls, *failure_lines(summary)]:
+    beside = [*repeat_lines(summary), *beside_layout(summary)]
+    for line in [*beside, *defect_lines(summary), *controls, *failure_lines(summary)]:
         console.print(printable(line), soft_wrap=True)
     asked = summary.judgments
     if asked.reused:

@@ -13,6 +13,8 @@ from tasks.ledger.alarm_records import exchange_alarm_records
 from tasks.ledger.bridges import FOLDER as BRIDGES
 from tasks.ledger.bridges import bridge_folders
 from tasks.ledger.label_sets import label_folders
+from tasks.ledger.layout_checks import FOLDER as LAYOUTS
+from tasks.ledger.layout_checks import check_folders
 from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.passports import passport_folders
 from tasks.ledger.reading import run_folders
@@ -33,19 +35,18 @@ def command(rebuild: bool, store: str) -> int:
         share_labels(remote.bucket, folder)
         exchange_passports(remote.bucket, folder)
         exchange_alarm_records(remote.bucket, folder)
-        remote.send_folder(BRIDGES)
-        remote.fetch_folder(BRIDGES)
-    if not any(found(folder) for found in (run_folders, label_folders, passport_folders, bridge_folders)):
+        for name in (BRIDGES, LAYOUTS):
+            remote.send_folder(name)
+            remote.fetch_folder(name)
+    kept = (run_folders, label_folders, passport_folders, bridge_folders, check_folders)
+    if not any(found(folder) for found in kept):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
     done = sync(folder, rebuild=rebuild)
     for sentence in done.left_out:
         warn(sentence)
-    if done.labels:
-        say(f"labels loaded: {', '.join(done.labels)}")
-    if done.passports:
-        say(f"passports loaded: {', '.join(done.passports)}")
-    if done.bridges:
-        say(f"bridges loaded: {', '.join(done.bridges)}")
+    for what in ("labels", "passports", "bridges", "layout_checks"):
+        if names := getattr(done, what):
+            say(f"{what.replace('_', ' ')} loaded: {', '.join(names)}")
     loaded = f"{number_of(len(done.loaded), 'run')} loaded into {folder / HISTORY}"
     print(loaded if done.loaded else "the history is in step with the ledgers")
     thumbnails, lost = make_waiting(folder)

@@ -209,7 +209,7 @@ def _series(outcomes: Iterable[Outcome], kind: Kind) -> Series:
 
 def _agreed(pairs: Sequence[_Pair], dimension: str, kind: Kind) -> dict[str, Any]:
     """How far the two agree on one dimension, where both answered."""
-    answered = [(each, _answer(each.old, dimension), _answer(each.new, dimension)) for each in pairs if each.judged]
+    answered = [(each, answer_of(each.old, dimension), answer_of(each.new, dimension)) for each in pairs if each.judged]
     both = [(each, old, new) for each, old, new in answered if old is not None and new is not None]
     if not both:
         return {"judged": 0, "agreement": None, "kappa": None, "confusion": {}}
@@ -224,7 +224,7 @@ def _agreed(pairs: Sequence[_Pair], dimension: str, kind: Kind) -> dict[str, Any
     }
 
 
-def _answer(outcome: Outcome, dimension: str) -> Answered | None:
+def answer_of(outcome: Outcome, dimension: str) -> Answered | None:
     """What a judge made of a sample on one dimension, overall, or by its score alone."""
     if dimension == OVERALL:
         return outcome.overall

@@ -57,14 +57,23 @@ def basis(store: Path, flow: str, old: str, new: str, samples: int = 0) -> Basis
         InputError: there is none, fewer than 30 are to be drawn, or a ledger is damaged.
     """
     found = (
-        next(_by(store, flow, old), None) or next(_by(store, flow, new), None) or next(_evaluations(store, flow), None)
+        next(_by(store, flow, old), None) or next(_by(store, flow, new), None) or next(evaluations(store, flow), None)
     )
     if found is None:
         raise InputError(f"{store} holds no finished {flow} run: `jury run {flow}` makes one, whose samples are judged")
-    answers, kind = answers_of(found), kind_of(flow)
+    return basis_of(found, samples)
+
+
+def basis_of(evaluation: Evaluation, samples: int = 0, purpose: str = "a bridge") -> Basis:
+    """The samples of an evaluation, or so many of them.
+
+    Raises:
+        InputError: fewer than 30 are to be drawn, or a ledger is damaged.
+    """
+    answers, kind = answers_of(evaluation), kind_of(evaluation.start.flow)
     units = list(dict.fromkeys(unit(each, kind) for each in answers.outcomes.values() if each.score is not None))
     if 0 < samples < FEWEST:
-        raise InputError(f"-n {samples}: a bridge takes {FEWEST} {kind.unit} at least")
+        raise InputError(f"-n {samples}: {purpose} takes {FEWEST} {kind.unit} at least")
     if not 0 < samples < len(units):
         return Basis(answers, tuple(units), drawn=False)
     chosen = {*random.Random(SEED).sample(sorted(units), samples)}
@@ -110,22 +119,34 @@ def to_ask(store: Path, model: str, wanted: Basis, settings: Mapping[str, Any]) 
     start, end = evaluation.start, evaluation.end
     own = next(_by(store, start.flow, model), None)
     judge = {**_settings(start, own and own.start, settings), **settings, "model": model}
+    try:
+        asked = parameters_again(wanted, {"judge": _known(judge)})
+    except InputError as error:
+        raise InputError(
+            f"run {start.run_id} cannot be repeated with {model}: {error}; or let the judge make a run of its own with "
+            f"`jury run {start.flow}`, and name that run"
+        ) from error
+    asks = asked_protocol(asked, load_rubric(start.flow, asked.prompt_set))
+    check_questions({name: value for name, value in (end or start).protocol.items() if name in asks}, asks)
+    return asked
+
+
+def parameters_again(wanted: Basis, changes: Mapping[str, Any]) -> Parameters:
+    """The parameters of the run that samples are from, for these samples alone and with these changes.
+
+    Raises:
+        InputError: they cannot be read any more.
+    """
+    start = wanted.answers.evaluation.start
     known = parameters_of(start.flow).model_fields
     again = {name: value for name, value in start.parameters.items() if name in known}
     once = {"shards": 1, "shard": 0, "evaluation_id": "", "controls": 0.0, "anchors": 0, "export": ""}
     changed = {name: value for name, value in once.items() if name in known}
     ids = {"ids": list(wanted.units), "limit": 0} if wanted.drawn else {}
     try:
-        asked = parameters_of(start.flow).model_validate({**again, **changed, **ids, "judge": _known(judge)})
+        return parameters_of(start.flow).model_validate({**again, **changed, **ids, **changes})
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InputError(
-            f"run {start.run_id} cannot be repeated with {model}: {first['msg'].removeprefix('Value error, ')}; or let "
-            f"the judge make a run of its own with `jury run {start.flow}`, and name that run"
-        ) from error
-    asks = asked_protocol(asked, load_rubric(start.flow, asked.prompt_set))
-    check_questions({name: value for name, value in (end or start).protocol.items() if name in asks}, asks)
-    return asked
+        raise InputError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
 
 
 def _settings(basis: RunStart, own: RunStart | None, given: Mapping[str, Any]) -> dict[str, Any]:
@@ -160,7 +181,7 @@ def _is_alike(one: Evaluation, other: Evaluation) -> bool:
 
 
 def _named(store: Path, flow: str, wanted: str) -> Answers:
-    found = [each for each in _evaluations(store) if each.start.run_id.startswith(wanted)]
+    found = [each for each in evaluations(store) if each.start.run_id.startswith(wanted)]
     if len(found) != 1:
         ids = listed((each.start.run_id for each in found), 5)
         raise InputError(
@@ -173,13 +194,13 @@ def _named(store: Path, flow: str, wanted: str) -> Answers:
 
 def _by(store: Path, flow: str, judge: str) -> Iterator[Evaluation]:
     """Finished evaluations of a flow by a model, asked for or answered by that name, or the one with this id."""
-    for each in _evaluations(store, flow):
+    for each in evaluations(store, flow):
         names = (each.start.model, each.end.protocol.get("model answered") if each.end else "")
         if each.start.run_id.startswith(judge) if _RUN.match(judge) else judge in names:
             yield each
 
 
-def _evaluations(store: Path, flow: str = "") -> Iterator[Evaluation]:
+def evaluations(store: Path, flow: str = "") -> Iterator[Evaluation]:
     """Finished evaluations, the newest first; one that cannot be read is left out: `sync` reports it."""
     met: set[str] = set()
     for run in reversed(run_folders(store)):

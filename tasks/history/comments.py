@@ -12,6 +12,7 @@ from tasks.controls.status import ControlRow
 from tasks.ledger.alarm_records import Restart
 from tasks.ledger.bridges import BridgeRow
 from tasks.ledger.label_sets import LabelRow, LabelSet
+from tasks.ledger.layout_checks import LayoutRow
 from tasks.ledger.passports import Card, CardLine
 from tasks.records import AspectScore, HistoryRecord, Judgment, Outcome, PictureNote, RunEnd, RunStart
 from tasks.statistics.image_scores import GradeRow
@@ -32,6 +33,7 @@ RECORDS: Mapping[str, tuple[type[HistoryRecord], ...]] = {
     "passports": (CardLine, Card),
     "baselines": (Restart,),
     "bridges": (BridgeRow,),
+    "layout_checks": (LayoutRow,),
 }
 """Table -> records whose fields are its columns."""
 

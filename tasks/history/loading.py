@@ -1,4 +1,4 @@
-"""Runs, labels, passports and bridges loaded from their ledgers into the history.
+"""Runs, labels, passports, bridges and layout checks loaded from their ledgers into the history.
 
 Owns which of them are due and how they take their place; what their rows are is for `staging`. The ledger is the truth:
 a run that could not be loaded now is loaded by the next `sync`, and the history can be made anew at any time.
@@ -15,7 +15,7 @@ from duckdb import DuckDBPyConnection as Connection
 from tasks.errors import InputError
 from tasks.history.database import HISTORY, attach, kept_out, reading, staging
 from tasks.history.layout import is_laid_out, lay_out
-from tasks.ledger import bridges, passports
+from tasks.ledger import bridges, layout_checks, passports
 from tasks.ledger import label_sets as labels
 from tasks.ledger import reading as ledger
 from tasks.ledger.alarm_records import Restart, read_restart, restart_files
@@ -32,7 +32,7 @@ _DUE = """
 
 
 class _Once(NamedTuple):
-    """A ledger that is written once, never changed, and loaded into one table: labels, a passport, a bridge."""
+    """A ledger that is written once, never changed, and loaded into one table: such as labels, or a passport."""
 
     table: str
     column: str
@@ -45,7 +45,8 @@ class _Once(NamedTuple):
 _LABELS = _Once("labels", "name", labels.ABOUT, labels.label_folders)
 _PASSPORTS = _Once("passports", "passport_id", passports.CARD, passports.passport_folders)
 _BRIDGES = _Once("bridges", "bridge_id", bridges.ROWS, bridges.bridge_folders)
-_ONCE = (_LABELS, _PASSPORTS, _BRIDGES)
+_LAYOUTS = _Once("layout_checks", "check_id", layout_checks.ROWS, layout_checks.check_folders)
+_ONCE = (_LABELS, _PASSPORTS, _BRIDGES, _LAYOUTS)
 
 
 class NotLoaded(InputError):
@@ -65,6 +66,8 @@ class Synced(NamedTuple):
     """Ids of the passports that were loaded."""
     bridges: tuple[str, ...] = ()
     """Ids of the bridges that were loaded."""
+    layout_checks: tuple[str, ...] = ()
+    """Ids of the layout checks that were loaded."""
 
 
 def store_run(store: Path, run_id: str, wait_seconds: float = 2.0) -> None:
@@ -119,6 +122,16 @@ def store_bridge(store: Path, bridge_id: str, wait_seconds: float = 2.0) -> None
     _store_once(_BRIDGES, store, bridge_id, wait_seconds)
 
 
+def store_layout_check(store: Path, check_id: str, wait_seconds: float = 2.0) -> None:
+    """Load one layout check, where the history has it not.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: its rows are damaged, or the history was made by another version.
+    """
+    _store_once(_LAYOUTS, store, check_id, wait_seconds)
+
+
 def _store_once(kind: _Once, store: Path, name: str, wait_seconds: float) -> None:
     for place in _new(kind, store / HISTORY, store, wait_seconds):
         if place.name == name:
@@ -127,7 +140,7 @@ def _store_once(kind: _Once, store: Path, name: str, wait_seconds: float) -> Non
 
 def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Synced:
     """Load every run whose ledger is not in the history as it now stands: new, grown or finished since; and new
-    labels, passports and bridges.
+    labels, passports, bridges and layout checks.
 
     With `rebuild` a history is made from all ledgers beside the present one, which serves until the new one takes its
     place. Without, no run is ever removed, whether or not its ledger is still there.
@@ -146,11 +159,11 @@ def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Sync
             late = _load_changed(fresh, store, wait_seconds)
             if fresh.exists():
                 fresh.replace(history)
-    loaded, names, cards, made = (
+    loaded, *others = (
         tuple(sorted({*getattr(early, what), *getattr(late, what)}))
-        for what in ("loaded", "labels", "passports", "bridges")
+        for what in ("loaded", "labels", "passports", "bridges", "layout_checks")
     )
-    return Synced(loaded, late.left_out, names, cards, made)
+    return Synced(loaded, late.left_out, *others)
 
 
 def pending(store: Path, wait_seconds: float = 30.0) -> list[str]:
@@ -176,10 +189,8 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
         except (DamagedLedger, NotLoaded) as error:
             left_out.append(str(error))
     left_out += _bring_nights_up_to_date(history, store, wait_seconds)
-    runs, names, cards, made = (
-        tuple(place.name for place in loaded if _once(place) is kind) for kind in (None, *_ONCE)
-    )
-    return Synced(runs, tuple(left_out), names, cards, made)
+    runs, *others = (tuple(place.name for place in loaded if _once(place) is kind) for kind in (None, *_ONCE))
+    return Synced(runs, tuple(left_out), *others)
 
 
 def _bring_nights_up_to_date(history: Path, store: Path, wait_seconds: float) -> list[str]:
@@ -236,14 +247,14 @@ def _ledger_bytes(run: Path) -> int:
 
 
 def _load(history: Path, place: Path, wait_seconds: float) -> None:
-    """Load the folder of a run, of labels, of a passport, or of a bridge."""
+    """Load the folder of a run, of labels, of a passport, of a bridge, or of a layout check."""
     # Brings numpy and scipy, which whoever only asks what is pending does without.
-    from tasks.history.staging import stage_bridge, stage_labels, stage_passport, stage_run, vector_bytes
+    from tasks.history.staging import stage_kept, stage_run, vector_bytes
 
     once = _once(place)
     with staging(0 if once else vector_bytes(place)) as db:
         if once:
-            {_LABELS: stage_labels, _PASSPORTS: stage_passport, _BRIDGES: stage_bridge}[once](db, place)
+            stage_kept(db, once.table, place)
         else:
             stage_run(db, place, _ledger_bytes(place))
         attach(db, history, wait_seconds)

@@ -21,7 +21,7 @@ from tasks.history.database import VECTOR_ROWS
 from tasks.history.layout import make_tables
 from tasks.judging.results import results_of
 from tasks.kinds import kind_of
-from tasks.ledger import bridges, passports
+from tasks.ledger import bridges, layout_checks, passports
 from tasks.ledger import label_sets as labels
 from tasks.ledger import reading as ledger
 from tasks.ledger.evaluations import evaluation_folders
@@ -72,36 +72,22 @@ def stage_run(db: Connection, run: Path, ledger_bytes: int) -> None:
         raise _damaged(run, error) from error
 
 
-def stage_labels(db: Connection, place: Path) -> None:
-    """Fill the table of labels with those in a folder.
+_KEPT: Mapping[str, tuple[Callable[[Path], Iterable[Mapping[str, Any]]], str]] = {
+    "labels": (labels.history_rows, labels.LABELS),
+    "passports": (passports.history_rows, passports.CARD),
+    "bridges": (bridges.history_rows, bridges.ROWS),
+    "layout_checks": (layout_checks.history_rows, layout_checks.ROWS),
+}
+"""Table of what is written once -> the rows of a folder, and the file that they are in."""
 
-    Raises:
-        DamagedLedger: they cannot be read.
-    """
-    _stage(db, "labels", labels.history_rows, place, labels.LABELS)
 
-
-def stage_passport(db: Connection, place: Path) -> None:
-    """Fill the table of passports with the card in a folder.
+def stage_kept(db: Connection, table: str, place: Path) -> None:
+    """Fill a table with the labels, the card of a passport, the bridge or the layout check in a folder.
 
     Raises:
         DamagedLedger: it cannot be read.
     """
-    _stage(db, "passports", passports.history_rows, place, passports.CARD)
-
-
-def stage_bridge(db: Connection, place: Path) -> None:
-    """Fill the table of bridges with the rows in a folder.
-
-    Raises:
-        DamagedLedger: they cannot be read.
-    """
-    _stage(db, "bridges", bridges.history_rows, place, bridges.ROWS)
-
-
-def _stage(
-    db: Connection, table: str, rows: Callable[[Path], Iterable[Mapping[str, Any]]], place: Path, file: str
-) -> None:
+    rows, file = _KEPT[table]
     make_tables(db)
     try:
         insert_rows(db, table, rows(place), place / file)

@@ -483,3 +483,34 @@ CREATE TABLE bridges (
 COMMENT ON TABLE bridges IS
     'Whether a history may be continued with another judge, and with what offset: one row a bridge, candidate and '
     'dimension, as `jury bridge` made it.';
+
+CREATE TABLE layout_checks (
+    check_id VARCHAR NOT NULL,
+    made_at TIMESTAMP NOT NULL,
+    flow VARCHAR NOT NULL,
+    dimension VARCHAR NOT NULL,
+    model VARCHAR NOT NULL,
+    n BIGINT NOT NULL,
+    agreement DOUBLE,
+    agreement_low DOUBLE,
+    agreement_high DOUBLE,
+    kappa DOUBLE,
+    kappa_low DOUBLE,
+    kappa_high DOUBLE,
+    own_by VARCHAR NOT NULL,
+    own_n BIGINT NOT NULL,
+    own_agreement DOUBLE,
+    own_kappa DOUBLE,
+    confusion MAP(VARCHAR, BIGINT) NOT NULL,
+    endpoint VARCHAR NOT NULL,
+    prompt_set VARCHAR NOT NULL,
+    dataset VARCHAR NOT NULL,
+    published_run VARCHAR NOT NULL,
+    shared_run VARCHAR NOT NULL,
+    published_protocol_key VARCHAR NOT NULL,
+    shared_protocol_key VARCHAR NOT NULL,
+    "schema" INTEGER NOT NULL
+);
+COMMENT ON TABLE layout_checks IS
+    'How far a judge agrees with itself in the shared and in the published layout: one row a check and dimension, as '
+    '`jury layout check` made it.';

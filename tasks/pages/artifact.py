@@ -18,7 +18,7 @@ from tasks.kinds.display import Quoted
 from tasks.ledger.passports import newest_card
 from tasks.pages.rate_tables import rate_grid, rate_notes
 from tasks.pages.run_summary import Summary
-from tasks.pages.summary_texts import cost_lines, defect_lines, failure_lines
+from tasks.pages.summary_texts import beside_layout, cost_lines, defect_lines, failure_lines
 from tasks.passport.wording import meaning_lines, summary_line
 from tasks.pictures.thumbnails import made
 from tasks.presentation.drawing import png
@@ -68,6 +68,7 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
         *_heading(summary, past),
         *_scores(summary),
         *_past(past, summary),
+        *_section("Layout", beside_layout(summary)),
         *_rates(summary),
         *_groups(summary),
         *_section("Injected defects", defect_lines(summary)),

@@ -65,6 +65,10 @@ FROM picture_contract WHERE run_id = $run ORDER BY candidate, side;
 SELECT model, calls, reused, tokens_in, tokens_out, tokens_cached, price, estimated, saved, seconds FROM cost
 WHERE run_id = $run;
 
+-- layout: How far the shared layout agrees with the published one (jury layout check)
+SELECT l.* FROM layout_checks l JOIN evaluations e ON e.flow = l.flow AND e.protocol_key = l.shared_protocol_key
+WHERE e.run_id = $run QUALIFY l.check_id = max(l.check_id) OVER ();
+
 -- statuses: What came of calls and samples
 SELECT 'judgments' AS kind, status, count(*) AS n
 FROM judgments JOIN shard_runs USING (run_id)

@@ -14,6 +14,7 @@ from tasks.comparing.alarms import Watched, watched
 from tasks.comparing.attribution import attributions
 from tasks.comparing.compare import Comparison, compare
 from tasks.comparing.joints import joined
+from tasks.comparing.layout_words import layout_lines
 from tasks.comparing.points import COLUMNS, Point
 from tasks.comparing.trend import series_of
 from tasks.controls.status import ControlRate, control_rate, red_words
@@ -23,6 +24,7 @@ from tasks.history.evaluations import find, stop_of
 from tasks.kinds import kind_of
 from tasks.kinds.display import Display, Headline, Terms
 from tasks.ledger.anew import unmeasured_words
+from tasks.ledger.layout_checks import LayoutRow
 from tasks.pages.queries import Answer, ask
 from tasks.pages.reasoning import reasons_by_question
 from tasks.pages.sample_cards import Card, Context, cards
@@ -52,6 +54,7 @@ _QUESTIONS = (
     "anchors",
     "contract",
     "cost",
+    "layout",
     "statuses",
     "trend",
 )
@@ -120,6 +123,13 @@ class Evaluation:
         """What must be known to read the headline."""
         good_from = kind_of(self.flow).good_from(self.about["parameters"])
         return self.display.headline_notes(self.scores, Terms(self.flow, self.about["endpoint"], good_from))
+
+    @property
+    def layout(self) -> list[str]:
+        """What stands beside scores in another layout than the published one."""
+        rows = [LayoutRow.model_validate(row) for row in self.answers["layout"].rows]
+        tokens = [sum(row[kind] for row in self.answers["cost"].rows) for kind in ("tokens_in", "tokens_cached")]
+        return layout_lines(self.about["protocol"], self.about["run_id"], tokens[0], tokens[1], rows)
 
     @cached_property
     def scores(self) -> list[Scored]:

@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from itertools import islice
 
+from tasks.comparing.layout_words import layout_lines
 from tasks.controls.status import red_words
 from tasks.judging.tallies import SHOWN, Failure
+from tasks.ledger.layout_checks import newest_check
 from tasks.pages.run_summary import Summary
 from tasks.presentation.tables import LONGEST_NAME
 from tasks.spending.money import in_currency, money
@@ -51,6 +53,16 @@ def price_lines(summary: Summary) -> list[str]:
 
 def _some(count: int, words: str) -> str:
     return f", {count:,} {words}" if count else ""
+
+
+def beside_layout(summary: Summary) -> list[str]:
+    """What stands beside scores in another layout than the published one: how much of the input was read from a cache,
+    and how far the layouts agree; nothing of other runs."""
+    end, asked = summary.end, summary.judgments
+    if end is None:
+        return []
+    rows = newest_check(summary.store, end.protocol_key)
+    return layout_lines(end.protocol, end.run_id, asked.tokens_in, asked.tokens_cached, rows)
 
 
 def defect_lines(summary: Summary) -> list[str]:

@@ -1,0 +1,118 @@
+"""Layout checks: how far one judge agrees with itself in the shared and in the published layout, kept in the store.
+
+Owns `<store>/layouts/<check_id>/layouts.jsonl`, a row for overall and for each dimension, each with its checksum;
+written once, whole, and never changed: the source of the history's table `layout_checks`. What is compared is for
+`comparing.layouts`.
+"""
+
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from tasks.errors import InputError
+from tasks.files import private_folder, write_whole
+from tasks.ledger import reading as ledger
+from tasks.ledger.checksums import sealed
+from tasks.records import SCHEMA, HistoryRecord
+
+ROWS = "layouts.jsonl"
+FOLDER = "layouts"
+"""Of the store: whole files, which the machines of a remote store share."""
+
+
+class LayoutRow(HistoryRecord):
+    """What one judge said of the same samples in both layouts, overall or on one dimension. Rows of a check's file."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    """Version of the row; an older row is lifted to the present one when it is read."""
+    check_id: str
+    """Name of the check and of its folder; ids sort by time."""
+    made_at: str
+    """When the two were compared, UTC, ISO 8601."""
+    flow: str
+    """Flow whose samples were judged."""
+    dimension: str
+    """overall or a dimension; all candidates together."""
+    n: int
+    """Samples with an answer in both layouts."""
+    agreement: float | None
+    """Share of equal answers, 0-1; None where there are none."""
+    agreement_low: float | None
+    """Lower end of its 95% interval; None below 50 samples."""
+    agreement_high: float | None
+    """Upper end of it."""
+    kappa: float | None
+    """Cohen's kappa; None where one layout has one answer for everything."""
+    kappa_low: float | None
+    """Lower end of its 95% interval; None below 50 samples."""
+    kappa_high: float | None
+    """Upper end of it."""
+    own_by: Literal["run", "votes", ""]
+    """How the agreement of the published layout with itself is known: by another run of the same protocol, by the first
+    two votes of each question (which are single answers, where the above compares what the votes come to); empty: it is
+    not."""
+    own_n: int
+    """Samples that this is known of."""
+    own_agreement: float | None
+    """Share of equal answers of the published layout and itself."""
+    own_kappa: float | None
+    """Cohen's kappa of it."""
+    confusion: dict[str, int]
+    """The answer in the published layout and the one in the shared one, as in `Model > Human` -> how often."""
+    model: str
+    """Judge, as it was asked for."""
+    endpoint: str
+    """Address of the judge."""
+    prompt_set: str
+    """Name of the prompt set, or its folder."""
+    dataset: str
+    """Name of the dataset."""
+    published_run: str
+    """Evaluation in the published layout."""
+    shared_run: str
+    """Evaluation in the shared layout."""
+    published_protocol_key: str
+    """Protocol key of the evaluation in the published layout."""
+    shared_protocol_key: str
+    """Protocol key of the evaluation in the shared layout: which scores the check stands beside."""
+
+
+def keep_check(store: Path, rows: Sequence[LayoutRow]) -> Path:
+    """Write the rows of one check, at least one; returns their folder."""
+    place = store / FOLDER / rows[0].check_id
+    private_folder(place)
+    write_whole(place / ROWS, b"".join(sealed(row.model_dump_json()) for row in rows))
+    return place
+
+
+def check_folders(store: Path) -> list[Path]:
+    """Folders of all checks in the store, oldest first."""
+    return sorted(path.parent for path in (store / FOLDER).glob(f"*/{ROWS}"))
+
+
+def read_check(place: Path) -> Iterator[LayoutRow]:
+    """The rows of a check; InputError where one is damaged, of a newer version, or of another check."""
+    file = place / ROWS
+    for number, row in enumerate(ledger.read_rows(file), 1):
+        found = ledger.validate_row(LayoutRow, row, file, number)
+        if found.check_id != place.name:
+            raise InputError(f"{file}, line {number}: refused: it is of another check")
+        yield found
+
+
+def history_rows(place: Path) -> Iterator[dict[str, Any]]:
+    """The rows of a check as rows of the history's table `layout_checks`; InputError as `read_check`."""
+    return (row.model_dump(mode="json") for row in read_check(place))
+
+
+def newest_check(store: Path, protocol_key: str) -> list[LayoutRow]:
+    """The newest check that stands beside scores of this protocol; empty: there is none that can be read."""
+    for place in reversed(check_folders(store)):
+        with suppress(InputError, OSError):
+            rows = [*read_check(place)]
+            if rows and rows[0].shared_protocol_key == protocol_key:
+                return rows
+    return []
