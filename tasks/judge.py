@@ -105,13 +105,13 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
 async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | None:
     """Make a call; None: the budget has no room for it, as it may have none for what is to be asked again."""
     budget = run.budget
-    if budget and not await budget.covers(name_of(case, call), expected(run, budget, case, call)):
-        return None
     invalid = sum(row.status == "invalid" for row in case.attempts(call))
     layout, turn = (shared_layout, case.turn(call)) if run.parameters.shares_beginnings else (questions, nullcontext())
     question = layout.request(prompt, case.texts, case.pictures, call.order)
-    run.bill.prepare()
-    async with turn:
+    async with turn:  # what the budget has no room for has had its turn, too: nobody waits for it
+        if budget and not await budget.covers(name_of(case, call), expected(run, budget, case, call)):
+            return None
+        run.bill.prepare()
         answer = await run.vlm.ask(question._replace(turn=call.vote - 1 + invalid * run.parameters.votes))
     run.input_tokens.note(question, answer)
     charge = await run.bill.charge(question, answer, call.dimension)

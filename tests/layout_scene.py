@@ -3,6 +3,7 @@
 import asyncio
 import io
 from contextlib import closing
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -52,6 +53,7 @@ class Scene:
         self.parameters = PairwiseParameters(store=str(store / layout), judge=asked, layout=layout, **changes)  # pyright: ignore
         self.rubric = load_rubric("diagram")
         self.cases = [case()]
+        self.budget: Any = None
 
     def judge(self) -> list[Judgment]:
         return asyncio.run(self._judge())
@@ -60,7 +62,9 @@ class Scene:
         begun = start()
         async with Vlm(self.parameters.judge) as vlm:
             with closing(Ledger(Path(self.parameters.store), begun)) as ledger:
-                run = Run(begun, self.rubric, self.parameters, POLICY, vlm, ledger, Replies({}), Results(begun, []))
+                results = Results(begun, [])
+                run = Run(begun, self.rubric, self.parameters, POLICY, vlm, ledger, Replies({}), results)
+                run = replace(run, budget=self.budget)
                 await vlm.probe(probe_request(2, self.parameters.shares_beginnings))
                 for each in self.cases:
                     each.calls = plan(each, self.rubric, self.parameters)

@@ -77,6 +77,9 @@ def test_verdicts_and_outcomes_of_both_layouts_are_compared_sample_by_sample(tmp
     assert (last.agreement, last.kappa) == (1.0, None), "one answer for everything agrees by habit"
     assert (first.own_by, first.own_agreement) == ("", None)
     assert (first.published_run, first.shared_run) == (PUBLISHED, SHARED)
+    shared = {**PROTOCOL, "layout": "shared 1"}
+    assert first.published_protocol_key == protocol_key(PROTOCOL)
+    assert first.shared_protocol_key == protocol_key(shared)
 
 
 def test_below_fifty_samples_there_are_counts_and_no_intervals(tmp_path: Path) -> None:

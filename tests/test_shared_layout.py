@@ -203,6 +203,27 @@ def test_a_leader_without_a_reply_lets_the_others_go(
     assert statuses == dict.fromkeys(DIMENSIONS, "ok") | {"faithfulness": "unavailable"}
 
 
+class Spent:
+    """A budget without room for one dimension."""
+
+    def expected(self, _dimension: str, _tokens: int) -> float:
+        return 1.0
+
+    async def covers(self, call: Any, _price: float) -> bool:
+        return "faithfulness" not in call
+
+    def settle(self, *_: object) -> None:
+        pass
+
+
+def test_a_leader_that_the_budget_has_no_room_for_lets_the_others_go(
+    scene: Callable[..., Scene], loopback: LoopbackJudge
+) -> None:
+    made = scene(loopback)
+    made.budget = Spent()
+    assert sorted(row.dimension for row in made.judge()) == sorted(set(DIMENSIONS) - {"faithfulness"})
+
+
 def test_a_leader_that_is_told_to_wait_is_waited_for(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
     told: list[str] = []
 
