@@ -115,6 +115,17 @@ def test_of_a_judge_whose_cache_is_not_known_the_run_says_so() -> None:
     assert "not known whether https://judge.example/v1 reads" in unknown and "whether Ollama reads" in silent
 
 
+def test_of_a_batch_the_run_says_that_no_call_goes_first() -> None:
+    judge = Judge(model="m", base_url="https://api.openai.com/v1", tier="batch")
+    [told] = check(PairwiseParameters(judge=judge, layout="shared"), FLOWS["diagram"])
+    assert "in a batch no call about a sample goes before the others" in told
+
+
+def test_a_refusal_is_told_before_a_server_is_started(jury: Any) -> None:
+    code, _, err = jury("run", "diagram", "--layout", "shared")
+    assert code == 2 and "the embedded judge measures" in err and "server" not in err
+
+
 def test_prompts_with_several_labels_for_one_input_are_refused() -> None:
     first, *others = FLOWS["diagram"].prompts
     renamed = first.model_copy(update={"inputs": {**first.inputs, "human": "Drawn (Human)"}})
@@ -141,6 +152,15 @@ def test_what_begins_alike_is_read_from_the_cache(scene: Callable[..., Scene], t
         assert leader.dimension == "faithfulness" and leader.tokens_cached < 200, "of it the fixed line at most"
         assert all(row.tokens_cached > 1900 for row in others), "two pictures at least"
     assert twin.read_share() > 0.4
+
+
+def test_the_bill_of_a_run_is_the_providers(scene: Callable[..., Scene], twin: BillingTwin) -> None:
+    rules = twin.rules
+    prices = {"price_in": 1e6, "price_cached": 1e6 * rules.read, "price_written": 1e6 * rules.write}
+    rows = scene(twin, judge=prices).judge()
+    if twin.rules.read:  # at vLLM nothing has a price, and 0 is none
+        assert sum(row.price or 0 for row in rows) == pytest.approx(twin.bill())
+    assert sum(row.tokens_written for row in rows) == sum(usage.written for _, usage in twin.used)
 
 
 @pytest.mark.parametrize(

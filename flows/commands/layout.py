@@ -32,7 +32,11 @@ def command() -> None:
     """The layouts of questions."""
 
 
-@command.command("check", cls=Command)
+@command.command(
+    "check",
+    cls=Command,
+    help="Let the judge of a run judge its samples in the other layout, too, and measure how far the verdicts agree.",
+)
 @click.argument("target", metavar="RUN|FLOW", help="A run, by the beginning of its id, or a flow: its newest one.")
 @click.option(
     "-n",
@@ -45,7 +49,7 @@ def command() -> None:
 @json_option("Print the rows of the check as JSON.")
 @store_option
 def check(target: str, samples: int, as_json: bool, store: str) -> int:
-    """Let the judge of a run judge its samples in the other layout, too, and measure how far the verdicts agree.
+    """Print how far the layouts agree, and keep it.
 
     Returns:
         0; 2 where a run was stopped.

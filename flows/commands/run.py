@@ -21,6 +21,7 @@ from tasks.datasets.paths import resolved
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError
 from tasks.files import private_folder
+from tasks.judging import shared_layout
 from tasks.kinds.loading import load_ahead
 from tasks.ledger.remote import local_cache
 from tasks.pages.rate_tables import repeat_lines
@@ -123,12 +124,12 @@ def _raise(state: "State") -> NoReturn:
 
 
 def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
-    """What is asked for, with its prompts checked and its dataset loaded ahead, so that nobody waits for a server to be
-    told of a mistake in them; those of shards are for the processes that judge them.
+    """What is asked for, with its prompts and layout checked and its dataset loaded ahead, so that nobody waits for a
+    server to be told of a mistake in them; those of shards are for the processes that judge them.
     """
     asked = resolved(addressed(parameters), datetime.now().astimezone()).model_copy(update={"store": str(store)})
     if not asked.to_be_split:
-        load_rubric(flow, asked.prompt_set)
+        shared_layout.check(asked, load_rubric(flow, asked.prompt_set))
         try:
             load_ahead(flow, asked)
         except OSError as error:

@@ -28,6 +28,10 @@ SYSTEM = (
 )
 LAST = ("caption", "context")
 """Texts in the order in which they follow the pictures: what all dimensions get, then what only some do."""
+IN_A_BATCH = (
+    "layout shared: in a batch no call about a sample goes before the others, so that each may write what one of them "
+    "writes; where writing to a cache costs more, the published layout may cost less"
+)
 KEY_LENGTH = 32
 """Characters of a request's key; OpenAI takes 64."""
 
@@ -66,7 +70,7 @@ def check(parameters: Parameters, rubric: Rubric) -> list[str]:
     if not parameters.shares_beginnings:
         return []
     _check_labels(rubric)
-    return _check_judge(parameters.judge)
+    return [*_check_judge(parameters.judge), *[IN_A_BATCH] * (parameters.judge.tier == "batch")]
 
 
 def _check_labels(rubric: Rubric) -> None:
