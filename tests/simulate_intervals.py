@@ -251,7 +251,8 @@ def seen_difference(name: str, draw: Pairs, highest: float, n: int, seeds: list[
     width = np.mean([each[0][1] - each[0][0] for each in given]) / np.mean([each[1][1] - each[1][0] for each in given])
     shown, shown_before = (float(np.mean([not covers(each[which], 0) for each in given])) for which in (0, 1))
     rest = f"given {len(given) / runs:4.0%}, shown {shown:4.0%}, by the former {shown_before:4.0%}"
-    passes = within(now, COVERED_OF_DIFFERENCES, len(given)) and shown_before - shown <= POWER_LOST_AT_MOST
+    powerful = within(max(0.0, shown_before - shown), (0.0, POWER_LOST_AT_MOST), len(given))
+    passes = within(now, COVERED_OF_DIFFERENCES, len(given)) and powerful
     return Seen(name, n, now, before, float(width), rest, passes)
 
 

@@ -42,8 +42,15 @@ def many(times: int, n: int, drop: float = 0.0, seed: int = 5) -> list[Differenc
         ([0.0] * 10, [50.0, 0.0] * 5, (10, 25.0, 6.1486, 43.8514, "student t", 0.0625, "better")),
         ([50.0, 0.0] * 5, [0.0] * 10, (10, -25.0, -43.8514, -6.1486, "student t", 0.0625, "worse")),
         ([0.0, 50.0] * 4, [50.0, 0.0] * 4, (8, 0.0, -44.6872, 44.6872, "student t", 1.0, "no difference shown")),
-        # The same at any n: 5 of 100 changed by 50, s = 10.9521, s / 10 times t(99) = 1.98422 is 2.1731.
-        ([0.0] * 100, [50.0] * 5 + [0.0] * 95, (100, 2.5, 0.3269, 4.6731, "student t", 0.0625, "better")),
+        # 5 of 100 changed by 50: s = 10.9521, s / 10 times t(99) = 1.98422 is 2.1731. Skewness is 4.1295, which moves
+        # both ends by 2 / 5 of 4.1295 * (1 + 2 * 1.98422^2) / 60 standard errors of 1.09521: 0.2676.
+        ([0.0] * 100, [50.0] * 5 + [0.0] * 95, (100, 2.5, 0.5944, 4.9407, "student t", 0.0625, "better")),
+        # Nothing is moved where no change is shown: 6 up and 1 down.
+        (
+            [0.0] * 50 + [50.0] * 50,
+            [50.0] * 6 + [0.0] * 45 + [50.0] * 49,
+            (100, 2.5, -0.0906, 5.0906, "student t", 0.125, "no difference shown"),
+        ),
         # Fewer than five differ: no interval, however many pairs there are.
         ([0.0] * 8, [50.0, 0.0] * 4, (8, 25.0, None, None, "none", 0.125, "few differ")),
         ([50.0] * 100, [50.0] * 100, (100, 0.0, None, None, "none", 1.0, "few differ")),
@@ -115,6 +122,17 @@ def test_intervals_of_a_score_and_of_a_difference_cover_the_truth_in_95_of_100_r
     for bounds, truth in ((of_score, 0.7 * 75 + 0.3 * 50), (of_change, -0.7 * 8)):
         covered = [low <= truth <= high for low, high in bounds if low is not None and high is not None]
         assert len(covered) == 500 and 0.93 <= np.mean(covered) <= 0.97
+
+
+@pytest.mark.parametrize(("n", "fallen"), [(50, 0.13), (100, 0.065), (100, 0.15)])
+def test_a_drop_that_few_pairs_show_is_covered_neither_too_rarely_nor_too_often(n: int, fallen: float) -> None:
+    """Nearly all that change fall: Student's t alone covers 98.3, 98.6 and 93.6% of these."""
+    shares = [fallen / 2, fallen / 2, 0.998 - fallen, 0.002]
+    changes = np.random.default_rng(4).choice([-100.0, -50.0, 0.0, 50.0], (3000, n), p=shares)
+    before = np.where(changes < 0, -changes, 50.0)
+    found = map(difference, before, before + changes)
+    given = [(each.ci_low, each.ci_high) for each in found if each.ci_low is not None and each.ci_high is not None]
+    assert 0.94 <= np.mean([low <= 0.1 - 75 * fallen <= high for low, high in given]) <= 0.98
 
 
 def test_a_quiet_pair_of_runs_is_called_worse_in_at_most_5_of_100() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import sys
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -54,12 +55,22 @@ def test_a_judge_that_passes_ends_with_0_and_its_card_is_in_the_history(key: Key
         0,
         f"jury: m is asked {calls_of(1)} small questions about drawn pictures; replies are kept as they come\n",
     )
-    assert "✗" not in out and "smallest letters read" not in out and "11 of 11 lines passed" in out
+    assert "✗" not in out and "smallest letters read" not in out
+    assert "11 of 11 lines passed. It is the judge's by name and address" in out
     assert max(map(len, out.splitlines())) <= 100
     rows = ask("passports")
     assert {row["state"] for row in rows} == {"passed", "told"}
     assert next(row["found"] for row in rows if row["line"] == "text") == "smallest letters read: 9 pixels"
     assert loopback.count == calls_of(1) + 3  # each kind of turn begins with the question whether the judge is there
+
+
+def test_a_terminal_is_shown_how_many_questions_were_answered(
+    key: Key, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    with LoopbackJudge(Judge(key)) as loopback:
+        _, out, err = jury("passport", *judged_by(loopback)[:4])
+    assert f"{calls_of(1)}/{calls_of(1)}" in err and "questions" in err and "questions" not in out
 
 
 def test_a_judge_that_fails_ends_with_3_and_is_told_what_that_means(key: Key, jury: Jury) -> None:
@@ -219,6 +230,7 @@ def test_a_run_warns_and_its_report_and_artifact_show_the_card(key: Key, jury: J
     )
     html = page(gather(store, [run["run_id"]]), {})
     assert "What the judge sees" in html and "tells which is first" in html
+    assert "with another effort or detail it may see otherwise" in html
 
 
 def test_status_tells_whose_judge_is_untested_and_what_to_do(

@@ -64,8 +64,9 @@ def test_three_lines_tell_it_on_a_terminal(tmp_path: Path) -> None:
     assert repeat_lines(summary(tmp_path, repeats(), parameters=REPEATED)) == [
         "orders: differ 33.3% [18.6, 51.1], first shown named 66.7% [58.1, 75.4]",
         "votes: agree 100.0% [88.4, 100.0], by chance 77.8%",
-        # Ten of 30 pairs have Human 0 beside a Tie of 50: s = 23.9732, times t(29) = 2.04523 / sqrt(30) is 8.95.
-        "published protocol: 66.7, −16.7 [−25.6, −7.7] against the score",
+        # Ten of 30 pairs have Human 0 beside a Tie of 50: s = 23.9732, times t(29) = 2.04523 / sqrt(30) is 8.95; both
+        # ends are lower by 0.62 for skewness.
+        "published protocol: 66.7, −16.7 [−26.2, −8.3] against the score",
     ]
 
 
@@ -88,7 +89,7 @@ def test_the_artifact_has_a_table_by_dimension_and_what_it_means(tmp_path: Path)
     assert lines[2:] == ["**alpha**", *DIMENSIONS, "overall"]
     assert "alpha: tier 1 decided 100.0% \\[88.4, 100.0\\] of the outcomes" in section
     assert "chances by all votes: Model 50.0%" in section and "50% is no bias" in section
-    assert "published protocol (Human first, first vote): 66.7, −16.7 \\[−25.6, −7.7\\] against the score" in section
+    assert "published protocol (Human first, first vote): 66.7, −16.7 \\[−26.2, −8.3\\] against the score" in section
 
 
 def test_a_run_that_asks_once_still_says_what_decided(tmp_path: Path) -> None:
@@ -113,5 +114,6 @@ def test_the_votes_on_images_are_told_by_tag(tmp_path: Path) -> None:
         for vote, score in ((1, 6), (2, 8))
     ]
     found = summary(tmp_path, rows, flow="counting", parameters={"votes": 2, "threshold": 7})
-    assert repeat_lines(found) == ["votes on counting: 2.00 (n = 1) apart, of 10"]
-    assert "| counting | 2.0 (n = 1) |" in markdown(found)
+    assert repeat_lines(found) == ["votes on counting: 2.00 (n = 1) apart, of 10; by chance 1.00"]
+    shown = markdown(found)
+    assert "| counting | 2.0 (n = 1) | 1.0 |" in shown and "Apart by chance: how far two scores" in shown

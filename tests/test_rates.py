@@ -177,8 +177,10 @@ def test_images_of_a_prompt_count_as_one_and_on_their_own_scale() -> None:
 
     images = [image("00000/0000"), image("00000/0001"), image("00001/0000")]
     judgments = [*votes("00000/0000", 6, 9), *votes("00000/0001", 7, 8), *votes("00001/0000", 4, 4)]
-    [rate] = rate_rows(images, judgments)
+    [rate, chance] = rate_rows(images, judgments)
     assert (rate.dimension, rate.measure, rate.n, rate.value) == ("counting", "repeat_difference", 2, 1.0)
+    # All 36 ordered pairs of the six scores are 76 points apart.
+    assert (chance.measure, chance.n, chance.value) == ("chance_difference", 2, pytest.approx(76 / 36))
 
 
 def test_many_equal_rates_keep_an_interval_with_a_width() -> None:

@@ -177,3 +177,17 @@ def test_a_text_to_image_run_is_tested_once_on_the_mean_over_its_prompts(tmp_pat
         "color_attr": "worse",
     }
     assert not standing.worse
+
+
+def test_other_numbers_of_images_a_prompt_are_warned_of(tmp_path: Path) -> None:
+    def said(day: int, images: int) -> str:
+        rows = [image(f"{number}/{nth}", 5.0 + number % 3) for number in range(9) for nth in range(images)]
+        [words] = found(tmp_path, night(tmp_path, day, rows, flow="counting", parameters={"threshold": 7.0})).sentences
+        return words
+
+    rows = [image(f"{number}/{nth}", 5.0) for number in range(9) for nth in range(4)]
+    night(tmp_path, 18, rows, flow="counting", parameters={"threshold": 7.0})
+    assert "Images a prompt differ" not in said(19, 4)
+    assert said(20, 2).endswith(
+        ". Images a prompt differ: 4 before, 2 after; the share of prompts with a good one grows so."
+    )

@@ -1,6 +1,9 @@
 """`jury passport`: what a judge can see and keeps to, on drawn pictures with known answers."""
 
 import asyncio
+import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -34,7 +37,8 @@ def passport(seed: int, as_json: bool, store: str, **given: Any) -> int:
     private_folder(folder)
     asked = number_of(calls_of(seed), "small question")
     warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")
-    card = asyncio.run(make_passport(folder, judge, seed, secret_block))
+    with _progress(calls_of(seed)) as heard:
+        card = asyncio.run(make_passport(folder, judge, seed, secret_block, heard))
     _load(folder, card)
     if is_remote(store):
         _share(store, folder)
@@ -43,6 +47,16 @@ def passport(seed: int, as_json: bool, store: str, **given: Any) -> int:
     else:
         _print(card)
     return NOT_PASSED if needed_failed(card) else PASSED
+
+
+@contextmanager
+def _progress(questions: int) -> Generator[Callable[[], None]]:
+    """A bar on standard error where that is a terminal, with what moves it by one question."""
+    if not sys.stderr.isatty():
+        yield lambda: None
+        return
+    with click.progressbar(length=questions, label="questions", show_pos=True, file=sys.stderr) as bar:
+        yield lambda: bar.update(1)
 
 
 def _load(folder: Path, card: Card) -> None:

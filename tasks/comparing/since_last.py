@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.comparing.pairing import Row, rows
-from tasks.comparing.wording import headline
+from tasks.comparing.wording import headline, sizes_words
 from tasks.judging.results import results_of
 from tasks.kinds.series import Series, series
 from tasks.ledger.anew import replies_anew, shared_replies
@@ -29,6 +29,8 @@ class Standing(NamedTuple):
     candidate: str
     rows: list[Row]
     """The flow's own score, then its dimensions or measures."""
+    sizes: tuple[float, float]
+    """Samples of a unit in the earlier run and in this one: of generated images, the images of a prompt."""
 
     @property
     def worse(self) -> bool:
@@ -52,11 +54,12 @@ class Since(NamedTuple):
 
     @property
     def sentences(self) -> list[str]:
-        """How each candidate stands, in words."""
-        return [
-            f"{one_line(each.candidate, LONGEST_NAME)}: {headline(each.rows[0].difference, self.start.flow)}"
-            for each in self.standings
-        ]
+        """How each candidate stands, in words, with a warning where it has other numbers of images a prompt."""
+        return [self._sentence(each) for each in self.standings]
+
+    def _sentence(self, standing: Standing) -> str:
+        said = headline(standing.rows[0].difference, self.start.flow)
+        return ". ".join([f"{one_line(standing.candidate, LONGEST_NAME)}: {said}", *sizes_words(standing.sizes)])
 
 
 def since_last(store: Path, run_id: str) -> Since | None:
@@ -77,8 +80,12 @@ def since_last(store: Path, run_id: str) -> Since | None:
     before, after = _by_candidate(earlier), _by_candidate(now)
     tail = tail_of(len(now.start.candidates))
     shared = [candidate for candidate in now.start.candidates if candidate in before and candidate in after]
-    standings = [Standing(candidate, rows(before[candidate], after[candidate], tail)) for candidate in shared]
+    standings = [_standing(candidate, before[candidate], after[candidate], tail) for candidate in shared]
     return Since(now.start, earlier.start, [each for each in standings if each.rows], shared_replies(earlier, now))
+
+
+def _standing(candidate: str, before: Series, after: Series, tail: float) -> Standing:
+    return Standing(candidate, rows(before, after, tail), (before.size, after.size))
 
 
 def tail_of(candidates: int) -> float:

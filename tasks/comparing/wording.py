@@ -132,12 +132,13 @@ def notes(comparison: "Comparison") -> list[str]:
         *[f"Across: {', '.join(comparison.across)}."] * bool(comparison.across),
         *[f"Not paired: {missing}."] * bool(missing),
         *[comparison.shared] * bool(comparison.shared),
-        *_sizes(comparison),
+        *sizes_words(comparison.sizes),
     ]
 
 
-def _sizes(comparison: "Comparison") -> list[str]:
-    before, after = (f"{size:.2g}" for size in comparison.sizes)
+def sizes_words(sizes: tuple[float, float]) -> list[str]:
+    """A warning where the two sides have other numbers of images a prompt."""
+    before, after = (f"{size:.2g}" for size in sizes)
     uneven = f"Images a prompt differ: {before} before, {after} after; the share of prompts with a good one grows so."
     return [uneven] * (before != after)
 

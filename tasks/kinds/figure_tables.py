@@ -1,6 +1,6 @@
 """The scores of figures as a table, and what must be known to read it."""
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -15,17 +15,19 @@ from tasks.presentation.wording import (
     vs_best_words,
 )
 from tasks.records import OVERALL
-from tasks.statistics.scores import ScoreRow, ranking
+from tasks.statistics.scores import NEUTRAL_SCORE, ScoreRow, ranking
 
 HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
 CARRIED = "Carried: judged by the last picture before the stage, since the generator's critic was content with it."
+CEILINGS: Mapping[str, Mapping[str, float]] = {"plot": {"faithfulness": NEUTRAL_SCORE}}
+"""Flow -> dimension -> its highest score, where verdicts that the protocol allows there end below 100."""
 PLOT_CEILING = "Plot faithfulness cannot exceed 50: the judge may answer only Human or Both are good there."
 
 
 def score_notes(flow: str, rows: Iterable[ScoreRow], endpoint: str = "") -> list[str]:
     """What must be known to read these scores of a run; `endpoint` is its judge's address."""
     shown = list(rows)
-    ceiling = flow == "plot" and any(row.dimension == "faithfulness" for row in shown)
+    ceiling = any(row.dimension in CEILINGS.get(flow, ()) for row in shown)
     carried = any(row.carried for row in shown)
     overall = [row for row in shown if row.dimension == OVERALL]
     return [

@@ -16,6 +16,7 @@ from tasks.datasets.folders import NO_PICTURE
 from tasks.datasets.rows import Columns
 from tasks.kinds import figure_labels, verdict_reply
 from tasks.kinds.figure_display import FigureDisplay
+from tasks.kinds.figure_tables import CEILINGS
 from tasks.kinds.kind import Kind, Tally
 from tasks.kinds.sensitivity import chances, pivotal
 from tasks.kinds.tier_rule import Decision, decide, overall, undecided
@@ -133,7 +134,7 @@ class PairwiseKind(Kind):
 
     def score_tally(self, start: RunStart) -> Tally:
         """Scores by dimension and group; where orders or votes were repeated, the published protocol's as well."""
-        return _PairwiseScores(with_published=repeated(start))
+        return _PairwiseScores(with_published=repeated(start), ceilings=CEILINGS.get(start.flow, {}))
 
     def headline_dimensions(self, start: RunStart) -> Sequence[str]:
         """What the rule makes of all dimensions."""
@@ -200,9 +201,9 @@ class PairwiseKind(Kind):
 class _PairwiseScores:
     """Scores, followed by those of the published protocol."""
 
-    def __init__(self, with_published: bool) -> None:
-        self._scores = ScoreTally()
-        self._published = PublishedScoreTally() if with_published else None
+    def __init__(self, with_published: bool, ceilings: Mapping[str, float]) -> None:
+        self._scores = ScoreTally(ceilings)
+        self._published = PublishedScoreTally(ceilings) if with_published else None
 
     def add(self, outcome: Outcome) -> None:
         self._scores.add(outcome)

@@ -22,6 +22,7 @@ COLUMNS: dict[Measure, str] = {
     "repeat_agreement": "votes agree",
     "chance_agreement": "by chance",
     "repeat_difference": "votes apart",
+    "chance_difference": "apart by chance",
     "pivotal": "pivotal",
 }
 EXPLAINED: dict[Measure, str] = {
@@ -31,17 +32,23 @@ EXPLAINED: dict[Measure, str] = {
     "repeat_agreement": "Votes agree: share of the pairs of votes on one question, in one order, that are the same.",
     "chance_agreement": "By chance: how often votes would agree if each were drawn from all votes on that dimension.",
     "repeat_difference": "Votes apart: mean distance, of 10, of two scores that one image got.",
+    "chance_difference": "Apart by chance: how far two scores would be apart if each were drawn from all on that tag.",
     "pivotal": "Pivotal: outcomes that another verdict there, alone, would have changed; overall: any would.",
 }
 
 
+_OF_TEN: tuple[Measure, ...] = ("repeat_difference", "chance_difference")
+_CERTAIN: tuple[Measure, ...] = ("chance_agreement", "chance_difference")
+"""What follows from the votes that there are: no interval."""
+
+
 def rate_words(row: RateRow, places: int = 1) -> str:
     """A rate with its interval, `37.2% [33.0, 41.5]`, or with n where there is none."""
-    scale, unit, decimals = (1, "", places + 1) if row.measure == "repeat_difference" else (100, "%", places)
+    scale, unit, decimals = (1, "", places + 1) if row.measure in _OF_TEN else (100, "%", places)
     value, *ends = (
         number_words(None if each is None else each * scale, decimals) for each in (row.value, row.ci_low, row.ci_high)
     )
-    if row.measure == "chance_agreement":
+    if row.measure in _CERTAIN:
         return f"{value}{unit}"
     return f"{value}{unit} " + (f"(n = {row.n})" if row.ci_low is None else f"[{', '.join(ends)}]")
 
@@ -67,9 +74,10 @@ def _of_orders(rates: Sequence[RateRow]) -> Iterator[str]:
 
 
 def _of_votes(rates: Sequence[RateRow]) -> Iterator[str]:
+    by_chance = {row.dimension: rate_words(row) for row in rates if row.measure == "chance_difference"}
     for row in rates:
         if row.measure == "repeat_difference":
-            yield f"votes on {row.dimension}: {rate_words(row)} apart, of 10"
+            yield f"votes on {row.dimension}: {rate_words(row)} apart, of 10; by chance {by_chance[row.dimension]}"
     found = _overall(rates)
     if agree := found.get("repeat_agreement"):
         yield f"votes: agree {agree}, by chance {found['chance_agreement']}"

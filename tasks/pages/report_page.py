@@ -22,6 +22,7 @@ from tasks.pages.newest_table import HEADER, newest_table
 from tasks.pages.rate_tables import EXPLAINED, published_words, rate_grid
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.report_pictures import thumbnails
+from tasks.passport.wording import MATCHED
 from tasks.presentation import wording
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.drawing import svgs
@@ -147,6 +148,7 @@ _HELPERS: dict[str, object] = {
     "breaks": breaks,
     "joints": joints,
     "judge_changes": judge_changes,
+    "matched": MATCHED,
     "status_lines": status_lines,
     "rate_grid": rate_grid,
     "published_words": published_words,

@@ -7,7 +7,7 @@ Owns the order of the questions and which replies of an unfinished passport are 
 import asyncio
 import secrets
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
@@ -40,18 +40,21 @@ def calls_of(seed: int) -> int:
     return len(items_of(seed)) + 2 * TURNS
 
 
-async def make_passport(store: Path, judge: Judge, seed: int, secret: Secret) -> Card:
+async def make_passport(
+    store: Path, judge: Judge, seed: int, secret: Secret, heard: Callable[[], object] = lambda: None
+) -> Card:
     """Ask all, and keep the card.
 
     Args:
         seed: of the pictures: equal ones ask the very same.
         secret: where a key may be that is not in the environment.
+        heard: called after each reply.
 
     Raises:
         JudgeStopped: no call can succeed, or the judge was away for too long; what it replied is taken over by the next
             passport.
     """
-    return await _Making(store, judge, seed, secret).card()
+    return await _Making(store, judge, seed, secret, heard).card()
 
 
 class _Asked(NamedTuple):
@@ -62,8 +65,9 @@ class _Asked(NamedTuple):
 class _Making:
     """One passport in the making."""
 
-    def __init__(self, store: Path, judge: Judge, seed: int, secret: Secret) -> None:
+    def __init__(self, store: Path, judge: Judge, seed: int, secret: Secret, heard: Callable[[], object]) -> None:
         self._judge, self._secret, self._began = judge, secret, time.monotonic()
+        self._heard = heard
         self._items = items_of(seed)
         self._earlier = unfinished_replies(store)
         self._start = _start(judge, seed)
@@ -112,6 +116,7 @@ class _Making:
             row = PassportReply.model_validate_json(vlm.without_key(told))
         self._ledger.append(row)
         self._rows.append(row)
+        self._heard()
 
     def _card(self, limits: LimitsFound | None) -> Card:
         start = self._start

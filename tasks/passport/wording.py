@@ -14,6 +14,7 @@ from tasks.text import one_line
 
 STALE_DAYS = 30
 """Age from which on a passport says little: what stands behind a model's name changes."""
+MATCHED = "It is the judge's by name and address: with another effort or detail it may see otherwise."
 _MARKS = {"passed": "✓ passed", "failed": "✗ FAILED", "not measured": "? not measured", "told": ""}
 
 
@@ -64,7 +65,7 @@ def summary_line(card: Card) -> str:
     failed = card.failed()
     words = f"; not passed: {_titles(failed)}" if failed else ""
     passed = f"{len(marked) - len(failed)} of {len(marked)} lines passed"
-    return f"Passport of {one_line(card.model)}, {_day(card)}: {passed}{words}"
+    return f"Passport of {one_line(card.model)}, {_day(card)}: {passed}{words}. {MATCHED}"
 
 
 def warning(store: Path, flow: str, judge: Judge, asked_store: str = DEFAULT_STORE, now: datetime | None = None) -> str:

@@ -62,9 +62,9 @@ def difference(
 ) -> Difference:
     """The paired difference of two equally long rows of values between 0 and `highest`.
 
-    The interval is Student's t of the pairs' differences, at any n: it covers what it says wherever 5 of them differ
-    (`tests/simulate_intervals.py`). Where all differ by the same, the exact binomial bound takes its place. It is of
-    95%, unless a smaller `tail` widens it.
+    The interval is Student's t of the pairs' differences, at any n, moved for their skewness where it excludes zero. It
+    covers what it says wherever 5 of them differ (`tests/simulate_intervals.py`). Where all differ by the same, the
+    exact binomial bound takes its place. It is of 95%, unless a smaller `tail` widens it.
 
     Raises:
         ValueError: the rows differ in length, or a value is off the scale.
@@ -102,8 +102,25 @@ def _interval(changes: Floats, highest: float, tail: float) -> tuple[float | Non
     from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
 
     quantile = float(stdtrit(changes.size - 1, 1 - tail))  # what scipy.stats.t.ppf calls, without its slow import
-    reach = quantile * float(changes.std(ddof=1)) / changes.size**0.5
-    return max(-highest, mean - reach), min(highest, mean + reach), "student t"
+    error = float(changes.std(ddof=1)) / changes.size**0.5
+    shown = abs(mean) > quantile * error
+    middle = mean + (error * _for_skewness(changes, quantile) if shown else 0.0)
+    return max(-highest, middle - quantile * error), min(highest, middle + quantile * error), "student t"
+
+
+def _for_skewness(changes: Floats, quantile: float) -> float:
+    """How far both ends of Student's interval are to be moved, in standard errors: the first term of its Edgeworth
+    expansion (Hall, 1992, The Bootstrap and Edgeworth Expansion), weighted by (d - 3) / d for d pairs that differ.
+
+    Where few differ and nearly all in one direction, Student's interval reaches too far towards zero and too little
+    beyond the mean: it covers 99% of drops that some six pairs show, and 93% of those that fifteen show. The skewness
+    of few is known badly, hence the weight. Where no change is shown nothing is moved: there skewness is which
+    direction happened to have more, and moving would call 10% of quiet pairs of runs different.
+    """
+    apart = changes - changes.mean()
+    skewness = float((apart**3).mean()) / float(changes.std()) ** 3
+    differing = int(np.count_nonzero(changes))
+    return (differing - 3) / differing * skewness * (1 + 2 * quantile**2) / (6 * changes.size**0.5)
 
 
 def _decision(low: float | None, high: float | None, n: int) -> Decision:

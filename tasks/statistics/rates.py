@@ -19,6 +19,7 @@ from tasks.statistics.repeats import (
     agreement,
     answer,
     chance_agreement,
+    chance_difference,
     difference,
     first_position,
 )
@@ -35,6 +36,7 @@ Measure = Literal[
     "p_tie",
     "p_human",
     "repeat_difference",
+    "chance_difference",
 ]
 
 
@@ -52,14 +54,15 @@ class RateRow(HistoryRecord):
     """Of both orders: order_flip (share of questions on which they differ), reversal (Model in one, Human in the
     other), first_position (share of the verdicts Model or Human that name the figure shown first, both orders alike;
     0.5 is no bias). Of several votes: repeat_agreement (share of pairs in the same order that agree) and
-    chance_agreement (what that would be if each were drawn from all votes on the dimension in that order), of generated
-    images repeat_difference (mean distance of two scores of an image, 0-10). Of outcomes: tier_1 (share that tier 1
-    decided), pivotal (share that another verdict, alone, would have changed; of a dimension, another of its own),
-    p_model, p_tie and p_human (mean chances)."""
+    chance_agreement (what that would be if each were drawn from all votes on the dimension in that order), of
+    generated images repeat_difference (mean distance of two scores of an image, 0-10) and chance_difference (what
+    that would be if each were drawn from all scores of the tag). Of outcomes: tier_1 (share that tier 1 decided),
+    pivotal (share that another verdict, alone, would have changed; of a dimension, another of its own), p_model,
+    p_tie and p_human (mean chances)."""
     n: int
     """Samples (of generated images: prompts) that the measure is known of: what the interval resamples."""
     value: float | None
-    """Mean over those: a share, 0-1; of repeat_difference 0-10."""
+    """Mean over those: a share, 0-1; of repeat_difference and chance_difference 0-10."""
     ci_low: float | None
     """Lower end of the 95% interval; None below n = 8."""
     ci_high: float | None
@@ -119,7 +122,7 @@ class RateTally:
             for dimension, measure, value in _heard(said):
                 units[candidate, dimension, measure][unit].append(value)
         heard = {place: [fmean(values) for values in found.values()] for place, found in units.items()}
-        agreed = {place: len(values) for place, values in heard.items() if place[2] == "repeat_agreement"}
+        agreed = {place: len(values) for place, values in heard.items() if place[2] in _CHANCE}
         return [
             *(_row(*place, values) for place, values in {**self._values, **heard}.items()),
             *_by_chance(self._said, agreed),
@@ -170,27 +173,36 @@ def _heard(said: Mapping[tuple[str, Order, int], Answer | None]) -> _Found:
 def _by_chance(
     said: Mapping[tuple[str, str], Mapping[tuple[str, Order, int], Answer | None]], agreed: Mapping[_Place, int]
 ) -> Iterator[RateRow]:
-    """The agreement of votes that would come of chance, where that of votes is known: it is known without error."""
+    """What would come of chance, where the agreement or the distance of votes is known: it is known without error."""
     votes: defaultdict[tuple[str, str], defaultdict[Order, Counter[Answer]]] = defaultdict(lambda: defaultdict(Counter))
     for (candidate, _), answers in said.items():
         for (dimension, order, _), words in answers.items():
             if words is not None:
                 votes[candidate, dimension][order][words] += 1
-    by_dimension = {place: chance_agreement(found) for place, found in votes.items()}
-    for (candidate, dimension, _), n in agreed.items():
+    for (candidate, dimension, measured), n in agreed.items():
+        measure, by_chance = _CHANCE[measured]
         own = [
-            value for (whose, of), value in by_dimension.items() if whose == candidate and dimension in (of, OVERALL)
+            by_chance(found)
+            for (whose, of), found in votes.items()
+            if whose == candidate and dimension in (of, OVERALL)
         ]
         yield RateRow(
             candidate=candidate,
             dimension=dimension,
-            measure="chance_agreement",
+            measure=measure,
             n=n,
             value=fmean(own),
             ci_low=None,
             ci_high=None,
             method="none",
         )
+
+
+_CHANCE: Mapping[Measure, tuple[Measure, Callable[[Mapping[Order, Counter[Answer]]], float]]] = {
+    "repeat_agreement": ("chance_agreement", chance_agreement),
+    "repeat_difference": ("chance_difference", chance_difference),
+}
+"""What votes are measured by -> what that is held against, and how it is found."""
 
 
 def _known(questions: Mapping[str, Asked], of: Callable[[Asked], float | None]) -> dict[str, float]:

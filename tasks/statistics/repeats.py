@@ -6,7 +6,7 @@ votes come to for `kinds`.
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from itertools import combinations
+from itertools import accumulate, combinations, pairwise
 from statistics import fmean
 
 from tasks.records import OVERALL_SCORE, WINNERS, Judgment, Order
@@ -53,6 +53,20 @@ def chance_agreement(votes: Mapping[Order, Counter[Answer]]) -> float:
         votes: order -> answer -> how often it was given, at least once.
     """
     return fmean(sum((n / given.total()) ** 2 for n in given.values()) for given in votes.values())
+
+
+def chance_difference(votes: Mapping[Order, Counter[Answer]]) -> float:
+    """How far two scores would be apart on average, 0-10, if each were drawn from all there are (Gini's mean
+    difference).
+
+    Args:
+        votes: the only order of images -> score -> how often it was given, at least once.
+    """
+    [given] = votes.values()
+    scores = sorted((float(score), n) for score, n in given.items())
+    below = (n / given.total() for n in accumulate(n for _, n in scores))
+    steps = (upper - lower for (lower, _), (upper, _) in pairwise(scores))
+    return sum(2 * share * (1 - share) * step for share, step in zip(below, steps, strict=False))
 
 
 def difference(asked: Asked) -> float | None:

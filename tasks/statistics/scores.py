@@ -4,7 +4,7 @@ Computed once, from the outcomes of a ledger; the history keeps them and the rep
 """
 
 from collections import Counter, defaultdict
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import lru_cache
 from typing import ClassVar, Literal, NamedTuple
 
@@ -135,8 +135,14 @@ _mark = lru_cache(maxsize=256)(_Mark)
 class ScoreTally:
     """The scores of a pairwise run while its outcomes are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, ceilings: Mapping[str, float] | None = None) -> None:
+        """A tally without outcomes.
+
+        Args:
+            ceilings: dimension -> its highest score, where that is not 100.
+        """
         self._marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
+        self._ceilings = ceilings or {}
 
     def add(self, outcome: Outcome) -> None:
         """Take in the outcome of a real sample."""
@@ -146,14 +152,16 @@ class ScoreTally:
 
     def rows(self) -> list[ScoreRow]:
         """Rows for all samples, each category and each difficulty, in the order of first appearance."""
-        return [_row(place, found) for place, found in self._marks.items()]
+        return [_row(place, found, self._ceilings) for place, found in self._marks.items()]
 
 
 class PublishedScoreTally:
     """The published protocol's scores of a run that asked for more, while its outcomes are read."""
 
-    def __init__(self) -> None:
+    def __init__(self, ceilings: Mapping[str, float] | None = None) -> None:
+        """Likewise."""
         self._marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
+        self._ceilings = ceilings or {}
 
     def add(self, outcome: Outcome) -> None:
         """Take in the outcome of a real sample."""
@@ -164,7 +172,7 @@ class PublishedScoreTally:
         """Rows over all samples; none of a dimension of which no verdict is known by that protocol alone, as in ledgers
         of schema 1 and 2.
         """
-        rows = [_row(place, found) for place, found in self._marks.items()]
+        rows = [_row(place, found, self._ceilings) for place, found in self._marks.items()]
         return [row for row in rows if row.scored > row.forfeits]
 
 
@@ -191,11 +199,13 @@ def _published(outcome: Outcome) -> list[tuple[str, _Mark]]:
     ]
 
 
-def _row(place: _Place, marks: list[_Mark]) -> ScoreRow:
+def _row(place: _Place, marks: list[_Mark], ceilings: Mapping[str, float]) -> ScoreRow:
     values = [mark.score for mark in marks if mark.score is not None]
     verdicts = Counter(mark.verdict for mark in marks if mark.verdict is not None)
-    found, coverage, sure = interval(values), len(values) / len(marks), sum(values) / len(marks)
-    bounds = worst_case(found, (sure, sure + HIGHEST * (1 - coverage)), coverage, HIGHEST)
+    # Prompts of a team's own may allow more than the protocol: then a score says so.
+    highest = max([ceilings.get(place.dimension, HIGHEST), *values])
+    found, coverage, sure = interval(values, high=highest), len(values) / len(marks), sum(values) / len(marks)
+    bounds = worst_case(found, (sure, sure + highest * (1 - coverage)), coverage, highest)
     both = [(mark.beside, mark.score) for mark in marks if mark.beside is not None and mark.score is not None]
     shift = difference([beside for beside, _ in both], [score for _, score in both])
     return ScoreRow(
