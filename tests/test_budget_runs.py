@@ -6,9 +6,12 @@ import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from loopback_judge import LoopbackJudge, judged_by
+from prefect import get_client
+from prefect.client.schemas.objects import State
 from test_limited_runs import summary_of
 from written_datasets import record, result, write_benchmark, write_json
 
@@ -38,6 +41,13 @@ def command(figures: list[str], judge: LoopbackJudge, **options: object) -> list
     return ["run", "diagram", *figures, *judged_by(judge, **PRICES, **SHORT, **options)]
 
 
+async def state_of(prefect_run_id: str) -> State:
+    async with get_client() as client:
+        state = (await client.read_flow_run(UUID(prefect_run_id))).state
+    assert state
+    return state
+
+
 def ends(store: Path) -> Iterator[dict[str, Any]]:
     return (json.loads(file.read_bytes()) for file in sorted(store.glob("ledger/*/end.json")))
 
@@ -60,6 +70,8 @@ def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_m
     assert sentence in shown and "a random part of them" in shown and "The same command with more goes on." in shown
     [run] = ask("SELECT prefect_run_id, status, stopped.judged AS judged FROM runs")
     assert (run["status"], run["judged"]) == ("finished", judged)
+    state = asyncio.run(state_of(run["prefect_run_id"]))
+    assert state.is_completed() and state.name == "Stopped at the budget" and sentence in (state.message or "")
     artifact = asyncio.run(summary_of(run["prefect_run_id"]))
     assert f"**{sentence}" in artifact
     [coverage] = ask("coverage")
@@ -106,6 +118,8 @@ def test_a_month_is_shared_by_all_runs_of_a_store(
     [
         ({"budget": 1}, "", "no price of m at http://127.0.0.1"),
         ({}, "200", "JURY_BUDGET_MONTH is set, and no price of m at http://127.0.0.1"),
+        ({"budget": -1}, "", "--budget: Input should be greater than or equal to 0, found '-1'"),
+        ({"budget": 1, "shards": 2}, "", "shards would stop each at a place of its own"),
         ({**PRICES}, "0", "JURY_BUDGET_MONTH is '0': allowed is an amount above 0"),
         ({**PRICES}, "ten", "JURY_BUDGET_MONTH is 'ten': allowed is an amount above 0"),
     ],

@@ -10,10 +10,12 @@ from factories import image, judgment, outcome, start, write_run
 from simulate_gate import CASES, Case, N, shares
 from test_compare import LOSES, WINS, keep
 
+from tasks.comparing.compare import compare
 from tasks.comparing.gate import Found, least_score, no_worse
+from tasks.comparing.wording import outcome_words
 from tasks.errors import InputError
 from tasks.history.loading import sync
-from tasks.records import Outcome
+from tasks.records import BudgetStop, Outcome
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
@@ -84,6 +86,19 @@ def test_images_are_held_against_each_other_by_prompt(tmp_path: Path) -> None:
 
 
 # Which runs are meant
+
+
+def test_a_newer_run_that_stopped_at_its_budget_is_meant_and_tells_nothing_for_sure(tmp_path: Path) -> None:
+    keep(tmp_path, BASE, judged("new", [WINS] * 30), candidates=("new",))
+    stop = BudgetStop(budget=1.0, spent=0.9, judged=20, samples=30, whole={"new": {"": 30}})
+    keep(tmp_path, NEW, judged("new", [WINS] * 20), candidates=("new",), samples=30, ended={"stopped": stop})
+    sync(tmp_path)
+    for found in (least_score(tmp_path, "diagram", "new", 50), no_worse(tmp_path, "diagram", "new", "new", 5)):
+        assert (found.decision, found.run_id) == ("cannot tell", NEW)
+        assert f"{NEW}: {stop.sentence}" in found.unsure
+    assert no_worse(tmp_path, "diagram", "new", "new", 5).against_run == BASE
+    compared = compare(tmp_path, BASE, NEW)
+    assert outcome_words(compared).startswith(f"{NEW}: {stop.sentence} no difference shown (at n = 20 samples)")
 
 
 def test_two_candidates_of_one_run_are_compared_within_it(tmp_path: Path) -> None:

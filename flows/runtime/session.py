@@ -152,7 +152,7 @@ class Session:
         prefect_id = str(record.id) if record else ""
         return run_start(self._flow, self._asked, dataset, self._rubric, prefect_id, self.scheduled, anchors_key)
 
-    def _open(self, start: RunStart, budget: Budget | None) -> Run:
+    def _open(self, start: RunStart, budget: Budget | None = None) -> Run:
         overlay.check()
         store, parameters = Path(self.store), self.parameters
         replies = earlier_replies(store, start, parameters.reuse_hours, kind_of(self._flow).confirms)

@@ -132,6 +132,7 @@ def _gate(
     sides = [(run, candidate), (before, against)] if before else [(run, candidate)]
     why = [*unsure, *_unfinished(store, run, candidate)]
     why += [words for side, name in sides for words in _incomplete(store, side, name)]
+    why += [side.partial for side, _ in sides if side.partial]
     if found and found.low is None:
         why.append(f"there are {found.n} to go by, and no interval below {FEWEST}")
     red = dict.fromkeys(words for side, _ in sides if (words := _judge(store, side)))
@@ -172,7 +173,7 @@ def _judge(store: Path, run: Evaluation) -> str:
 
 
 def _newest(store: Path, flow: str, candidate: str, measured: bool = False) -> Evaluation:
-    found = _having(store, flow, candidate, measured)
+    found = _having(store, flow, candidate, measured, stopped=True)
     if not found:
         sql = "SELECT DISTINCT unnest(candidates) AS name FROM evaluations WHERE flow = $1 ORDER BY name"
         names = [str(name) for (name,) in query(store, sql, values=(flow,)).rows]
@@ -197,8 +198,12 @@ def _before(store: Path, after: Evaluation, candidate: str, against: str) -> Eva
     return next((each for each in others if (each.dataset_key, each.protocol_key) == keys), others[0])
 
 
-def _having(store: Path, flow: str, candidate: str, measured: bool) -> list[str]:
-    """Evaluations of a candidate, the newest first; `measured`: without those that measured nothing."""
-    sql = """SELECT run_id FROM evaluations WHERE flow = $1 AND list_contains(candidates, $2) AND (measured OR NOT $3)
-        ORDER BY started_at DESC, run_id DESC LIMIT 20"""
-    return [str(run_id) for (run_id,) in query(store, sql, values=(flow, candidate, measured)).rows]
+def _having(store: Path, flow: str, candidate: str, measured: bool, stopped: bool = False) -> list[str]:
+    """Evaluations of a candidate, the newest first; `measured`: without those that measured nothing.
+
+    Args:
+        stopped: with those that stopped at their budget: an older one would tell nothing of what is there now.
+    """
+    sql = """SELECT run_id FROM evaluations WHERE flow = $1 AND list_contains(candidates, $2)
+        AND (measured OR NOT $3 OR $4 AND stopped IS NOT NULL) ORDER BY started_at DESC, run_id DESC LIMIT 20"""
+    return [str(run_id) for (run_id,) in query(store, sql, values=(flow, candidate, measured, stopped)).rows]
