@@ -1,6 +1,6 @@
 """Benchmark: the shared layout beside the published one: its bill on twins, and its wall time (`make bench-layout`).
 
-The bill is that of one sample on four dimensions, in calls on faithfulness without a cache. The wall time is that of
+The bill is that of four dimensions, in calls on faithfulness without a cache. The wall time is that of
 292 pairs by a loopback judge at 200 ms, in turns; the run with the middle one counts. It takes about three minutes.
 """
 
@@ -8,29 +8,39 @@ import os
 import platform
 import sys
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
 from bench import FEW, PAIRS, TURNS, Workload, _measured, client, prefect_server
 from bench_sides import IN_FLIGHT
 from billing_twins import RULES, BillingTwin
-from layout_scene import bills
+from layout_scene import bills, long_case, published_cases
 from loopback_judge import judge_process
+from own_data import MINI
+
+from tasks.judging.case import Case
 
 METHODS = (2_500, 10_500, 20_000, 60_000)
-"""Bytes of a method section; the second is the mean of PaperBananaBench's, as far as it is beside the checkout."""
+"""Bytes of a method section; the second is usual in PaperBananaBench."""
 MOST_WALL = 1.3
 
 
 def print_bills(place: Path) -> None:
     """A table for each way of billing."""
+    workloads: dict[str, Callable[[], list[Case]]] = {
+        f"{method:,} bytes of method": partial(long_case, method) for method in METHODS
+    }
+    if MINI.is_dir():
+        workloads["PaperBananaBench, as far as it is here"] = published_cases
     for name, rules in RULES.items():
         print(f"\n| {name}: reading {rules.read:g}x, writing {rules.write:g}x | published | shared |\n|---|---|---|")
-        for method in METHODS:
+        for number, (title, made) in enumerate(workloads.items()):
             with BillingTwin(name) as twin, pytest.MonkeyPatch.context() as patch:
                 twin.take_its_place(patch, key="")
-                found = bills(twin, place / f"{name}-{method}", method)
-            print(f"| {method:,} bytes | {found['published']:.2f} x | {found['shared']:.2f} x |", flush=True)
+                found = bills(twin, place / f"{name}-{number}", made)
+            print(f"| {title} | {found['published']:.2f} x | {found['shared']:.2f} x |", flush=True)
 
 
 def wall_times(place: Path) -> dict[str, float]:

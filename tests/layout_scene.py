@@ -2,6 +2,7 @@
 
 import asyncio
 import io
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
@@ -11,14 +12,17 @@ from typing import Any
 from billing_twins import BillingTwin
 from factories import start
 from loopback_judge import LoopbackJudge
+from own_data import MINI, RESULTS
 from PIL import Image
 
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.judge import judge_dimension
-from tasks.judging.case import Case, plan
+from tasks.judging.case import Case, load_case, plan
+from tasks.judging.protocol import picture_policy
 from tasks.judging.results import Results
 from tasks.judging.run import Run
+from tasks.kinds.loading import load_dataset
 from tasks.ledger.reuse import Replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, PairwiseParameters
@@ -73,18 +77,28 @@ class Scene:
         return [row for each in self.cases for row in each.judgments]
 
 
-def bills(twin: BillingTwin, store: Path, method: int) -> dict[str, float]:
-    """Layout -> what the input of four dimensions costs beside that of one published faithfulness call without a cache.
-
-    Args:
-        method: bytes of the sample's method section.
-    """
+def bills(twin: BillingTwin, store: Path, made: Callable[[], list[Case]]) -> dict[str, float]:
+    """Layout -> what the input of four dimensions costs beside that of the published calls on faithfulness alone,
+    without a cache; of samples that are made anew for each layout."""
     found, one = dict[str, float](), 0
     for layout in ("shared", "published"):
         twin.used.clear()
-        made = Scene(store, twin, layout)
-        made.cases = [case(0, METHOD * (method // len(METHOD)))]
-        made.judge()
+        scene = Scene(store, twin, layout)
+        scene.cases = made()
+        scene.judge()
         found[layout] = twin.bill()
-        one = next((usage.total for name, usage in twin.used if name == "diagram_faithfulness"), 0)
+        one = sum(usage.total for name, usage in twin.used if name == "diagram_faithfulness")
     return {layout: bill / one for layout, bill in found.items()}
+
+
+def long_case(method: int) -> list[Case]:
+    """A sample with a method section of so many bytes."""
+    return [case(0, METHOD * (method // len(METHOD)))]
+
+
+def published_cases() -> list[Case]:
+    """The pairs of PaperBananaBench beside the checkout that have both pictures."""
+    parameters = PairwiseParameters(dataset=str(MINI), results=str(MINI / RESULTS))
+    rubric, policy = load_rubric("diagram"), picture_policy(parameters)
+    samples = load_dataset("diagram", parameters).samples
+    return [made for each in samples if not (made := load_case(each, rubric, parameters, policy, None)).lack]

@@ -201,6 +201,8 @@ def test_what_stands_beside_scores_of_the_shared_layout() -> None:
         f"layout shared: its agreement with the published layout is not measured; `jury layout check {SHARED}` "
         "measures it",
     ]
+    at_home = {**shared, "endpoint": "http://localhost:8000/v1"}
+    assert "(vLLM: by itself, in blocks of 16 tokens" in layout_lines(at_home, SHARED, 12_000, 0, [])[0]
     rows = [row(), *(row(dimension=name, agreement=share) for name, share in (("a", 0.9), ("b", 0.88), ("c", 0.97)))]
     rows[2] = rows[2].model_copy(update={"own_agreement": 0.95, "agreement_low": None})
     assert layout_lines(shared, SHARED, 12_000, 6_000, rows) == [

@@ -2,6 +2,7 @@
 
 from collections.abc import Mapping, Sequence
 
+from tasks.endpoint.known import known_at
 from tasks.ledger.layout_checks import LayoutRow
 from tasks.presentation.tables import Grid
 from tasks.records import OVERALL
@@ -24,15 +25,18 @@ def layout_lines(
     """
     if "layout" not in protocol:
         return []
-    return [f"layout shared: {cached_words(tokens_in, tokens_cached)}", f"layout shared: {_agreed(rows, run_id)}"]
+    cached = cached_words(tokens_in, tokens_cached, protocol.get("endpoint", ""))
+    return [f"layout shared: {cached}", f"layout shared: {_agreed(rows, run_id)}"]
 
 
-def cached_words(tokens_in: int, tokens_cached: int) -> str:
-    """How much of the input the judge read from its cache."""
+def cached_words(tokens_in: int, tokens_cached: int, endpoint: str) -> str:
+    """How much of the input the judge read from its cache; where it was nothing, what the endpoint caches."""
     if not tokens_in:
         return "no input tokens were told"
     if not tokens_cached:
-        return f"the judge told of none of {tokens_in:,} input tokens that it read from a cache"
+        known = known_at(endpoint)
+        rule = f" ({known.title}: {known.caching})" if known and known.caching else ""
+        return f"the judge told of none of {tokens_in:,} input tokens that it read from a cache{rule}"
     share = tokens_cached / tokens_in
     return f"{share:.0%} of {tokens_in:,} input tokens were read from the judge's cache"
 
