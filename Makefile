@@ -91,6 +91,11 @@ simulate-bridge: $(READY)
 simulate-budget: $(READY)
 	$(BIN)/python tests/simulate_budget.py $(SEEDS)
 
+# What a quote says beside what the run then costs, for three kinds of judges: some minutes.
+.PHONY: simulate-quote
+simulate-quote: $(READY)
+	$(BIN)/python tests/simulate_quote.py $(SEEDS)
+
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py
 

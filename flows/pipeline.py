@@ -10,6 +10,7 @@ from prefect.client.schemas.objects import State
 
 from flows.runtime.chunks import Chunk
 from flows.runtime.given import Raw
+from flows.runtime.quoting import quoted
 from flows.runtime.session import opened
 from flows.runtime.states import final_state
 from tasks.aggregate import aggregate
@@ -37,6 +38,8 @@ async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
 async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
     async with opened(flow, parameters, said) as session:
         dataset = await session.loading(load(flow, session.parameters))
+        if session.parameters.quote:
+            return await quoted(session, dataset, _judge_and_aggregate)
         async with session.judging(dataset) as chunks:
             await chunks.each(_judge_and_aggregate)
         # Not awaited here: the session awaits the two steps, and decides what a failure of either costs.

@@ -329,6 +329,11 @@ class Parameters(Record):
         "one, in no score: they tell a change of the judge from one of the candidate. 40 are recommended; 0: none.",
     )
     normalize: bool = Field(default=False, description="Send every picture as PNG, not only those that must change.")
+    quote: Literal["", "pilot", "history"] = Field(
+        default="",
+        description="Tell what the run would take, and do not make it. history: by earlier replies of this judge in "
+        "the store, asking nothing; pilot: where these do not tell, by asking about 5 samples, for the run to reuse.",
+    )
     shards: int = Field(
         default=1,
         ge=1,
@@ -359,7 +364,7 @@ class Parameters(Record):
     @property
     def to_be_split(self) -> bool:
         """Whether this run only starts the shards and puts them together."""
-        return self.shards > 1 and not self.shard
+        return self.shards > 1 and not self.shard and not self.quote
 
     def order_list(self) -> tuple[Order, ...]:
         """Orders in which the pictures of a sample are shown."""

@@ -22,9 +22,9 @@ def sha256(schema: Any) -> str:
     [
         (Judge, "304ad71df65c596c804240684cda50b08831d516ff92b4b7259d0d57f56af787"),
         (Probe, "ef04f56b365523275ac8736127d0f05970b26b9315fad42308e02ce8cfff1020"),
-        (Parameters, "e03b7bda6d1293ca2109077cae0cd6d6267206de18b63222ba15b46ed0218363"),
-        (PairwiseParameters, "b185b08980036c98014b265dce874c54e67ce76f6a5aa1abb648a7ddd5be72b4"),
-        (RubricParameters, "09ceb4cca97a8ee0ace6be4c66ea035a15c6ddde1459089ed9d474a81a3d6e67"),
+        (Parameters, "a1949bc91d4528e386597e4cff0beb29266405a27115513d94cdcbcf23c25b2a"),
+        (PairwiseParameters, "4c35759bf3fdd9773821a8b41c585d22d1ee62968ca6086dec8cd90d17d036a6"),
+        (RubricParameters, "4f551d8eecf588d8026d75afb0e787ce5ee2367a5ef494555a3720ea91b89280"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:

@@ -33,11 +33,14 @@ HEADINGS = {
     "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
     "Money": ("budget",),
     "Output": ("store", "export"),
+    "Cost": ("quote",),
     "Shards": ("shards",),
 }
 """Fields of the parameters under the headings of the help, in its order; a nested model stands as a whole."""
 PLACES = ("dataset", "results", "images", "metadata", "prompt_set", "store", "export")
 """Fields that name files or folders, which a shell can complete."""
+ALONE = {"quote": "pilot"}
+"""Fields whose option may stand without a value -> what it means then."""
 BETWEEN = "__"
 """Stands for the dot of a nested field where a name must be an identifier."""
 
@@ -129,6 +132,7 @@ def _option(path: str, info: FieldInfo) -> Option:
         option = make([_name(path), key], multiple=True, metavar="A,B")
     else:
         complete = files if path in PLACES else partial(_choices, _literals(info))
+        make = partial(make, is_flag=False, flag_value=ALONE[path]) if path in ALONE else make
         option = make([_name(path), key], metavar=_metavar(name, info), shell_complete=complete)
     option.heading = next(heading for heading, names in HEADINGS.items() if path.partition(".")[0] in names)
     return option

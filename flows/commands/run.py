@@ -31,6 +31,7 @@ from tasks.parameters import EMBEDDED, FLOWS, Parameters, at_store, parameters_o
 from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
 from tasks.rubrics.rubric import load_rubric
+from tasks.spending.quote import Quote
 from tasks.text import printable
 
 if TYPE_CHECKING:
@@ -82,6 +83,9 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     result = cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
     for warning in result["warnings"]:
         warn(warning)
+    if found := result.get("quote"):
+        _print_quote(Quote.model_validate(found), as_json)
+        return OK
     if not result["run_id"]:  # shards whose store cannot be read here
         return NOT_ALL_OK
     summary = summarize(store, result["run_id"])
@@ -154,6 +158,14 @@ async def _run_flow(flow: str, parameters: Parameters, is_new: bool) -> "Ended":
     if api and is_new:
         await first_answer(api)
     return await run_to_end(getattr(import_module(f"flows.{flow}"), flow)(parameters, return_state=True), api)
+
+
+def _print_quote(found: Quote, as_json: bool) -> None:
+    if as_json:
+        print(printable_json(found.model_dump(mode="json")))
+        return
+    for line in found.lines():
+        print(printable(line))
 
 
 def _print_summary(summary: Summary) -> None:

@@ -106,7 +106,13 @@ def _newest_of_flows(folder: Path) -> Iterable[RunStart]:
 def _told(run: Path, start: RunStart) -> str:
     end = read_end(run)
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
-    return f"{start.run_id}  {what}: " + (f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else "unfinished")
+    return f"{start.run_id}  {what}: " + (
+        f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else _without_end(start)
+    )
+
+
+def _without_end(start: RunStart) -> str:
+    return "a quote" if start.parameters.get("quote") else "unfinished"
 
 
 def _show_alarms(store: Path) -> None:

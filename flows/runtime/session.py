@@ -6,7 +6,7 @@ which the run. The order of the steps is the pipeline's, how a sample is judged 
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Coroutine
+from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from pathlib import Path
 from typing import Any
@@ -42,7 +42,7 @@ from tasks.ledger.writing import Ledger
 from tasks.parameters import EMBEDDED, Judge, Parameters
 from tasks.passport.wording import warning as passport_warning
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records import RunStart
+from tasks.records import RunStart, Sample
 from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.spending import overlay
 from tasks.spending.budget import Budget
@@ -146,6 +146,40 @@ class Session:
         finally:
             run.close()
         run.ledger.end(run_end(run, tuple(self.warnings), time.monotonic() - self._began, self._stopped))
+
+    @asynccontextmanager
+    async def trying(self, dataset: Dataset) -> AsyncGenerator[tuple[Run, list[Sample]]]:
+        """The run as it would begin, and all that it would judge, for a quote.
+
+        What is asked in it is kept, sent and stored, but it never ends in its ledger: it is no result.
+        """
+        tariff = await asyncio.to_thread(tariff_of, self._asked) if self._asked.quote == "pilot" else None
+        unfetched = await fetch_replies(self._remote, self._asked.reuse_hours)
+        anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self._remote, self.scheduled)
+        start = self._start(dataset, anchors.key)
+        self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
+        await name_run(start)
+        money = budget_of(self._asked, tariff, Path(self.store), self._remote, start.run_id)
+        run = await asyncio.to_thread(self._open, start, await self._stack.enter_async_context(money))
+        self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
+        controls, shards = self.parameters.controls, self.parameters.shards
+        shown = await asyncio.to_thread(with_controls, dataset.samples, controls, kind_of(self._flow), shards)
+        self.warnings = [*self._said, *dataset.warnings, *unfetched, *anchors.warnings]
+        try:
+            yield run, [*shown, *anchors.samples]
+        finally:
+            run.close()
+            if run.ledger.folder.exists():
+                unstored = await self.storing(store(self.store, self.run_id))
+                self.warnings += [*unstored, *await self._sending.finish()]
+
+    @asynccontextmanager
+    async def asking(self, run: Run, samples: Sequence[Sample]) -> AsyncGenerator[Chunks]:
+        """Some of the samples, to be judged now."""
+        limited, spent = self._vlm.gate.words, run.bill.words
+        async with Progress(self._flow, len(samples), None, limited, f"{self.shown_as}-quote", spent) as progress:
+            with current(run):
+                yield Chunks(run, samples, progress, self._sending)
 
     def _start(self, dataset: Dataset, anchors_key: str) -> RunStart:
         record = own_run()

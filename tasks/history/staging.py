@@ -135,7 +135,7 @@ def _under(run_id: str, rows: Iterable[Record]) -> Iterator[dict[str, Any]]:
 
 
 def _run_row(start: RunStart, end: RunEnd | None, ledger_bytes: int) -> dict[str, Any]:
-    ended: dict[str, Any] = {"status": "unfinished"}
+    ended: dict[str, Any] = {"status": "quote" if start.parameters.get("quote") else "unfinished"}
     if end:
         ended = {"status": "finished", "judge_key": judge_key(end.protocol), **end.model_dump(mode="json")}
     return {**start.model_dump(mode="json"), **ended, "ledger_bytes": ledger_bytes}

@@ -50,7 +50,7 @@ class Bill:
     """The bill of one run."""
 
     def __init__(self, judge: Judge) -> None:
-        self._prices = Prices(judge)
+        self._prices, self._tier = Prices(judge), judge.tier
         self._means: dict[str, _Mean] = {}
         self.spent: float | None = 0.0
         """The prices of all calls so far; None: that of one is unknown. Without what is estimated."""
@@ -62,9 +62,9 @@ class Bill:
 
     async def charge(self, request: Request, reply: Reply, dimension: str) -> Charge:
         """What came of a call costs."""
-        now = datetime.now(UTC)
-        tariff = await self._prices.tariff(reply.model, reply.tier, now)
-        standard = await self._prices.tariff(reply.model, STANDARD, now) if reply.tier not in ("", STANDARD) else tariff
+        now, tier = datetime.now(UTC), reply.tier or self._tier
+        tariff = await self._prices.tariff(reply.model, tier, now)
+        standard = tariff if tier == STANDARD else await self._prices.tariff(reply.model, STANDARD, now)
         if reply.tokens_in:
             self._means.setdefault(dimension, _Mean()).add(reply)
         charge = _charge(tariff, standard, reply)

@@ -9,13 +9,13 @@ machine, whose price nobody else knows. What no place knows is unknown, and neve
 import asyncio
 from datetime import UTC, datetime
 from functools import lru_cache
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 from urllib.parse import urlsplit
 
 from tasks.endpoint.api_keys import is_loopback
 from tasks.endpoint.completion import Reply
 from tasks.endpoint.usage import STANDARD, Usage
-from tasks.parameters import EMBEDDED, Judge
+from tasks.parameters import EMBEDDED, Judge, Tier
 from tasks.records import Judgment
 from tasks.spending import overlay
 
@@ -23,6 +23,8 @@ MILLION = 1e6
 SENT_SECONDS = 0.2
 """From the first call on until the calls that can be in flight at once have been sent: to read the table meanwhile
 would hold them up, and models take longer to reply."""
+TIERS = get_args(Tier)
+"""Tiers that calls can be bought in."""
 BATCH = "batch"
 """The tier of calls that go as a batch."""
 

@@ -1,0 +1,95 @@
+"""A quote instead of a run: what it would take, from the judge's history or from a pilot of a few samples.
+
+Owns when a pilot is asked, and where the quote is shown. A pilot is judged as a run judges, by the same steps, into a
+ledger of its own that never ends: it is no result, and the run that follows takes its replies over.
+"""
+
+import asyncio
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+
+from prefect.artifacts import acreate_markdown_artifact
+from prefect.client.schemas.objects import State
+from prefect.logging import get_run_logger
+from prefect.states import Completed
+
+from flows.runtime.chunks import Work
+from flows.runtime.session import Session
+from tasks.anchors.choosing import in_turn
+from tasks.datasets.dataset import Dataset
+from tasks.judging.planned import Plan, plan_of
+from tasks.judging.run import Run
+from tasks.ledger.reading import read_judgments
+from tasks.presentation.markup import bullets, plain
+from tasks.records import Judgment, Sample
+from tasks.spending.expected import ENOUGH, Expected, past_replies, seen, tries
+from tasks.spending.prices import TIERS, Tariff, tariff
+from tasks.spending.quote import Quote, quote_of
+
+PILOT = 5
+"""Samples of a pilot."""
+ANSWER_SECONDS = 20.0
+"""Longest wait for the server to take in the artifact."""
+
+
+async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
+    """The run that is asked for as a quote.
+
+    Returns:
+        Completed, with the quote in its message and `{"run_id": "", "warnings", "quote"}` as its result.
+    """
+    async with session.trying(dataset) as (run, samples):
+        plan = await asyncio.to_thread(plan_of, run, samples)
+        rows = await asyncio.to_thread(past_replies, Path(session.store), run.start)
+        pilot = _pilot(plan, rows) if session.parameters.quote == "pilot" else []
+        if pilot:
+            async with session.asking(run, pilot) as chunks:
+                await chunks.each(work)
+        asked = list(read_judgments(run.ledger.folder))
+        found = await asyncio.to_thread(_quote, run, plan, rows, asked)
+    found = found.model_copy(update={"pilot_samples": len(pilot), "pilot_price": _price(asked)})
+    await _publish(found, f"{session.shown_as}-quote")
+    data = {"run_id": "", "warnings": session.warnings, "quote": found.model_dump(mode="json")}
+    return Completed(message=found.sentence, data=data)
+
+
+def _pilot(plan: Plan, rows: Sequence[Judgment]) -> list[Sample]:
+    """The samples to be asked about; none where the judge's history tells enough."""
+    known = Expected(seen(rows, ()))
+    if all(known.replies(call.dimension) >= ENOUGH for call in plan.open):
+        return []
+    real = [sample for sample in plan.samples if not sample.control]
+    return (in_turn(real) or real)[:PILOT]
+
+
+def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgment]) -> Quote:
+    judge, known = run.parameters.judge, [*rows, *pilot]
+    plan.there.update(row.key for row in pilot if row.status == "ok")
+    expected = Expected(seen(known, plan.calls), tries(known))
+    answered = next((row.model_answered for row in reversed(known) if row.model_answered), "")
+    found = quote_of(run.start.flow, judge, plan.open, expected, _tariffs(run, answered))
+    return found.model_copy(update={"reused": len(plan.calls) - len(plan.open)})
+
+
+def _tariffs(run: Run, answered: str) -> dict[str, Tariff]:
+    """Tier -> its prices, where they are known; those that the judge was given hold in whatever tier it is asked."""
+    judge, now = run.parameters.judge, datetime.now(UTC)
+    tiers = [judge.tier] if judge.price_in or judge.price_out else TIERS
+    found = {tier: tariff(judge, answered, tier, now) for tier in tiers}
+    return {tier: each for tier, each in found.items() if each}
+
+
+def _price(rows: Sequence[Judgment]) -> float | None:
+    prices = [row.price for row in rows if row.status not in ("rejected", "unavailable")]
+    return None if None in prices else sum(price or 0.0 for price in prices)
+
+
+async def _publish(found: Quote, key: str) -> None:
+    """Show the quote as an artifact. It is told without one, too."""
+    text = f"# What {plain(found.flow)} will take\n\n{bullets(found.lines())}"
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS):
+            await acreate_markdown_artifact(text, key, found.sentence)
+    except Exception as error:
+        get_run_logger().warning("The quote could not be shown as an artifact", exc_info=error)

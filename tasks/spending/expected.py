@@ -1,0 +1,231 @@
+"""What calls that are still to be made are expected to take: tokens, money and time, by dimension, as ranges.
+
+Learned from replies that there are, of earlier runs or of a pilot. How long a question is and how large its pictures
+are is known before it is asked: where that is known of the replies, too, input tokens are fitted to it, so that a few
+samples tell those of all; else each call is expected to take what the mean reply about its dimension took. A range has
+two sides: how far a mean of so few replies may be off, and how far single calls scatter.
+"""
+
+import math
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
+from itertools import groupby
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from tasks.errors import InputError
+from tasks.ledger.reading import read_judgments, read_start, run_folders
+from tasks.records import Judgment, PictureNote, RunStart
+from tasks.spending.prices import Amounts, Tariff
+
+ENOUGH = 20
+"""Replies about a dimension that make a history of it."""
+MOST = 400
+"""Replies about each dimension that are looked at, from the newest run on."""
+_SETTINGS = ("temperature", "effort", "extra", "max_output_tokens", "detail")
+"""Of a judge: what its tokens depend on, beside its name and its address."""
+_NEVER_BILLED = ("rejected", "unavailable")
+
+
+class Call(NamedTuple):
+    """A call that is to be made."""
+
+    key: str
+    subject: tuple[str, str, str]
+    """Sample, candidate, and which control it is."""
+    dimension: str
+    text_sha256: str
+    letters: int
+    """Of the prompt and the sample's texts."""
+    pictures: int
+    megapixels: float
+    """Of the pictures as they are sent."""
+
+
+class Range(NamedTuple):
+    """What is expected, and the ends between which it is in 95 of 100 cases."""
+
+    low: float
+    middle: float
+    high: float
+
+
+class Seen(NamedTuple):
+    """A reply that there is."""
+
+    dimension: str
+    amounts: Amounts
+    seconds: float
+    letters: int | None
+    """None: not known."""
+    megapixels: float
+
+
+Worth = Callable[[Amounts], float]
+"""What is summed up: a price, or one kind of token."""
+
+
+def past_replies(store: Path, like: RunStart) -> list[Judgment]:
+    """The replies of a run's judge to the same prompts in earlier runs, newest runs first; a ledger that cannot be read
+    tells nothing.
+    """
+    found: defaultdict[str, list[Judgment]] = defaultdict(list)
+    for run in reversed(run_folders(store)):
+        if all(len(found[dimension]) >= MOST for dimension in like.prompts):
+            break
+        with suppress(InputError, OSError):
+            if run.name != like.run_id and _same_judge(read_start(run), like):
+                for row in read_judgments(run):
+                    if like.prompts.get(row.dimension) == row.prompt_sha256 and not row.reused_from:
+                        found[row.dimension].append(row)
+    return [row for rows in found.values() for row in rows]
+
+
+def seen(rows: Iterable[Judgment], calls: Iterable[Call]) -> list[Seen]:
+    """What replies took, with the length of their questions where these calls have the same texts."""
+    letters = {(call.dimension, call.text_sha256): call.letters for call in calls}
+    return [
+        Seen(
+            row.dimension,
+            Amounts(row.tokens_in, row.tokens_cached, row.tokens_written, row.tokens_out),
+            row.seconds,
+            letters.get((row.dimension, row.text_sha256)),
+            megapixels(row.pictures),
+        )
+        for row in rows
+        if row.status not in _NEVER_BILLED
+    ]
+
+
+def tries(rows: Iterable[Judgment]) -> float:
+    """Billed replies for each call: some are asked again because what came could not be used."""
+    calls = [
+        (row.run_id, row.sample_id, row.candidate, row.control, row.dimension, row.order, row.vote)
+        for row in rows
+        if row.status not in _NEVER_BILLED
+    ]
+    return len(calls) / len(set(calls)) if calls else 1.0
+
+
+def megapixels(pictures: Mapping[str, PictureNote]) -> float:
+    """Of pictures as they are sent."""
+    return sum(note.sent_width * note.sent_height for note in pictures.values()) / 1e6
+
+
+class Expected:
+    """What calls take, by the replies that there are.
+
+    Args:
+        replies: of the same judge to the same prompts.
+        tries: replies for each call.
+    """
+
+    def __init__(self, replies: Sequence[Seen], tries: float = 1.0) -> None:
+        self._tries = tries
+        self._replies = {name: list(its) for name, its in groupby(sorted(replies, key=_dimension), _dimension)}
+        self._fit = _Fit([each for each in replies if each.letters is not None])
+
+    def replies(self, dimension: str) -> int:
+        """How many there are about a dimension."""
+        return len(self._replies.get(dimension, ()))
+
+    def amounts(self, call: Call) -> Amounts:
+        """What one call takes, by the size of its question."""
+        sized = self._fit.tokens(call.letters, call.megapixels)
+        return self._scaled(call.dimension, sized)
+
+    def total(self, calls: Sequence[Call], worth: Worth) -> Range:
+        """What all these calls come to; each dimension must have replies."""
+        middle = self._tries * sum(worth(self.amounts(call)) for call in calls)
+        count: defaultdict[str, int] = defaultdict(int)
+        for call in calls:
+            count[call.dimension] += 1
+        # The dimensions of one sample are long or short together, so that what they may be off by is added up.
+        off = self._tries * sum(self._off(dimension, n, worth) for dimension, n in count.items())
+        return Range(max(0.0, middle - off), middle, middle + off)
+
+    def percentile(self, dimension: str, tariff: Tariff, share: float = 0.95) -> float | None:
+        """What a call of a dimension costs at most in that share of cases; None where there are too few replies."""
+        replies = self._replies.get(dimension, [])
+        if len(replies) < ENOUGH:
+            return None
+        return float(np.quantile([tariff.price(each.amounts) for each in replies], share, method="higher"))
+
+    def seconds(self, calls: Sequence[Call], in_flight: int) -> Range:
+        """How long they take with so many at once: as replies mostly do, and at the most where all are slow ones."""
+        taken = {name: [each.seconds for each in its] for name, its in self._replies.items()}
+        means = sum(float(np.mean(taken[call.dimension])) for call in calls)
+        slow = sum(float(np.quantile(taken[call.dimension], 0.95)) for call in calls)
+        mostly, at_most = (self._tries * each / in_flight for each in (means, max(means, slow)))
+        return Range(mostly, mostly, at_most)
+
+    def _scaled(self, dimension: str, sized: float | None) -> Amounts:
+        replies = self._replies[dimension]
+        mean = Amounts(*(sum(kind) / len(replies) for kind in zip(*(each.amounts for each in replies), strict=True)))
+        if sized is None or not mean.tokens_in:
+            return mean
+        known = [each for each in replies if each.letters is not None]
+        fitted = sum(self._fit.tokens(each.letters or 0, each.megapixels) or 0.0 for each in known)
+        sent = sized * (sum(each.amounts.tokens_in for each in known) / fitted if fitted > 0 else 1.0)
+        share = sent / mean.tokens_in
+        return Amounts(sent, mean.tokens_cached * share, mean.tokens_written * share, mean.tokens_out)
+
+    def _off(self, dimension: str, calls: int, worth: Worth) -> float:
+        """What the sum over so many calls of a dimension may be off by, either way."""
+        from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
+
+        replies = self._replies[dimension]
+        rest = [worth(each.amounts) - worth(self._expected_of(each)) for each in replies]
+        n = len(rest)
+        if n < 2:
+            return calls * worth(replies[0].amounts)
+        return float(stdtrit(n - 1, 0.975) * np.std(rest, ddof=1) * math.sqrt(calls**2 / n + calls))
+
+    def _expected_of(self, reply: Seen) -> Amounts:
+        sized = None if reply.letters is None else self._fit.tokens(reply.letters, reply.megapixels)
+        return self._scaled(reply.dimension, sized)
+
+
+class _Fit:
+    """Input tokens by the letters and the pictures of a question: so many for each, and some whatever the question."""
+
+    def __init__(self, replies: Sequence[Seen]) -> None:
+        self._weights: tuple[float, ...] = ()
+        told = [each for each in replies if each.amounts.tokens_in]
+        tokens = np.array([each.amounts.tokens_in for each in told], float)
+        sizes = np.array([[1.0, each.letters or 0, each.megapixels] for each in told], float).reshape(-1, 3)
+        for kinds in ([0, 1, 2], [0, 1], [1]):  # fewer, where so few replies tell the kinds not apart
+            if len(told) > 2 * len(kinds):
+                found, _, rank, _ = np.linalg.lstsq(sizes[:, kinds], tokens, rcond=None)
+                if rank == len(kinds) and (found >= 0).all():
+                    weights = np.zeros(3)
+                    weights[kinds] = found
+                    self._weights = tuple(map(float, weights))
+                    return
+
+    def tokens(self, letters: int, megapixels: float) -> float | None:
+        """None: nothing is known of the length of questions."""
+        if not self._weights:
+            return None
+        always, each_letter, each_megapixel = self._weights
+        return always + each_letter * letters + each_megapixel * megapixels
+
+
+def _dimension(reply: Seen) -> str:
+    return reply.dimension
+
+
+def _same_judge(one: RunStart, other: RunStart) -> bool:
+    if (one.flow, one.model, one.endpoint) != (other.flow, other.model, other.endpoint):
+        return False
+    return all(_setting(one, name) == _setting(other, name) for name in (*_SETTINGS, "layout"))
+
+
+def _setting(start: RunStart, name: str) -> object:
+    """Of the judge, or of the flow; a run of before there was the setting did without it."""
+    judge: Any = start.parameters.get("judge")
+    given: dict[str, Any] = {**start.parameters, **(judge or {})}
+    return given.get(name) or None

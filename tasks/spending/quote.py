@@ -1,0 +1,149 @@
+"""A quote: what a run will take, told before it is made.
+
+Owns the quote as a record, how it comes of what is expected, and its words; what is expected is for `expected`.
+"""
+
+from collections.abc import Mapping, Sequence
+
+from tasks.parameters import Judge
+from tasks.records import Record
+from tasks.spending.expected import Call, Expected, Range, Worth
+from tasks.spending.money import in_currency, money, place
+from tasks.spending.prices import BATCH, Tariff
+from tasks.text import duration
+
+BATCH_HOURS = 24
+"""Within which endpoints promise a batch."""
+
+
+class Span(Record):
+    """What is expected, and between which ends."""
+
+    low: float
+    middle: float
+    high: float
+
+
+class TierPrice(Record):
+    """What the calls cost in one tier."""
+
+    tier: str
+    price: Span
+    source: str
+    """Where the price is from."""
+
+
+class Taken(Record):
+    """What calls are expected to take."""
+
+    tokens_in: Span
+    tokens_out: Span
+    prices: tuple[TierPrice, ...]
+    """In each tier of which a price is known; empty: in none."""
+    seconds: Span
+    replies: int
+    """By which all this is known."""
+
+
+class Quote(Record):
+    """What a run will take."""
+
+    flow: str
+    model: str
+    endpoint: str
+    samples: int
+    """About which there are calls to be made, controls included."""
+    calls: int
+    """To be made."""
+    reused: int = 0
+    """Replies that there are already, which cost nothing."""
+    pictures: int
+    """That the calls show, each as often as it is sent."""
+    in_flight: int
+    """Calls at once that the time is for."""
+    taken: Taken | None = None
+    """None: it is not known, for want of replies, or there are no calls to be made."""
+    pilot_samples: int = 0
+    """That were judged for it just now; 0: it is by the judge's history alone."""
+    pilot_price: float | None = 0.0
+    """What that cost."""
+
+    @property
+    def sentence(self) -> str:
+        """All of it in one sentence."""
+        return f"{'; '.join(self.lines())}."
+
+    def lines(self) -> list[str]:
+        """For people to read."""
+        there = f"{self.reused:,} replies are there already and cost nothing"
+        if not self.calls:
+            return [f"no calls to be made: {there}", *self._pilot()]
+        counts = f"{self.calls:,} calls to be made about {self.samples:,} samples, with {self.pictures:,} pictures"
+        return [f"{counts}; {there}" if self.reused else counts, *self._taken(), *self._pilot()]
+
+    def _taken(self) -> list[str]:
+        if self.taken is None:
+            return ["tokens, price and time: unknown, for this judge has not replied to these prompts in this store"]
+        tokens = f"{_counted(self.taken.tokens_in)} tokens in, {_counted(self.taken.tokens_out)} out"
+        prices = [f"price in the tier {each.tier}: {_priced(each)}" for each in self.taken.prices]
+        return [tokens, *(prices or ["price: unknown"]), self._time(self.taken)]
+
+    def _time(self, taken: Taken) -> str:
+        spans = dict.fromkeys((duration(taken.seconds.low), duration(taken.seconds.high)))
+        batch = f"; as a batch up to {BATCH_HOURS} hours" if any(each.tier == BATCH for each in taken.prices) else ""
+        return f"time: {' to '.join(spans)} with {self.in_flight:,} calls at once{batch}"
+
+    def _pilot(self) -> list[str]:
+        if not self.pilot_samples:
+            return [f"by {self.taken.replies:,} earlier replies of this judge"] if self.taken else []
+        cost = "for an unknown price" if self.pilot_price is None else f"for {money(self.pilot_price)}"
+        return [f"by the replies about {self.pilot_samples} samples, asked just now {cost}; the run reuses them"]
+
+
+def quote_of(
+    flow: str, judge: Judge, calls: Sequence[Call], expected: Expected, tariffs: Mapping[str, Tariff]
+) -> Quote:
+    """The quote of calls that are to be made.
+
+    Args:
+        tariffs: tier -> its prices, for those that are known.
+    """
+    counted = Quote(
+        flow=flow,
+        model=judge.model,
+        endpoint=judge.base_url,
+        samples=len({call.subject for call in calls}),
+        calls=len(calls),
+        pictures=sum(call.pictures for call in calls),
+        in_flight=judge.concurrency,
+    )
+    if not calls or not all(expected.replies(call.dimension) for call in calls):
+        return counted
+    taken = Taken(
+        tokens_in=_span(expected.total(calls, lambda each: each.tokens_in)),
+        tokens_out=_span(expected.total(calls, lambda each: each.tokens_out)),
+        prices=tuple(
+            TierPrice(tier=tier, price=_span(expected.total(calls, _price(found))), source=found.source)
+            for tier, found in tariffs.items()
+        ),
+        seconds=_span(expected.seconds(calls, judge.concurrency)),
+        replies=sum(expected.replies(dimension) for dimension in {call.dimension for call in calls}),
+    )
+    return counted.model_copy(update={"taken": taken})
+
+
+def _price(tariff: Tariff) -> Worth:
+    return tariff.price
+
+
+def _span(found: Range) -> Span:
+    return Span(**found._asdict())
+
+
+def _counted(span: Span) -> str:
+    return f"{span.middle:,.0f} ({span.low:,.0f} to {span.high:,.0f})"
+
+
+def _priced(each: TierPrice) -> str:
+    amount = in_currency(each.price.middle, {place(each.source)})
+    return f"{amount} ({money(each.price.low)} to {money(each.price.high)})" if each.price.high else amount

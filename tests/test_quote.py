@@ -1,0 +1,96 @@
+"""A quote, held against the bill of the run that follows; through the command, Prefect and a judge on loopback."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_judge import LoopbackJudge, judged_by
+from quoted_judges import JUDGES, PRICES, write_figures
+
+pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here")
+
+
+def quote_json(jury: Any, *given: object) -> dict[str, Any]:
+    code, out, err = jury("run", "diagram", *given, "--json")
+    assert code == 0, err
+    return json.loads(out)
+
+
+def test_a_quote_tells_the_bill_and_the_run_reuses_what_was_asked_for_it(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    loopback.answer = JUDGES["reasoning"]
+    given = [*write_figures(tmp_path / "data", 24), *judged_by(loopback, **PRICES)]
+    code, out, err = jury("run", "diagram", *given, "--quote")
+    assert code == 0, err
+    assert loopback.count == 1 + 5 * 4
+    first, tokens, price, time, basis = out.splitlines()
+    assert first == (
+        "76 calls to be made about 19 samples, with 152 pictures; 20 replies are there already and cost nothing"
+    )
+    assert " tokens in, " in tokens and price.startswith("price in the tier standard: ")
+    assert time.startswith("time: ") and time.endswith(" with 16 calls at once")
+    assert basis.startswith("by the replies about 5 samples, asked just now for ")
+    assert ask("SELECT status, calls FROM runs") == [{"status": "quote", "calls": None}]
+    assert ask("leaderboard") == [] and ask("failures") == []
+
+    told = quote_json(jury, *given, "--quote", "history")
+    assert loopback.count == 1 + 5 * 4, "it asks nothing"
+    assert (told["calls"], told["reused"], told["pilot_samples"]) == (76, 20, 0)
+    code, _, err = jury("run", "diagram", *given)
+    assert code == 0, err
+    assert loopback.count == 2 + 24 * 4, "each question is asked once; and whether the judge is there, in each process"
+    [bill] = ask("SELECT price, tokens_in, tokens_out, reused FROM cost")
+    assert bill["reused"] == 20
+    [standard] = told["taken"]["prices"]
+    spent = ask("SELECT sum(price) AS price FROM spend")[0]["price"]
+    pilot = spent - bill["price"]
+    assert standard["price"]["middle"] + pilot == pytest.approx(spent, rel=0.1)
+    assert standard["price"]["low"] < bill["price"] < standard["price"]["high"]
+    assert told["taken"]["tokens_in"]["middle"] == pytest.approx(bill["tokens_in"], rel=0.02)
+    code, out, _ = jury("run", "diagram", *given, "--quote")
+    assert out.splitlines()[0] == "no calls to be made: 96 replies are there already and cost nothing"
+
+
+def test_a_judge_without_a_history_is_unknown_where_nothing_may_be_asked(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any
+) -> None:
+    given = [*write_figures(tmp_path / "data", 3), *judged_by(loopback, **PRICES)]
+    code, out, _ = jury("run", "diagram", *given, "--quote", "history")
+    assert code == 0 and loopback.count == 0 and not list((tmp_path / "store").glob("ledger/*"))
+    assert out.splitlines() == [
+        "12 calls to be made about 3 samples, with 24 pictures",
+        "tokens, price and time: unknown, for this judge has not replied to these prompts in this store",
+    ]
+
+
+def test_a_quote_is_an_artifact_of_its_own_and_the_message_of_a_completed_run(
+    tmp_path: Path, loopback: LoopbackJudge
+) -> None:
+    from prefect import get_client
+    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
+
+    from flows.diagram import diagram
+    from tasks.parameters import Judge, PairwiseParameters
+
+    given = write_figures(tmp_path / "data", 2)
+    judge = Judge(model="m", base_url=loopback.base_url)
+    parameters = PairwiseParameters(
+        dataset=given[1], images=given[3], store=str(tmp_path / "store"), judge=judge, quote="pilot"
+    )
+    state = asyncio.run(diagram(parameters, return_state=True))
+    assert state.is_completed()
+    assert (state.message or "").startswith(
+        "no calls to be made: 8 replies are there already and cost nothing; by the "
+    )
+
+    async def look() -> Any:
+        async with get_client() as client:
+            by_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[state.state_details.flow_run_id]))
+            return {each.key: each.data for each in await client.read_artifacts(artifact_filter=by_run)}
+
+    shown = asyncio.run(look())
+    assert shown.keys() == {"diagram-command-quote", "diagram-command-quote-progress"}
+    assert "asked just now for an unknown price; the run reuses them" in shown["diagram-command-quote"]
