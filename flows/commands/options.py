@@ -31,9 +31,8 @@ HEADINGS = {
     "Protocol": (*("prompt_set", "orders", "votes", "layout", "controls", "anchors", "threshold", "keep_image_links"),),
     "Pictures": ("normalize", "max_picture_megabytes", "max_picture_side"),
     "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
-    "Money": ("budget",),
+    "Money": ("quote", "budget"),
     "Output": ("store", "export"),
-    "Cost": ("quote",),
     "Shards": ("shards",),
 }
 """Fields of the parameters under the headings of the help, in its order; a nested model stands as a whole."""
