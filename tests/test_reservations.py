@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 from factories import end, judgment, start, write_run
 
+from tasks.errors import InputError
 from tasks.records import Judgment
 from tasks.spending import reservations
 from tasks.spending.reservations import Month, month_of
@@ -134,3 +135,11 @@ def test_two_processes_that_claim_at_once_never_get_more_than_there_is(tmp_path:
 
 def test_the_month_is_that_of_utc() -> None:
     assert month_of(datetime.fromisoformat("2026-12-01T00:30:00+01:00")) == "2026-11"
+
+
+@pytest.mark.parametrize("junk", [b"junk", b"[]", b'{"one": {"amount": "x", "until": 1}}'])
+def test_a_damaged_file_is_told_with_what_to_do(tmp_path: Path, share: Share, junk: bytes) -> None:
+    (tmp_path / "budget").mkdir()
+    (tmp_path / "budget" / "2026-11.json").write_bytes(junk)
+    with pytest.raises(InputError, match=r"budget/2026-11\.json of the store is damaged: remove it"):
+        share("one")

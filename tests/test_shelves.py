@@ -1,5 +1,6 @@
 """Small files that several runs change at once: none of their changes is lost, in a folder or in a bucket."""
 
+import os
 import stat
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +22,21 @@ def test_a_file_in_a_folder_is_its_users_alone(tmp_path: Path) -> None:
     shelf.change("budget/2026-11.json", lambda _: None)
     assert shelf.read("budget/2026-11.json") == b"1"
     assert stat.S_IMODE((tmp_path / "budget/2026-11.json").stat().st_mode) == 0o600
+
+
+def test_what_a_stranger_put_into_the_store_is_not_followed(tmp_path: Path) -> None:
+    shelf, outside = LocalShelf(tmp_path / "store"), tmp_path / "outside"
+    outside.mkdir()
+    (outside / "a.json").write_text("{}")
+    (tmp_path / "store").mkdir()
+    (tmp_path / "store" / "linked").symlink_to(outside)
+    with pytest.raises(InputError, match="linked: refused: it is a link"):
+        shelf.change("linked/a.json", lambda _: b"changed")
+    assert (outside / "a.json").read_text() == "{}"
+    (tmp_path / "store" / "budget").mkdir()
+    os.mkfifo(tmp_path / "store" / "budget" / "a.json")
+    with pytest.raises(InputError, match="no regular file"):
+        shelf.read("budget/a.json")
 
 
 def test_a_change_in_a_bucket_is_made_again_where_another_came_before_it(url: str) -> None:  # noqa: F811

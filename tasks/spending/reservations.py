@@ -14,7 +14,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
-from pydantic import TypeAdapter
+from pydantic import TypeAdapter, ValidationError
 
 from tasks.errors import InputError
 from tasks.ledger.reading import JUDGMENTS, folder, read_judgments, run_folders
@@ -82,7 +82,7 @@ class Month:
         self._store, self._shelf, self._run_id = store, shelf, run_id
         self._file = f"budget/{month}.json"
         self._claimed = 0.0
-        claims = _read(self._shelf.read(self._file))
+        claims = self._claims(self._shelf.read(self._file))
         told = {name for name, claim in claims.items() if claim.until is None}
         ledgers = (run for run in run_folders(store) if run.name not in told)
         self._ledgers = {run.name: spent_in(run, month) for run in ledgers}
@@ -114,7 +114,7 @@ class Month:
         """Set this run's claim by what the others leave of the month; None: it stays as it is."""
 
         def changed(data: bytes | None) -> bytes | None:
-            claims = _read(data)
+            claims = self._claims(data)
             amount = wanted(self.budget - self._of_others(claims))
             if amount is None:
                 return None
@@ -123,6 +123,14 @@ class Month:
             return _CLAIMS.dump_json(claims)
 
         self._shelf.change(self._file, changed)
+
+    def _claims(self, data: bytes | None) -> dict[str, Claim]:
+        try:
+            return _CLAIMS.validate_json(data) if data else {}
+        except ValidationError:
+            raise InputError(
+                f"{self._file} of the store is damaged: remove it, and what runs spent is counted by their ledgers"
+            ) from None
 
     def _of_others(self, claims: Mapping[str, Claim]) -> float:
         runs = {*claims, *self._ledgers} - {self._run_id}
@@ -154,7 +162,3 @@ def spent_in(run: Path, month: str) -> Spent:
     except InputError:  # `sync` reports it
         pass
     return Spent(amount, unknown)
-
-
-def _read(data: bytes | None) -> dict[str, Claim]:
-    return _CLAIMS.validate_json(data) if data else {}

@@ -9,9 +9,11 @@ from pathlib import Path
 from typing import Protocol
 
 from tasks.errors import InputError
-from tasks.files import alone, keep_private, private_folder, write_whole
+from tasks.files import alone, private_folder, read_regular, write_whole
 from tasks.ledger.bucket import Bucket, RemoteUnavailable
 
+MOST_BYTES = 2**24
+"""Of a file: a run takes about a hundred."""
 TIMES = 50
 """A change that others forestall so often is given up."""
 
@@ -35,6 +37,7 @@ class LocalShelf:
     """In a store on a disk of this machine.
 
     Raises:
+        InputError: from every method, where a file is a link or no regular file: a store may be a stranger's.
         OSError: from every method, where the disk fails.
     """
 
@@ -43,17 +46,18 @@ class LocalShelf:
 
     def read(self, name: str) -> bytes | None:
         """What is in a file; None: it is absent."""
-        file = self._store / name
-        return file.read_bytes() if file.exists() else None
+        try:
+            return read_regular(self._store / name, MOST_BYTES)
+        except FileNotFoundError:
+            return None
 
     def change(self, name: str, edit: Edit) -> None:
         """Change a file by what is in it, as if nobody else did at the same time."""
         file = self._store / name
+        if file.parent.is_symlink():
+            raise InputError(f"{file.parent}: refused: it is a link; allowed is a folder in its place")
         private_folder(file.parent)
-        lock = file.with_suffix(".lock")
-        lock.touch()
-        keep_private(lock)
-        with alone(lock):
+        with alone(file.parent):
             data = edit(self.read(name))
             if data is not None:
                 write_whole(file, data, private=True)
