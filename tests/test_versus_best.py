@@ -1,7 +1,8 @@
-"""Several candidates of a run beside the best: what is paired, kept, and shown where there is room."""
+"""Several candidates beside the best, of one run or of several: what is paired, kept and shown where there is room."""
 
 import io
 from pathlib import Path
+from typing import Any
 
 import pytest
 from factories import RUN, end, image, outcome, start, write_run
@@ -10,6 +11,8 @@ from rich.console import Console
 from tasks.history.asking import as_json_rows, query
 from tasks.history.loading import sync
 from tasks.pages.artifact import markdown
+from tasks.pages.report_data import gather
+from tasks.pages.report_page import page
 from tasks.pages.run_summary import Summary, summarize
 from tasks.presentation.tables import grid_table
 from tasks.records import Outcome
@@ -99,3 +102,80 @@ def test_good_images_stand_beside_good_and_other_numbers_of_images_are_warned_of
     assert [(row["good"], row["good_images"], row["images_a_prompt"]) for row in rows] == [(1, 0.25, 4), (0, 0, 1)]
     assert all(row["images_differ"] for row in rows)
     assert [row["vs_best"] for row in rows] == [-0.5, None]
+
+
+# Candidates of different runs
+
+
+def run_of(store: Path, day: int, rows: list[Outcome], **changes: Any) -> str:
+    """A finished run of November; returns its id."""
+    flow, [name] = str(changes.get("flow", "diagram")), {row.candidate for row in rows}
+    run_id, at = f"202611{day:02}T120000-{flow}-0000aa", f"2026-11-{day:02}T12:00:00+00:00"
+    key = {"protocol_key": str(changes.pop("key", "p")) * 64, **changes.pop("ended", {})}
+    write_run(store, start(run_id, candidates=(name,), started_at=at, **changes), [*rows], end(**key))
+    return run_id
+
+
+def beside(store: Path, dimension: str = "overall") -> list[tuple[Any, ...]]:
+    sync(store)
+    told = "SELECT run_id[7:8]::INTEGER, candidate, best, vs_best, vs_best_n FROM leaderboard"
+    return query(store, f"{told} WHERE dimension = '{dimension}' ORDER BY 1").rows
+
+
+def test_the_newest_runs_of_candidates_that_were_measured_alike_are_paired_with_the_best(tmp_path: Path) -> None:
+    run_of(tmp_path, 1, figures("beta", *[WON] * 20))
+    run_of(tmp_path, 2, figures("alpha", *[TIED] * 20))
+    run_of(tmp_path, 3, figures("beta", *[WON] * 10, *[LOST] * 10, first=5))  # 15 of them are alpha's, too
+    run_of(tmp_path, 4, figures("gamma", *[WON] * 20), key="q")
+    run_of(tmp_path, 5, figures("delta", *[WON] * 20), dataset_key="e" * 64)
+    run_of(tmp_path, 6, figures("beta", *[WON] * 20), ended={"calls": 0, "reused": 4})
+    assert beside(tmp_path) == [
+        (1, "beta", None, None, None),
+        (2, "alpha", "alpha", None, None),
+        (3, "beta", "alpha", pytest.approx(50 * (10 - 5) / 15), 15),
+        (4, "gamma", None, None, None),
+        (5, "delta", None, None, None),
+        (6, "beta", None, None, None),
+    ]
+    assert [row[1:] for row in beside(tmp_path, "aesthetics")][2] == ("beta", "alpha", pytest.approx(50 / 3), 15)
+    found = difference([50.0] * 15, [100.0] * 10 + [0.0] * 5)
+    ends = query(tmp_path, "SELECT vs_best_low, vs_best_high FROM leaderboard WHERE vs_best IS NOT NULL LIMIT 1").rows
+    assert ends == [(found.ci_low, found.ci_high)]
+
+
+def test_a_newer_run_takes_the_place_of_the_one_before_it_and_a_rebuild_comes_to_the_same(tmp_path: Path) -> None:
+    run_of(tmp_path, 1, figures("alpha", *[TIED] * 20))
+    run_of(tmp_path, 2, figures("beta", *[WON] * 20))
+    assert [row[:4] for row in beside(tmp_path)] == [(1, "alpha", "beta", -50.0), (2, "beta", "beta", None)]
+    run_of(tmp_path, 3, figures("beta", *[LOST] * 20))
+    now = [(1, "alpha", "alpha", None), (2, "beta", None, None), (3, "beta", "alpha", -50.0)]
+    assert [row[:4] for row in beside(tmp_path)] == now
+    sync(tmp_path, rebuild=True)
+    assert [row[:4] for row in beside(tmp_path)] == now
+
+
+TAGS = {"object": ("single_object", "two_object"), "counting": ("counting",), "colors": ("colors", "color_attr"),
+        "position": ("position",)}  # fmt: skip
+
+
+def test_the_six_tags_together_are_paired_over_the_runs_of_the_four_flows(tmp_path: Path) -> None:
+    """On the same prompts `low` is lower by 1 on five tags, by 4 on the sixth: on average by 1.5."""
+    for place, (name, less) in enumerate((("high", 0.0), ("low", 1.0), ("half", 0.5))):
+        for day, (flow, tags) in enumerate(TAGS.items(), 1 + 4 * place):
+            loss = {tag: 4 * less if tag == "position" else less for tag in tags}
+            rows = [
+                image(f"{tag}{number}/0", 6 + number % 4 - loss[tag], tag=tag, flow=flow, candidate=name)
+                for tag in tags
+                for number in range(9)
+            ]
+            if (name, flow) != ("half", "position"):
+                run_of(tmp_path, day, rows, flow=flow, dimensions=tags, parameters={"threshold": 7.0})
+    sync(tmp_path)
+    told = "SELECT candidate, best, vs_best, vs_best_n, vs_best_low FROM t2i_leaderboard WHERE tag = 'overall'"
+    found = {name: row for name, *row in query(tmp_path, told).rows}
+    assert found["high"] == ["high", None, None, None] and found["half"] == [None] * 4
+    assert found["low"][:3] == ["high", pytest.approx(-1.5), 54]
+    tag = "SELECT vs_best FROM t2i_leaderboard WHERE tag = 'position' AND candidate = 'low'"
+    assert query(tmp_path, tag).rows == [(-4.0,)]
+    html = page(gather(tmp_path, ["20261105T120000-object-0000aa"]), {})
+    assert "low, the six tags together: <strong>" in html and "−1.50" in html and "beside high, paired" in html

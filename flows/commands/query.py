@@ -38,8 +38,8 @@ LEFT_OUT = (
     r"(started|finished|noted|judged|decided)_at|seconds|dates",
     r"prompt_set|prompts|dataset|endpoint|runs|missing",
     r"model_wins|human_wins|both_good|both_bad|mixed|mixed_votes|ties|forfeits|carried|image_mean|aspect_mean|gap|satisfied|"
-    r"images_a_prompt|images_differ|vs_best(_low|_high|_n)?",
-    r"worst_low|worst_high",
+    r"images_a_prompt|images_differ|vs_best(_low|_high|_n)?|best",
+    r"worst_low|worst_high|full_(n|low|high)",
     r"scored|coverage",
     r"flow|model",
     r"needed_by|edition|seed|schema|calls|chance|guessing|unanswered|items|title|model_answered",

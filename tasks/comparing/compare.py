@@ -4,18 +4,17 @@ Owns whether two evaluations may be compared, and which candidates are meant. Wh
 `history.evaluations`, what is paired in `pairing`, the statistics in `statistics.paired`, the words in `wording`.
 """
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection
 from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 from tasks.comparing.pairing import Change, Row, most_changed, not_paired, rows
 from tasks.errors import InputError
 from tasks.history.asking import query
+from tasks.history.compared import OUTCOMES, compared
 from tasks.history.evaluations import Evaluation, find, shared_replies
 from tasks.kinds import kind_of
 from tasks.kinds.series import Series, series
-from tasks.kinds.values import Compared
 from tasks.ledger.protocol_keys import PROMPT, protocol_differences
 from tasks.records import Record
 from tasks.text import listed, one_line
@@ -184,34 +183,15 @@ def _only(names: list[str]) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-_OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions
-    FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $1 AND candidate = $2"""
-
-
 def series_of(store: Path, run: Evaluation, candidate: str) -> Series:
     """One candidate of an evaluation, sample by sample.
 
     Raises:
         HistoryLocked: the history stayed in use.
     """
-    table = query(store, _OUTCOMES, values=(run.run_id, candidate))
+    table = query(store, OUTCOMES, values=(run.run_id, candidate))
     measured = kind_of(run.flow).measured
-    return series(measured(_compared(*row)) for row in table.rows)
-
-
-def _compared(
-    sample_id: str,
-    prompt_id: str | None,
-    tag: str,
-    status: str,
-    score: float | None,
-    aspect_mean: float | None,
-    satisfied: bool | None,
-    dimensions: Sequence[Mapping[str, Any]],
-) -> Compared:
-    """A row of `_OUTCOMES`."""
-    scores = {each["dimension"]: each["score"] for each in dimensions}
-    return Compared(sample_id, prompt_id or "", tag, status, score, aspect_mean, satisfied, scores)
+    return series(measured(compared(*row)) for row in table.rows)
 
 
 def _side(run: Evaluation, candidate: str) -> Side:

@@ -15,6 +15,7 @@ from duckdb import DuckDBPyConnection as Connection
 from tasks.errors import InputError
 from tasks.history.database import HISTORY, attach, kept_out, reading, staging
 from tasks.history.layout import is_laid_out, lay_out
+from tasks.history.newest import DUE as BEST_DUE
 from tasks.ledger import bridges, layout_checks, passports
 from tasks.ledger import label_sets as labels
 from tasks.ledger import reading as ledger
@@ -89,7 +90,7 @@ def store_nights(store: Path, wait_seconds: float = 2.0) -> list[str]:
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: the history was made by another version.
     """
-    return _bring_nights_up_to_date(store / HISTORY, store, wait_seconds)
+    return _bring_up_to_date(store / HISTORY, store, wait_seconds)
 
 
 def store_labels(store: Path, name: str, wait_seconds: float = 2.0) -> None:
@@ -188,12 +189,12 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
             loaded.append(place)
         except (DamagedLedger, NotLoaded) as error:
             left_out.append(str(error))
-    left_out += _bring_nights_up_to_date(history, store, wait_seconds)
+    left_out += _bring_up_to_date(history, store, wait_seconds)
     runs, *others = (tuple(place.name for place in loaded if _once(place) is kind) for kind in (None, *_ONCE))
     return Synced(runs, tuple(left_out), *others)
 
 
-def _bring_nights_up_to_date(history: Path, store: Path, wait_seconds: float) -> list[str]:
+def _bring_up_to_date(history: Path, store: Path, wait_seconds: float) -> list[str]:
     if not history.exists():
         return []
     restarts, damaged = _new_restarts(history, store, wait_seconds)
@@ -202,6 +203,10 @@ def _bring_nights_up_to_date(history: Path, store: Path, wait_seconds: float) ->
         from tasks.history.watching import bring_up_to_date
 
         bring_up_to_date(history, restarts, _DUE, wait_seconds)
+    if _known(history, BEST_DUE, wait_seconds):
+        from tasks.history.best import compare_with_best
+
+        compare_with_best(history, wait_seconds)
     return damaged
 
 
@@ -289,4 +294,5 @@ def _hand_over_run(db: Connection, run: Path) -> None:
         db.execute(f"DELETE FROM history.{table} WHERE run_id IN (SELECT run_id FROM {table})")
     for table in (*_OF_RUNS, *_OF_EVALUATIONS):
         db.execute(f"INSERT INTO history.{table} FROM {table}")
+    db.execute("DELETE FROM history.versus_best WHERE list_has_any(runs, (SELECT list(evaluation_id) FROM runs))")
     db.execute("INSERT INTO history.pictures (FROM pictures EXCEPT FROM history.pictures)")

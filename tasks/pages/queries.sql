@@ -30,7 +30,7 @@ FROM scores WHERE run_id = $run AND "grouping" = 'aspect'
 ORDER BY candidate, dimension_position(dimension), dimension;
 
 -- six_tags: The six tags together
-SELECT candidate, score, ci_low, ci_high, good, satisfied, missing, runs
+SELECT candidate, score, ci_low, ci_high, good, satisfied, missing, runs, best, vs_best, vs_best_low, vs_best_high
 FROM t2i_leaderboard WHERE tag = 'overall' AND list_contains(runs, $run) ORDER BY candidate;
 
 -- rates: Order and votes

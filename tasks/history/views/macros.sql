@@ -8,6 +8,9 @@ CREATE MACRO dimension_position(dimension) AS CASE dimension
     WHEN 'single_object' THEN 11 WHEN 'two_object' THEN 12 WHEN 'counting' THEN 13 WHEN 'colors' THEN 14
     WHEN 'color_attr' THEN 15 WHEN 'position' THEN 16 WHEN 'overall' THEN 20 ELSE 19 END;
 
+-- What makes up the overall of generated images.
+CREATE MACRO six_tags() AS ['single_object', 'two_object', 'counting', 'colors', 'color_attr', 'position'];
+
 -- A bill: unknown as soon as one call is whose answer may have cost anything.
 CREATE MACRO billed_sum(price, status) AS
     CASE WHEN NOT bool_or(price IS NULL AND status NOT IN ('rejected', 'unavailable')) THEN sum(price) END;

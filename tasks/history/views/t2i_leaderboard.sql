@@ -4,8 +4,12 @@ WITH tagged AS (
     SELECT r.flow, r.dataset, r.dataset_key, r.judge_key, r.model, r.prompt_set, r.run_id, r.started_at,
            s.candidate, s.dimension AS tag, s.score, s.ci_low, s.ci_high, s.worst_low, s.worst_high,
            s.image_mean, s.prompts, s.n, s.scored,
-           s.vs_best, s.vs_best_low, s.vs_best_high, s.vs_best_n
-    FROM scores s JOIN evaluations r USING (run_id)
+           CASE WHEN v.best IS NULL THEN s.vs_best ELSE v.change END AS vs_best,
+           CASE WHEN v.best IS NULL THEN s.vs_best_low ELSE v.ci_low END AS vs_best_low,
+           CASE WHEN v.best IS NULL THEN s.vs_best_high ELSE v.ci_high END AS vs_best_high,
+           CASE WHEN v.best IS NULL THEN s.vs_best_n ELSE v.n END AS vs_best_n, v.best
+    FROM scores s JOIN evaluations r USING (run_id) LEFT JOIN versus_best v
+        ON v.flow = r.flow AND v.runs = [r.run_id] AND v.candidate = s.candidate AND v.dimension = s.dimension
     WHERE s."grouping" = 'all' AND s.measure = 'score' AND s.image_mean IS NOT NULL AND r.stopped IS NULL
     QUALIFY rank() OVER (
         PARTITION BY s.candidate, r.dataset_key, r.judge_key, r.prompt_set, r.flow
@@ -20,7 +24,7 @@ WITH tagged AS (
     SELECT candidate, dataset, tag, score, ci_low, ci_high, worst_low, worst_high, image_mean, aspect_mean,
            score - aspect_mean AS gap, good, good_images, scored / nullif(prompts, 0) AS images_a_prompt,
            min(images_a_prompt) OVER alike IS DISTINCT FROM max(images_a_prompt) OVER alike AS images_differ,
-           vs_best, vs_best_low, vs_best_high, vs_best_n,
+           vs_best, vs_best_low, vs_best_high, vs_best_n, best,
            satisfied, prompts, n, scored, scored / n AS coverage, NULL::VARCHAR[] AS missing, model, prompt_set,
            started_at, [run_id] AS runs, [started_at] AS dates, dataset_key, judge_key
     FROM tagged JOIN others USING (run_id, candidate, tag)
@@ -41,16 +45,19 @@ WITH tagged AS (
            bool_or(images_differ) AS images_differ,
            CASE WHEN count(satisfied) = 6 THEN avg(satisfied) END AS satisfied, sum(prompts)::BIGINT AS prompts,
            sum(n)::BIGINT AS n, sum(scored)::BIGINT AS scored, sum(scored) / sum(n) AS coverage,
-           list_filter(['single_object', 'two_object', 'counting', 'colors', 'color_attr', 'position'],
-                       lambda one: NOT list_contains(list(tag), one)) AS missing,
+           list_filter(six_tags(), lambda one: NOT list_contains(list(tag), one)) AS missing,
            max(model) AS model, prompt_set, max(started_at) AS started_at,
            list_sort(list_distinct(flatten(list(runs)))) AS runs,
            list_sort(list_distinct(flatten(list(dates)))) AS dates, dataset_key, judge_key
     FROM tags GROUP BY candidate, prompt_set, dataset_key, judge_key
+), beside AS (
+    SELECT candidate AS whose, runs AS of_runs, dataset_key AS of_dataset, alike, best, change AS vs_best,
+           ci_low AS vs_best_low, ci_high AS vs_best_high, n AS vs_best_n
+    FROM versus_best WHERE flow = ''
 )
 SELECT * FROM tags
 UNION ALL BY NAME
-SELECT * REPLACE (
+SELECT whole.* REPLACE (
     CASE WHEN len(missing) = 0 THEN score END AS score, CASE WHEN len(missing) = 0 THEN ci_low END AS ci_low,
     CASE WHEN len(missing) = 0 THEN ci_high END AS ci_high,
     CASE WHEN len(missing) = 0 THEN worst_low END AS worst_low,
@@ -59,15 +66,18 @@ SELECT * REPLACE (
     CASE WHEN len(missing) = 0 THEN aspect_mean END AS aspect_mean, CASE WHEN len(missing) = 0 THEN gap END AS gap,
     CASE WHEN len(missing) = 0 THEN good END AS good,
     CASE WHEN len(missing) = 0 THEN good_images END AS good_images,
-    CASE WHEN len(missing) = 0 THEN satisfied END AS satisfied)
-FROM whole
+    CASE WHEN len(missing) = 0 THEN satisfied END AS satisfied),
+    vs_best, vs_best_low, vs_best_high, vs_best_n, best
+FROM whole LEFT JOIN beside ON whose = candidate AND of_runs = runs AND of_dataset = dataset_key
+        AND alike = judge_key || ' ' || prompt_set
 ORDER BY dataset, model, prompt_set, dataset_key, judge_key, dimension_position(tag), score DESC, candidate;
 COMMENT ON VIEW t2i_leaderboard IS
     'Generated images: a row a candidate and tag, and overall: the mean of the six tag means where none is missing. '
     'score is the mean over prompts of the judge''s overall scores (0-10), image_mean the mean over images, '
     'aspect_mean that of the aspects and gap the difference; good the share of prompts with an image at or above the '
     'threshold, which grows with images a prompt, good_images the share of images, images_differ: candidates beside it '
-    'have other numbers of images a prompt; vs_best the paired difference from the best candidate of the run; '
+    'have other numbers of images a prompt; vs_best the paired difference from the best candidate of the '
+    'run or, of different runs and overall, of the newest ones that were judged alike (best: which that is); '
     'satisfied the share that shows what was asked. Below 97% coverage worst_low and '
     'worst_high hold whatever the missing scores were; overall their mean over the tags. Joined from the newest run of '
     'each flow (runs, dates) of equal dataset_key, judge_key and prompt_set. No GenEval score: that is a detector''s.';

@@ -1,0 +1,125 @@
+"""Candidates of different runs beside the best of them: the history's table `versus_best`.
+
+Owns who is the best and what is told of the others; which runs stand beside each other is for `newest`, what is paired
+for `kinds.series`. Candidates of one run were paired by the same rule when it ended (`judging.versus_best`).
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import groupby
+from math import hypot
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from duckdb import DuckDBPyConnection as Connection
+
+from tasks.history.compared import OUTCOMES, compared
+from tasks.history.database import attach, staging
+from tasks.history.newest import DUE, MEMBERS
+from tasks.history.staging import insert_rows
+from tasks.kinds import kind_of
+from tasks.kinds.series import ALL_PROMPTS, Series, paired, series
+from tasks.kinds.values import Measure
+from tasks.records import OVERALL
+from tasks.statistics.paired import Difference
+
+TAGS = 6
+"""That make up the overall of generated images."""
+_MEMORY = 200_000_000
+"""Bytes of what is put together here, at most."""
+
+
+class _Member(NamedTuple):
+    """A candidate of a group, with its newest runs: one, or for the six tags together one of each flow."""
+
+    flow: str
+    dataset_key: str
+    alike: str
+    candidate: str
+    runs: Sequence[str]
+
+    @property
+    def group(self) -> tuple[str, str, str]:
+        return self.flow, self.dataset_key, self.alike
+
+
+def compare_with_best(history: Path, wait_seconds: float) -> None:
+    """Bring the table `versus_best` up to date.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+    """
+    with staging(_MEMORY) as db:
+        attach(db, history, wait_seconds)
+        db.execute("USE history")
+        db.begin()
+        due = {(str(flow), str(dataset), str(alike)) for flow, dataset, alike in db.execute(DUE).fetchall()}
+        members = [_Member(*row) for row in db.execute(f"{MEMBERS} ORDER BY ALL").fetchall()]
+        for group in due:
+            db.execute("DELETE FROM versus_best WHERE (flow, dataset_key, alike) = (?, ?, ?)", list(group))
+        for group, its in groupby(members, key=lambda member: member.group):
+            if group in due:
+                insert_rows(db, "versus_best", _rows(db, list(its)), history)
+        db.commit()
+        db.execute("USE memory")
+
+
+def _rows(db: Connection, members: Sequence[_Member]) -> Iterator[dict[str, Any]]:
+    sides = {member.candidate: _side(db, member) for member in members}
+    together = not members[0].flow
+    best = max(sides, key=lambda candidate: _headline(sides[candidate], together))
+    for member in members:
+        own = sides[member.candidate]
+        found = {} if member.candidate == best else _differences(sides[best], own)
+        shown = {OVERALL: _joined(found)} if together else {name: _told(each) for name, each in found.items()}
+        for dimension in [OVERALL] if together else [measure.dimension for measure in sides[best]]:
+            told = shown.get(dimension, {})
+            yield {**member._asdict(), "runs": list(member.runs), "best": best, "dimension": dimension, **told}
+
+
+_Side = Mapping[Measure, Mapping[str, float]]
+"""Scores by dimension or tag -> unit -> value; the headline of a flow comes first."""
+
+
+def _side(db: Connection, member: _Member) -> _Side:
+    found = [_series(db, run_id, member.candidate) for run_id in member.runs]
+    named = {measure: units for each in found for measure, units in each.values.items() if measure.measure == "score"}
+    return {measure: units for measure, units in named.items() if member.flow or measure.dimension != ALL_PROMPTS}
+
+
+def _series(db: Connection, run_id: str, candidate: str) -> Series:
+    [flow] = db.execute("SELECT flow FROM evaluations WHERE run_id = ?", [run_id]).fetchone() or ("",)
+    rows = db.execute(OUTCOMES, [run_id, candidate]).fetchall()
+    return series(kind_of(flow).measured(compared(*row)) for row in rows)
+
+
+def _headline(side: _Side, together: bool) -> float:
+    """The score by which the best is chosen: the flow's own, or the mean of the six tags; below 0: there is none."""
+    means = [fmean(units.values()) for units in side.values() if units]
+    if together:
+        return fmean(means) if len(means) == TAGS else -1.0
+    return next(iter(means), -1.0)
+
+
+def _differences(best: _Side, own: _Side) -> dict[str, Difference]:
+    one, other = (Series(side, {}, 1.0) for side in (best, own))
+    return {measure.dimension: paired(one, other, measure) for measure in best if measure in own}
+
+
+def _told(found: Difference) -> dict[str, Any]:
+    return {"n": found.n, "change": found.change, "ci_low": found.ci_low, "ci_high": found.ci_high}
+
+
+def _joined(tags: Mapping[str, Difference]) -> dict[str, Any]:
+    """The mean over the six tags; nothing where one is missing. Independent intervals add up as squares (MOVER; Zou and
+    Donner, 2008)."""
+    changes = [each.change for each in tags.values() if each.change is not None]
+    if len(changes) < TAGS:
+        return {}
+    change, ends = fmean(changes), {}
+    known = [(each.change, each.ci_low, each.ci_high) for each in tags.values()]
+    if all(None not in each for each in known):
+        below = hypot(*((middle or 0.0) - (low or 0.0) for middle, low, _ in known)) / TAGS
+        above = hypot(*((high or 0.0) - (middle or 0.0) for middle, _, high in known)) / TAGS
+        ends = {"ci_low": change - below, "ci_high": change + above}
+    return {"n": sum(each.n for each in tags.values()), "change": change, **ends}

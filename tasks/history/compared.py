@@ -1,0 +1,25 @@
+"""What of an evaluation's outcomes is compared with another's, read from the history."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from tasks.kinds.values import Compared
+
+OUTCOMES = """SELECT sample_id, prompt_id, coalesce(tag, '') AS tag, status, score, aspect_mean, satisfied, dimensions
+    FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $1 AND candidate = $2"""
+"""Rows of one evaluation and candidate, for `compared`."""
+
+
+def compared(
+    sample_id: str,
+    prompt_id: str | None,
+    tag: str,
+    status: str,
+    score: float | None,
+    aspect_mean: float | None,
+    satisfied: bool | None,
+    dimensions: Sequence[Mapping[str, Any]],
+) -> Compared:
+    """A row of `OUTCOMES`."""
+    scores = {each["dimension"]: each["score"] for each in dimensions}
+    return Compared(sample_id, prompt_id or "", tag, status, score, aspect_mean, satisfied, scores)
