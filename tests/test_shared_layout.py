@@ -1,6 +1,7 @@
 """The layout `shared`: what is sent, which runs may have it, and what it costs where beginnings are cached."""
 
-from collections.abc import Callable, Iterator
+import asyncio
+from collections.abc import Awaitable, Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -9,7 +10,9 @@ from billing_twins import RULES, BillingTwin
 from layout_scene import DIMENSIONS, METHOD, Scene, bills, case, long_case
 from loopback_judge import LoopbackJudge
 from loopback_replies import drop, retry_after, verdict
+from prefect.exceptions import CancelledRun
 
+from flows.runtime.chunks import Chunk
 from tasks.endpoint import client
 from tasks.errors import InputError
 from tasks.judging import questions
@@ -221,6 +224,30 @@ def test_a_leader_without_a_reply_lets_the_others_go(
     loopback.answer = answer
     statuses = {row.dimension: row.status for row in scene(loopback).judge()}
     assert statuses == dict.fromkeys(DIMENSIONS, "ok") | {"faithfulness": "unavailable"}
+
+
+class Cancelled:
+    """A step that ends before it has begun, as when people cancel a run."""
+
+    def with_options(self, **_: object) -> Callable[..., Awaitable[None]]:
+        async def step(*_: object) -> None:
+            raise CancelledRun
+
+        return step
+
+
+def test_nobody_waits_for_a_dimension_whose_step_never_began() -> None:
+    made = case()
+    made.calls = plan(made, FLOWS["diagram"], PairwiseParameters(layout="shared"))
+
+    async def others() -> None:
+        chunk = Chunk("0-0", tuple(DIMENSIONS), 0, 0.0, (made,))
+        waiting = asyncio.create_task(made.turn(made.calls[1]).__aenter__())
+        await asyncio.sleep(0)
+        await chunk.ask(Cancelled(), "faithfulness")  # pyright: ignore
+        await waiting
+
+    asyncio.run(others())
 
 
 class Spent:
