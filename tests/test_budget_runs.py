@@ -55,7 +55,7 @@ def ends(store: Path) -> Iterator[dict[str, Any]]:
 def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_more(
     tmp_path: Path, loopback: LoopbackJudge, figures: list[str], jury: Jury, ask: Ask
 ) -> None:
-    budget = 0.12
+    budget = 0.08
     code, out, err = jury(*command(figures, loopback, budget=budget))
     assert code == 3, err
     [end] = ends(tmp_path / "store")
@@ -65,7 +65,7 @@ def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_m
     assert stopped["spent"] + stopped["needed"] > budget and stopped["samples"] == SAMPLES
     assert asked == CALLS * (judged - end["outcomes"].get("forfeit", 0)) and 8 <= judged < SAMPLES
 
-    sentence = f"Stopped at its budget of 0.12: {stopped['spent']:.2f} spent in this run, {judged} of {SAMPLES} samples"
+    sentence = f"Stopped at its budget of 0.08: {stopped['spent']:.2f} spent in this run, {judged} of {SAMPLES} samples"
     shown = " ".join(out.split())
     assert sentence in shown and "a random part of them" in shown and "The same command with more goes on." in shown
     [run] = ask("SELECT prefect_run_id, status, stopped.judged AS judged FROM runs")
@@ -75,7 +75,7 @@ def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_m
     artifact = asyncio.run(summary_of(run["prefect_run_id"]))
     assert f"**{sentence}" in artifact
     [coverage] = ask("coverage")
-    assert coverage["stopped"] == f"stopped at 0.12, {judged} of {SAMPLES}"
+    assert coverage["stopped"] == f"stopped at 0.08, {judged} of {SAMPLES}"
     assert coverage["n"] == coverage["scored"] == judged
     assert {row["status"] for row in ask("failures")} <= {"forfeit"}
 

@@ -115,7 +115,7 @@ class Session:
         start = self._start(dataset, anchors.key)
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         log_start(start)
-        money = budget_of(self._asked, tariff, Path(self.store), self._remote, start.run_id)
+        money = budget_of(self._asked, tariff, Path(self.store), self._remote, start)
         budget = await self._stack.enter_async_context(money)
         run = await asyncio.to_thread(self._open, start, budget)
         self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
@@ -159,7 +159,7 @@ class Session:
         start = self._start(dataset, anchors.key)
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         await name_run(start)
-        money = budget_of(self._asked, tariff, Path(self.store), self._remote, start.run_id)
+        money = budget_of(self._asked, tariff, Path(self.store), self._remote, start)
         run = await asyncio.to_thread(self._open, start, await self._stack.enter_async_context(money))
         self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
         controls, shards = self.parameters.controls, self.parameters.shards

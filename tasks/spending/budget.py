@@ -21,6 +21,9 @@ from tasks.spending.prices import Tariff
 ENOUGH = 20
 """Calls of a dimension that were billed in this run, from which on their own 95th percentile counts."""
 PERCENTILE = 0.95
+FEW = 4
+"""Of fewer calls the dearest counts, and so many n-ths of it besides: after the first call five times its price, after
+twelve a third more than the dearest."""
 _ROUNDING = 1e-9
 """Share of a limit by which sums of prices may be off."""
 
@@ -49,7 +52,8 @@ class CallCosts:
         insort(self._billed[dimension], price)
 
     def of(self, dimension: str, sent: int) -> float:
-        """By this run once enough of its calls were billed, else by earlier ones, else the most that it can cost.
+        """By this run once enough of its calls were billed, else by earlier ones and no less than the dearest of this
+        one, else by the few that were billed, and before the first of them the most that it can cost.
 
         Args:
             sent: most tokens that the question can take.
@@ -58,7 +62,9 @@ class CallCosts:
         if len(billed) >= ENOUGH:
             return billed[min(math.ceil(PERCENTILE * (len(billed) + 1)), len(billed)) - 1]
         known = self._known(dimension)
-        return self._most(sent) if known is None else known
+        if known is not None:
+            return max([known, *billed[-1:]])
+        return min(self._most(sent), billed[-1] * (1 + FEW / len(billed))) if billed else self._most(sent)
 
     def _most(self, sent: int) -> float:
         written = (0, sent)  # what is written to a cache may cost more than what is not
