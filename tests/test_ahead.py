@@ -90,6 +90,12 @@ def test_a_judge_is_not_asked_while_all_its_replies_may_be_there(tmp_path: Path,
     assert loopback.by_name == {PROBE: 1}
 
 
+@pytest.mark.parametrize("quote", ["pilot", "history"])
+def test_a_judge_is_not_asked_ahead_of_a_quote(tmp_path: Path, loopback: LoopbackJudge, quote: str) -> None:
+    assert asyncio.run(begun(asked(tmp_path, loopback, quote=quote))) == (True, False)
+    assert loopback.count == 0
+
+
 def test_the_client_is_gone_after_the_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
     parameters = asked(tmp_path, loopback)
     asyncio.run(begun(parameters))

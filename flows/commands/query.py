@@ -44,6 +44,8 @@ LEFT_OUT = (
     r"flow|model",
     r"needed_by|edition|seed|schema|calls|chance|guessing|unanswered|items|title|model_answered",
     r"found|judge_change",
+    r"tokens_(cached|written|pictures|reasoning)|saved_by_\w+",
+    r"source",
 )
 """Columns that a table does without on a narrow terminal, group after group until it fits."""
 GAP = "  "

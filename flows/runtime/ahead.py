@@ -56,7 +56,7 @@ def _import(*modules: str) -> None:
 
 
 async def _first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
-    if asked.reuse_hours and (Path(asked.store) / "ledger").exists():
+    if asked.quote or (asked.reuse_hours and (Path(asked.store) / "ledger").exists()):
         return  # all replies may be there: the run finds out, and asks the judge only if not
     await vlm.probe(probe_request(len(kind_of(flow).display.sides), asked.shares_beginnings))
 

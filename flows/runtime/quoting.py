@@ -22,6 +22,7 @@ from tasks.judging.planned import Plan, plan_of
 from tasks.judging.run import Run
 from tasks.ledger.reading import read_judgments
 from tasks.presentation.markup import bullets, plain
+from tasks.parameters import EMBEDDED
 from tasks.records import Judgment, Sample
 from tasks.spending.expected import ENOUGH, Expected, past_replies, seen, tries
 from tasks.spending.prices import TIERS, Tariff, tariff
@@ -73,9 +74,10 @@ def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgm
 
 
 def _tariffs(run: Run, answered: str) -> dict[str, Tariff]:
-    """Tier -> its prices, where they are known; those that the judge was given hold in whatever tier it is asked."""
+    """Tier -> its prices, where they are known; those that a judge was given hold in whatever tier it is asked."""
     judge, now = run.parameters.judge, datetime.now(UTC)
-    tiers = [judge.tier] if judge.price_in or judge.price_out else TIERS
+    one_price = judge.price_in or judge.price_out or judge.base_url == EMBEDDED
+    tiers = [judge.tier] if one_price else TIERS
     found = {tier: tariff(judge, answered, tier, now) for tier in tiers}
     return {tier: each for tier, each in found.items() if each}
 

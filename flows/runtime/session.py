@@ -30,6 +30,7 @@ from tasks.comparing.unchanged import unchanged_words
 from tasks.controls.samples import with_controls
 from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
+from tasks.endpoint.usage import STANDARD
 from tasks.errors import HistoryLocked, InputError
 from tasks.judging import shared_layout
 from tasks.judging.protocol import picture_policy, run_end, run_start
@@ -46,6 +47,7 @@ from tasks.records import RunStart, Sample
 from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.spending import overlay
 from tasks.spending.budget import Budget
+from tasks.spending.prices import BATCH
 from tasks.store import store
 
 STOPPED = "Stopped at the budget"
@@ -151,8 +153,10 @@ class Session:
     async def trying(self, dataset: Dataset) -> AsyncGenerator[tuple[Run, list[Sample]]]:
         """The run as it would begin, and all that it would judge, for a quote.
 
-        What is asked in it is kept, sent and stored, but it never ends in its ledger: it is no result.
+        What is asked in it is kept, sent and stored, but it never ends in its ledger: it is no result. Where calls go
+        as a batch, it is asked live, for a batch takes hours.
         """
+        self.parameters = _live(self.parameters)
         tariff = await asyncio.to_thread(tariff_of, self._asked) if self._asked.quote == "pilot" else None
         unfetched = await fetch_replies(self._remote, self._asked.reuse_hours)
         anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self._remote, self.scheduled)
@@ -249,6 +253,13 @@ class Session:
         said = [*unstored, *unsent, *(unfetched or await share_nights(shared))]  # what was told travels, too
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
         return Completed(message=" ".join([reported, *said]), data=data, name=STOPPED if self._stopped else None)
+
+
+def _live(parameters: Parameters) -> Parameters:
+    """The same with calls that are answered at once."""
+    if parameters.judge.tier != BATCH:
+        return parameters
+    return parameters.model_copy(update={"judge": parameters.judge.model_copy(update={"tier": STANDARD})})
 
 
 async def unchanged_sentences(store: Path, run_id: str) -> list[str]:

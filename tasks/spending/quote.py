@@ -9,7 +9,7 @@ from tasks.parameters import Judge
 from tasks.records import Record
 from tasks.spending.expected import Call, Expected, Range, Worth
 from tasks.spending.money import in_currency, money, place
-from tasks.spending.prices import BATCH, Tariff
+from tasks.spending.prices import BATCH, FREE, Tariff
 from tasks.text import duration
 
 BATCH_HOURS = 24
@@ -85,7 +85,7 @@ class Quote(Record):
         if self.taken is None:
             return ["tokens, price and time: unknown, for this judge has not replied to these prompts in this store"]
         tokens = f"{_counted(self.taken.tokens_in)} tokens in, {_counted(self.taken.tokens_out)} out"
-        prices = [f"price in the tier {each.tier}: {_priced(each)}" for each in self.taken.prices]
+        prices = [_priced(each) for each in self.taken.prices]
         return [tokens, *(prices or ["price: unknown"]), self._time(self.taken)]
 
     def _time(self, taken: Taken) -> str:
@@ -145,5 +145,7 @@ def _counted(span: Span) -> str:
 
 
 def _priced(each: TierPrice) -> str:
+    if each.source == FREE.source:
+        return f"price: 0, {each.source}"
     amount = in_currency(each.price.middle, {place(each.source)})
-    return f"{amount} ({money(each.price.low)} to {money(each.price.high)})" if each.price.high else amount
+    return f"price in the tier {each.tier}: {amount} ({money(each.price.low)} to {money(each.price.high)})"
