@@ -46,4 +46,6 @@ def test_a_price_that_nobody_knows_is_unknown_and_the_embedded_judge_has_none(ju
 
 def test_a_dimension_without_replies_leaves_all_unknown() -> None:
     found = quoted(expected=Expected([]))
-    assert found.taken is None and found.lines()[1].startswith("tokens, price and time: unknown, for this judge has not")
+    assert found.taken is None and found.lines()[1].startswith(
+        "tokens, price and time: unknown, for this judge has not"
+    )

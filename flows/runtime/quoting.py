@@ -21,8 +21,8 @@ from tasks.datasets.dataset import Dataset
 from tasks.judging.planned import Plan, plan_of
 from tasks.judging.run import Run
 from tasks.ledger.reading import read_judgments
-from tasks.presentation.markup import bullets, plain
 from tasks.parameters import EMBEDDED
+from tasks.presentation.markup import bullets, plain
 from tasks.records import Judgment, Sample
 from tasks.spending.expected import ENOUGH, Expected, past_replies, seen, tries
 from tasks.spending.prices import TIERS, Tariff, tariff
