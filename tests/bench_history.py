@@ -1,8 +1,9 @@
 """Benchmark: a history of one million judgments, and how long its views and the report's questions take to answer.
 
-What two years of nightly evaluations leave: 700 of 292 figures on four dimensions, and 83 of 2,212 images. The rows are
-made by DuckDB in the tables of `tables.sql`, run after run as they would have come; every answer is fetched whole
-through `tasks.history`, each time through a connection of its own (`make bench-history`).
+What two years of nightly evaluations leave: 700 of 292 figures on four dimensions, and 83 of 2,212 images, each with
+40 anchors; in the last month the judge and the candidates have dropped. The rows are made by DuckDB in the tables of
+`tables.sql`, run after run as they would have come; every answer is fetched whole through `tasks.history`, each time
+through a connection of its own (`make bench-history`).
 """
 
 import contextlib
@@ -16,6 +17,7 @@ from pathlib import Path
 import duckdb
 from factories import end, outcome, start, write_run
 
+from tasks.comparing.alarms import watched
 from tasks.history import asking as history
 from tasks.history.database import HISTORY
 from tasks.history.loading import store_nights, sync
@@ -23,6 +25,8 @@ from tasks.pages import queries
 
 FIGURE_RUNS, FIGURES = 700, 292
 IMAGE_RUNS, IMAGES, PROMPTS = 83, 2212, 553
+ANCHORS, DROPPED = 40, 40
+"""Anchors of each run, and runs at the end with an open alarm."""
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 TARGET_SECONDS = 1.0
 TURNS = 3
@@ -69,17 +73,21 @@ SELECT n, n % 9 = 8 AND n // 9 < {IMAGE_RUNS} AS images,
 FROM range({FIGURE_RUNS + IMAGE_RUNS}) t(n) ORDER BY n;
 CREATE TEMP TABLE questions AS
 SELECT run_id, flow, candidate, began, images, sample, 'test_' || sample AS sample_id, dimension,
-       hash(run_id, sample, dimension) AS chance
+       hash(run_id, sample, dimension) AS chance, n, '' AS control, protocol
 FROM made, LATERAL (SELECT unnest(range(CASE WHEN images THEN {IMAGES} ELSE {FIGURES} END)) AS sample),
      LATERAL (SELECT unnest(CASE WHEN images THEN ['counting'] ELSE {list(DIMENSIONS)} END) AS dimension)
 ORDER BY n, sample;
+CREATE TEMP TABLE anchor_questions AS
+SELECT * REPLACE (hash(run_id, sample, dimension, 'anchor') AS chance, 'anchor' AS control) FROM questions
+WHERE sample < {ANCHORS} ORDER BY n, sample;
 INSERT INTO runs BY NAME
 SELECT run_id, run_id AS evaluation_id, 1 AS shard, 1 AS shards, flow, 'finished' AS status, began AS started_at,
        began + INTERVAL 9 MINUTES AS finished_at, 540.0 AS seconds, '1.0' AS version, '' AS prefect_run_id,
        true AS scheduled, 'bench' AS dataset, flow AS dataset_key, [candidate] AS candidates,
        CASE WHEN images THEN {IMAGES} ELSE {FIGURES} END AS samples, 'default' AS prompt_set,
        MAP {{'faithfulness': sha256(protocol::VARCHAR)}} AS prompts, {list(DIMENSIONS)} AS dimensions, 'gpt-x' AS model,
-       'https://judge.example/v1' AS endpoint, flow AS resume_key, sha256(flow || protocol) AS protocol_key,
+       'https://judge.example/v1' AS endpoint, sha256(flow) AS anchors_key,
+       flow AS resume_key, sha256(flow || protocol) AS protocol_key,
        sha256(protocol::VARCHAR) AS judge_key, MAP {{'model': 'gpt-x', 'prompts': protocol::VARCHAR}} AS protocol,
        '{{"threshold": 7.0}}' AS parameters, 1168 AS calls, 0 AS reused,
        MAP([run_id], [1168::BIGINT]) AS replies_from, MAP {{'ok': 1168::BIGINT}} AS judgments,
@@ -94,7 +102,7 @@ _PICTURES = (
 _VERDICT = "['Model', 'Human', 'Both are good', 'Both are bad'][1 + (chance % 4)::INTEGER]"
 _WORDS = "repeat('the encoder attends to ' || chance || ', and ', 12)"
 _JUDGMENTS = f"""
-SELECT run_id, flow, sample_id, candidate, '' AS control, dimension,
+SELECT run_id, flow, sample_id, candidate, control, dimension,
        CASE WHEN images THEN 'single' ELSE 'human_first' END AS "order", 1 AS vote, 1 AS attempt, true AS last_attempt,
        CASE WHEN chance % 200 = 0 THEN 'refused' ELSE 'ok' END AS status,
        CASE WHEN NOT images AND chance % 200 > 0 THEN {_VERDICT} END AS verdict,
@@ -102,11 +110,24 @@ SELECT run_id, flow, sample_id, candidate, '' AS control, dimension,
        CASE WHEN chance % 200 = 0 THEN 'content policy' ELSE '' END AS error, 'stop' AS finish_reason,
        'json_schema' AS rung, 'strict' AS recovery, sha256(run_id || sample || dimension) AS "key",
        sha256(dimension) AS prompt_sha256, sha256(sample_id) AS text_sha256, {_PICTURES} AS pictures,
-       'gpt-x' AS model_asked, 'gpt-x-1' AS model_answered, 'https://judge.example/v1' AS endpoint,
+       'gpt-x' AS model_asked, 'gpt-x-1' AS model_answered, 'fp_' || n // 60 AS system_fingerprint,
+       'https://judge.example/v1' AS endpoint,
        1000 + (chance % 500)::BIGINT AS tokens_in, 100 + (chance % 90)::BIGINT AS tokens_out, 0 AS tokens_cached,
        0.01 AS price, 2.0 + (chance % 100)::BIGINT / 50 AS seconds, []::VARCHAR[] AS not_sent, 0 AS http_retries,
        began + INTERVAL 3 MINUTES AS judged_at, '' AS reused_from, 3 AS "schema"
-FROM questions"""
+FROM (FROM questions UNION ALL FROM anchor_questions)"""
+_ANCHOR_OUTCOMES = f"""
+SELECT run_id, flow, 'alpha' AS candidate, sample_id, '' AS category,
+       CASE WHEN images THEN 'counting' ELSE '' END AS tag, 'complete' AS status,
+       avg(CASE WHEN images THEN points / 10 ELSE points END) AS score, list({{
+           'dimension': dimension, 'verdict': NULL::VARCHAR, 'score': points, 'human_first': NULL::VARCHAR,
+           'model_first': NULL::VARCHAR, 'published': NULL::VARCHAR, 'votes': 1, 'ok_votes': 1,
+           'order_flip': NULL::BOOLEAN, 'reversal': NULL::BOOLEAN}}) AS dimensions
+FROM (
+    SELECT *, 50.0 * ((CASE WHEN chance % 4 > 0 THEN hash(sample, dimension) ELSE chance END) % 3)
+              * CASE WHEN n < {FIGURE_RUNS + IMAGE_RUNS - DROPPED} THEN 1 ELSE 0.7 END AS points
+    FROM anchor_questions
+) GROUP BY ALL"""
 _OUTCOMES = f"""
 SELECT run_id, flow, sample_id, candidate, ['agent', 'vision', 'science'][1 + sample % 3] AS category,
        ['easy', 'hard'][1 + sample % 2] AS difficulty, CASE WHEN images THEN 'counting' ELSE '' END AS tag,
@@ -122,7 +143,8 @@ SELECT run_id, flow, sample_id, candidate, ['agent', 'vision', 'science'][1 + sa
        []::VARCHAR[] AS notes, '' AS injected, began + INTERVAL 5 MINUTES AS decided_at, 3 AS "schema"
 FROM (
     SELECT run_id, flow, candidate, began, images, sample, sample_id, min(chance) AS chance,
-           ['Model', 'Tie', 'Human'][1 + (min(chance) % 3)::INTEGER] AS overall,
+           ['Model', 'Tie', 'Human'][1 + (min(chance) % 3)::INTEGER] AS usual,
+           CASE WHEN max(n) < {FIGURE_RUNS + IMAGE_RUNS - DROPPED} THEN usual ELSE 'Human' END AS overall,
            [{{'aspect': 'count_accuracy', 'score': (min(chance) % 11)::DOUBLE, 'explanation': '2 of 2'}}] AS aspects,
            list({{'dimension': dimension, 'verdict': CASE WHEN NOT images THEN {_VERDICT} END,
                  'score': (50 * (chance % 3))::DOUBLE, 'human_first': CASE WHEN NOT images THEN {_VERDICT} END,
@@ -170,6 +192,7 @@ FROM made WHERE NOT images"""
 _ROWS = {
     "judgments": _JUDGMENTS,
     "outcomes": _OUTCOMES,
+    "anchor_outcomes": _ANCHOR_OUTCOMES,
     "aspect_scores": _ASPECTS,
     "controls": _CONTROLS,
     "scores": _SCORES,
@@ -225,7 +248,12 @@ def main() -> int:
         ).rows
         print(f"{judgments:,} judgments, {outcomes:,} outcomes, {size:,.0f} MB; {os.cpu_count()} cores\n")
         print("| asked | rows | seconds |\n| --- | ---: | ---: |")
-        slow: list[str] = []
+        newest = history.query(store, "SELECT max_by(run_id, started_at) FROM evaluations").rows[0][0]
+        began = time.perf_counter()
+        known = watched(store, str(newest))
+        took = time.perf_counter() - began
+        slow = ["what a night tells"] * (took > TARGET_SECONDS)
+        print(f"| what the newest night tells | {len(known.open)} alarms | {took:.2f} |")
         for name, sql in questions(store):
             took, rows = seconds(store, sql)
             print(f"| {name} | {rows:,} | {took:.2f} |", flush=True)
