@@ -4,8 +4,11 @@ and files of strangers, which may be no files at all.
 What a store holds is for its user alone, unless that user shares a folder of it with a group.
 """
 
+import math
 import os
+import random
 import stat
+import time
 from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
@@ -70,19 +73,31 @@ def keep_private(place: Path) -> None:
 
 
 @contextmanager
-def alone(place: Path) -> Generator[None]:
+def alone(place: Path, seconds: float | None = None) -> Generator[None]:
     """Wait for a file or a folder until no other process of this machine is alone with it, until the context ends or
     the process does.
 
+    Args:
+        seconds: the longest wait; None: as long as it takes.
+
     Raises:
         ImportError: on Windows, which has no such locks.
+        TimeoutError: another process was alone with it for so long.
     """
     import fcntl
 
     # Where a network file system makes this lock one of its own, a file must be open for writing; a folder cannot be.
     opened = os.open(place, os.O_RDONLY if place.is_dir() else os.O_RDWR)
     try:
-        fcntl.flock(opened, fcntl.LOCK_EX)
+        deadline = math.inf if seconds is None else time.monotonic() + seconds
+        while True:
+            try:
+                fcntl.flock(opened, fcntl.LOCK_EX | (0 if seconds is None else fcntl.LOCK_NB))
+                break
+            except BlockingIOError:
+                if time.monotonic() >= deadline:
+                    raise TimeoutError(f"another process was alone with {place} for {seconds:g} seconds") from None
+            time.sleep(random.uniform(0.01, 0.05))
         yield
     finally:
         os.close(opened)

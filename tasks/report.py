@@ -1,6 +1,5 @@
-"""The report step: a run shown in the Prefect UI, a scheduled one beside the last, and people told where it is worse.
-
-What `jury report` writes is another thing, an HTML page; see `pages`.
+"""The report step: a run shown in the Prefect UI and on the store's pages, a scheduled one beside the last, and people
+told where it is worse.
 """
 
 import asyncio
@@ -11,7 +10,7 @@ from prefect import task
 from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
-from prefect.logging import get_run_logger
+from prefect.logging import get_logger, get_run_logger
 from prefect.utilities.urls import url_for
 
 from tasks.comparing.earlier_runs import Past, look_back
@@ -23,6 +22,8 @@ from tasks.records import RunStart
 
 ANSWER_SECONDS = 20.0
 """Longest wait for the server to take in the artifacts, with all that Prefect's client asks again by itself."""
+
+_log = get_logger("image-jury")
 
 
 def where_words(summary: Summary, key: str) -> str:
@@ -45,12 +46,26 @@ async def report(folder: str, run_id: str, warnings: list[str], scheduled: bool,
     if summary.start.run_id != summary.start.evaluation_id:  # a shard is no result that anybody waits for
         return sentence(summary)
     past = await _past(Path(folder), summary.start) if scheduled else None
+    renewing = asyncio.create_task(asyncio.to_thread(renewed, Path(folder), run_id))
     try:
         await publish(summary, key, warnings, past)
     finally:  # a drop is announced even where it cannot be shown
         dropped = announce(Path(folder), summary.start, past, key) if past else []
+        unmade = await renewing
     get_run_logger().info(where_words(summary, key))
-    return " ".join([sentence(summary), *dropped])
+    return " ".join([sentence(summary), *dropped, *unmade])
+
+
+def renewed(store: Path, run_id: str) -> list[str]:
+    """Make the store's pages show a run; returns what there is to say where that cannot be done now."""
+    from tasks.pages.site import renew  # DuckDB, which is not needed before the end of a run
+
+    try:
+        renew(store, [run_id])
+    except Exception as error:  # no run fails for want of a page
+        _log.debug("The pages could not be made", exc_info=error)
+        return [f"The store's pages do not show it yet: {error}; the next run or `jury sync` makes them."]
+    return []
 
 
 async def _past(store: Path, start: RunStart) -> Past | None:

@@ -164,8 +164,8 @@ _GROUPS = """LATERAL (SELECT unnest([
 _SCORES = f"""
 SELECT run_id, candidate, dimension, 'score' AS measure, "group"['grouping'] AS "grouping",
        "group"['name'] AS group_name, 292 AS n, 290 AS scored, 90 AS model_wins, 90 AS human_wins, 60 AS both_good,
-       50 AS both_bad, 0 AS mixed, 0 AS ties, 0 AS forfeits, 0 AS carried, 50.0 + n % 7 AS score, 45.0 AS ci_low,
-       57.0 AS ci_high, 'bayesian bootstrap' AS "method", 0.99 AS coverage
+       50 AS both_bad, 0 AS mixed, 0 AS mixed_votes, 0 AS ties, 0 AS forfeits, 0 AS carried, 50.0 + n % 7 AS score,
+       45.0 AS ci_low, 57.0 AS ci_high, 'bayesian bootstrap' AS "method", 0.99 AS coverage
 FROM made, {_GROUPS}, LATERAL (SELECT unnest({[*DIMENSIONS, "overall"]}) AS dimension) WHERE NOT images
 UNION ALL BY NAME
 SELECT run_id, candidate, 'counting' AS dimension, unnest(['score', 'aspect_mean', 'good', 'satisfied']) AS measure,
@@ -220,7 +220,7 @@ def questions(store: Path) -> Iterator[tuple[str, str]]:
             yield f"view {entry.name}", f"FROM {entry.name}"
     previous = str(queries.ask(store, "previous", run=figures).rows[0]["run_id"])
     for name in queries.names():
-        yield f"report {name}", queries.question(name, run=figures, previous=previous)
+        yield f"report {name}", queries.question(name, run=figures, previous=previous, since="2020-01-01")
     for name in ("scores", "aspects", "six_tags", "trend", "samples", "reasons"):
         yield f"report {name}, images", queries.question(name, run=images)
 

@@ -93,6 +93,19 @@ def loopback() -> Iterator[LoopbackJudge]:
         yield judge
 
 
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Any]:
+    chromium = shutil.which("chromium")
+    if not chromium:
+        pytest.skip("needs Chromium (`apt-get install chromium`)")
+    from playwright.sync_api import sync_playwright
+
+    with sync_playwright() as playwright:
+        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+        yield started
+        started.close()
+
+
 @pytest.fixture
 def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts are drawn in this process, which starts the engine once, and not in a new process each.

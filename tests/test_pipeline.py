@@ -293,7 +293,11 @@ def test_runs_that_end_together_both_land(
     environment = os.environ | {"PREFECT_API_URL": prefect_server}
     runs = [subprocess.Popen(command, env=environment, stdout=subprocess.DEVNULL) for _ in range(2)]
     assert [run.wait() for run in runs] == [0, 0]
-    assert len(ask("SELECT run_id FROM runs WHERE status = 'finished'")) == 2
+    both = [row["run_id"] for row in ask("SELECT run_id FROM runs WHERE status = 'finished'")]
+    assert len(both) == 2
+    index = (tmp_path / "store" / "pages" / "index.html").read_text()
+    assert all(f'<a href="{run_id}.html">' in index for run_id in both)
+    assert all((tmp_path / "store" / "pages" / f"{run_id}.html").exists() for run_id in both)
 
 
 def test_a_rebuilt_history_has_the_same_rows(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:

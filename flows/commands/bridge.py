@@ -10,6 +10,7 @@ import click
 
 from flows.commands.messages import number_of, printable_json, say, warn
 from flows.commands.options import STORE, model_options, parse_options
+from flows.commands.renewing import renew_pages
 from flows.commands.sections import Command, Option
 from tasks.comparing.bridge import Answers, answers_of, bridge
 from tasks.comparing.bridge_words import bridge_grid, confusion_grid, sentences
@@ -127,6 +128,8 @@ def _keep(folder: Path, store: str, rows: list[BridgeRow]) -> None:
             Remote(store, folder).send_folder(FOLDER)
     except (HistoryLocked, RemoteUnavailable, InputError) as error:
         warn(f"{error}; `jury sync` does the rest")
+    else:
+        renew_pages(folder, [row.new_run for row in rows])
 
 
 def _print(folder: Path, rows: list[BridgeRow]) -> None:

@@ -6,6 +6,7 @@ import click
 
 from flows.commands.messages import command_line, warn
 from flows.commands.options import files, store_option
+from flows.commands.renewing import renew_pages
 from flows.commands.sections import Command, Group
 from tasks.errors import HistoryLocked
 from tasks.history.loading import store_labels
@@ -43,6 +44,8 @@ def import_file(file: str, flow: str, name: str, store: str) -> int:
             share_labels(Remote(store, folder).bucket, folder)
     except (HistoryLocked, RemoteUnavailable) as error:
         warn(f"{error}; `jury sync` does the rest")
+    else:
+        renew_pages(folder)
     return 0
 
 

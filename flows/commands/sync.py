@@ -5,6 +5,7 @@ import click
 from flows.commands.labels import share_labels
 from flows.commands.messages import number_of, say, warn
 from flows.commands.options import store_option
+from flows.commands.renewing import renew_pages
 from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.history.database import HISTORY
@@ -54,4 +55,5 @@ def command(rebuild: bool, store: str) -> int:
         print(f"{number_of(thumbnails, 'thumbnail')} made that a stopped run had left to be made")
     if lost:
         warn(f"{number_of(lost, 'picture')} that a stopped run had kept cannot be read: no thumbnail is left of them")
+    renew_pages(folder, () if rebuild else done.loaded)  # a history made anew shows what the old one did
     return 2 if done.left_out else 0

@@ -242,12 +242,11 @@ class Session:
             return f"The run is complete, but its report could not be made: {error}."
 
     async def completed(self, storing: Coroutine[Any, Any, list[str]], reporting: Coroutine[Any, Any, str]) -> State:
-        """Store, report and send side by side; the state that Prefect shows of it all."""
+        """Store, then report, and send beside it; the state that Prefect shows of it all."""
         sending, stored = asyncio.create_task(self._sending.finish()), asyncio.create_task(storing)
         thumbnails = asyncio.to_thread(self._thumbnails.finish_few)
         shared = self._remote if self.scheduled else None
-        if self.scheduled:
-            await stored  # trend and alarm are read from the history
+        await stored  # pages, trend and alarm are read from the history
         unfetched = await share_nights(shared)
         reported, unstored, unsent, _ = await asyncio.gather(reporting, stored, sending, thumbnails)
         said = [*unstored, *unsent, *(unfetched or await share_nights(shared))]  # what was told travels, too

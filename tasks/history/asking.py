@@ -5,7 +5,9 @@ Owns how an answer is brought into Python and JSON. How the history is opened is
 """
 
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
+from contextlib import contextmanager
+from contextvars import ContextVar
 from datetime import date, datetime, time
 from decimal import Decimal
 from difflib import get_close_matches
@@ -14,7 +16,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, cast
 
 from tasks.errors import InputError
-from tasks.history.database import HISTORY, Connection, ended_after, reading
+from tasks.history.database import HISTORY, Connection, ended_after, reading, told
 
 _CATALOG = """
     SELECT table_name AS name, 'table' AS kind, comment FROM duckdb_tables() WHERE NOT internal
@@ -40,6 +42,39 @@ class Entry(NamedTuple):
     comment: str
 
 
+_HELD: ContextVar[tuple[Path, Connection] | None] = ContextVar("held", default=None)
+"""A history that is held open, with its store."""
+
+
+@contextmanager
+def held_open(store: Path, wait_seconds: float = 30.0) -> Generator[None]:
+    """Put all queries to this store within the context to one opened history: opening takes longer than most answers.
+
+    Nobody can write to it meanwhile, so it is for a few seconds at most.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: there is no history.
+    """
+    with reading(_existing(store), wait_seconds) as db:
+        token = _HELD.set((store, db))
+        try:
+            yield
+        finally:
+            _HELD.reset(token)
+
+
+@contextmanager
+def _opened(store: Path, wait_seconds: float) -> Generator[Connection]:
+    held = _HELD.get()
+    if held and held[0] == store:
+        with told():
+            yield held[1]
+    else:
+        with reading(_existing(store), wait_seconds) as db:
+            yield db
+
+
 def query(
     store: Path, name_or_sql: str, wait_seconds: float = 30.0, values: Sequence[object] = (), seconds: float = 0
 ) -> Table:
@@ -54,7 +89,7 @@ def query(
             opened here cannot be written to, and SQL reaches no other files.
     """
     text = name_or_sql.strip().rstrip(";").strip()
-    with reading(_existing(store), wait_seconds) as db, ended_after(db, seconds):
+    with _opened(store, wait_seconds) as db, ended_after(db, seconds):
         if len(text.split()) <= 1:
             text = f'FROM "{_known(db, text)}"'
         db.execute(text, list(values))

@@ -62,14 +62,17 @@ def reading(history: Path, wait_seconds: float) -> Generator[Connection]:
     with tempfile.TemporaryDirectory() as spill:
         config = {**_READER, "temp_directory": spill}
         connect = partial(duckdb.connect, history, read_only=True, config=config)
-        with _when_free(history, connect, wait_seconds) as db, _told():
+        with _when_free(history, connect, wait_seconds) as db, told():
             yield db
 
 
 @contextmanager
 def ended_after(db: Connection, seconds: float) -> Generator[None]:
     """Interrupt what is asked here when it takes longer; 0: it may take as long as it does."""
-    timer = threading.Timer(seconds or threading.TIMEOUT_MAX, db.interrupt)
+    if not seconds:
+        yield
+        return
+    timer = threading.Timer(seconds, db.interrupt)
     timer.daemon = True
     timer.start()
     try:
@@ -79,7 +82,7 @@ def ended_after(db: Connection, seconds: float) -> Generator[None]:
 
 
 @contextmanager
-def _told() -> Generator[None]:
+def told() -> Generator[None]:
     """What DuckDB refuses, in the words of a user."""
     try:
         yield

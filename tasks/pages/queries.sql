@@ -1,5 +1,6 @@
 -- The questions that the report puts to the history. Each begins with a line of dashes, its name and its title; the page
 -- shows it beneath the figure that is made of its answer. $run is the evaluation, $previous the one it is compared with.
+-- Those named index_ are for the store's index, which lists evaluations from the moment $since on.
 
 -- evaluation: What was run
 SELECT run_id, flow, started_at, seconds, shards, dataset, candidates, samples, prompt_set, model, endpoint, protocol,
@@ -120,3 +121,23 @@ SELECT candidate, sample_id, dimension, "order", vote, status, verdict, seen, re
 FROM judgments JOIN shard_runs USING (run_id)
 WHERE evaluation_id = $run AND last_attempt AND coalesce(control, '') = ''
 ORDER BY candidate, sample_id, dimension_position(dimension), dimension, "order", vote;
+
+-- index_evaluations: All evaluations, the newest first
+SELECT run_id, flow, started_at, dataset, candidates, model, endpoint, prompt_set, dataset_key, protocol_key, measured,
+       count(*) OVER () AS total
+FROM evaluations ORDER BY started_at DESC, run_id DESC LIMIT 2000;
+
+-- index_scores: Their scores over all samples
+SELECT run_id, flow, candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
+       mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", worst_low,
+       worst_high, coverage, shift, shift_low, shift_high,
+       vs_best, vs_best_low, vs_best_high, vs_best_n, full_n, full_low, full_high
+FROM by_group WHERE "grouping" = 'all' AND started_at >= $since
+ORDER BY started_at DESC, run_id DESC, candidate, dimension_position(dimension), dimension;
+
+-- index_controls: What their control samples came to
+SELECT run_id, measure, n, failed, unusable, samples, failed_samples FROM control_rates WHERE started_at >= $since;
+
+-- index_cost: What they cost
+SELECT run_id, sum(calls)::BIGINT AS calls, CASE WHEN count(price) = count(*) THEN sum(price) END AS price
+FROM cost WHERE started_at >= $since GROUP BY run_id;

@@ -195,7 +195,8 @@ def gather(store: Path, run_ids: list[str]) -> list[Evaluation]:
         HistoryLocked: the history stayed in use.
         InputError: there is no history, or it cannot be asked.
     """
-    return [_evaluation(store, run_id, number, REASONS // len(run_ids)) for number, run_id in enumerate(run_ids)]
+    with history.held_open(store):
+        return [_evaluation(store, run_id, number, REASONS // len(run_ids)) for number, run_id in enumerate(run_ids)]
 
 
 def _evaluation(store: Path, run_id: str, number: int, budget: int) -> Evaluation:

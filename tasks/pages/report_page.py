@@ -1,17 +1,13 @@
 """Evaluations as one HTML file that opens anywhere, with no server and no network.
 
-Owns its charts, drawn as SVG within it, and the page's safety: whatever comes from the history is escaped, and the
-page's own policy forbids it to load anything or to run any script but the one whose hash it names.
+Owns its charts, drawn as SVG within it; that it is safe is for `self_contained`.
 """
 
-import base64
-import hashlib
 from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple, cast
 
-import jinja2
 from markupsafe import Markup
 
 from tasks.comparing import wording as comparison_words
@@ -22,12 +18,11 @@ from tasks.pages.newest_table import HEADER, newest_table
 from tasks.pages.rate_tables import EXPLAINED, published_words, rate_grid
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.report_pictures import thumbnails
+from tasks.pages.self_contained import rendered, stamp
 from tasks.passport.wording import MATCHED
 from tasks.presentation import wording
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.drawing import svgs
-
-_HERE = Path(__file__).parent
 
 
 class Drawings(NamedTuple):
@@ -39,8 +34,11 @@ class Drawings(NamedTuple):
     """In the order of the evaluation's trends."""
 
 
-def write_page(store: Path, evaluations: Sequence[Evaluation], target: Path) -> int:
+def write_page(store: Path, evaluations: Sequence[Evaluation], target: Path, in_site: bool = False) -> int:
     """Write the report of these evaluations, at least one, with the pictures that the store keeps.
+
+    Args:
+        in_site: it is the store's, beside its other pages and as private as they are.
 
     Returns:
         The bytes of the file.
@@ -50,31 +48,33 @@ def write_page(store: Path, evaluations: Sequence[Evaluation], target: Path) -> 
         RuntimeError: a chart cannot be drawn.
     """
     hashes = [sha256 for one in evaluations for card in one.cards for sha256 in card.pictures.values() if sha256]
-    data = page(evaluations, thumbnails(store, hashes)).encode("utf-8", "replace")
-    write_whole(target, data)
+    data = page(evaluations, thumbnails(store, hashes), in_site).encode("utf-8", "replace")
+    write_whole(target, data, private=in_site)
     return len(data)
 
 
-def page(evaluations: Sequence[Evaluation], pictures: dict[str, str]) -> str:
+def page(evaluations: Sequence[Evaluation], pictures: dict[str, str], in_site: bool = False) -> str:
     """The report as HTML.
 
     Args:
         evaluations: the newest first; the others stand folded up beneath it, and a table of all above it.
         pictures: SHA-256 -> a JPEG in base64.
+        in_site: whether it stands beside the store's other pages, and may lead to them.
     """
-    css, js = (_HERE.joinpath(name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     first = evaluations[0]
-    return _template().render(
-        title=f"{first.flow}: {' + '.join(first.about['candidates'])}",
-        # The template sets them in verbatim, so that the hashes of the policy are those of what the browser reads.
-        css=Markup(css),
-        js=Markup(js),
-        policy=_policy(css, js),
-        evaluations=list(zip(evaluations, _draw(evaluations), strict=True)),
-        newest=[*newest_table(evaluations)] if len(evaluations) > 1 else [],
-        samples=[card.model_dump(exclude_defaults=True) for one in evaluations for card in one.cards],
-        pictures=pictures,
-        **_HELPERS,
+    return rendered(
+        "template.html.j2",
+        "page.js",
+        {
+            "title": f"{first.flow}: {' + '.join(first.about['candidates'])}",
+            "shows": stamp(),
+            "in_site": in_site,
+            "evaluations": list(zip(evaluations, _draw(evaluations), strict=True)),
+            "newest": [*newest_table(evaluations)] if len(evaluations) > 1 else [],
+            "samples": [card.model_dump(exclude_defaults=True) for one in evaluations for card in one.cards],
+            "pictures": pictures,
+            **_HELPERS,
+        },
     )
 
 
@@ -106,21 +106,6 @@ def _trend_charts(one: Evaluation) -> list[Chart]:
     series = one.trends()
     scales = shared_scales(series, one.display.level) if series else None
     return [trend_chart([each], scales=scales) for each in series]
-
-
-def _policy(css: str, js: str) -> str:
-    """A Content-Security-Policy: pictures within the page, this one style and this one script, and nothing else."""
-    style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js))
-    allowed = f"img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
-    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
-
-
-def _template() -> jinja2.Template:
-    environment = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined
-    )
-    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
-    return environment.get_template("template.html.j2")
 
 
 def _when(moment: str) -> str:

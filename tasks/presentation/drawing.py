@@ -57,7 +57,7 @@ def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
 
 
 def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> list[bytes]:
-    process = _waiting.pop() if _waiting else _start()
+    process = _taken()
     order = json.dumps({"format": form, "charts": charts}, ensure_ascii=False).encode("utf-8", "replace")
     patience = PATIENCE_SECONDS + PATIENCE_PER_CHART * len(charts)
     with process:
@@ -70,6 +70,14 @@ def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> l
         reason = errors.decode(errors="replace").strip() or f"exit code {process.returncode}"
         raise RuntimeError(f"the chart could not be drawn: {reason}")
     return [base64.b64decode(drawing) for drawing in json.loads(output)]
+
+
+def _taken() -> subprocess.Popen[bytes]:
+    """The process that was started ahead, or a new one; several threads may ask at once."""
+    try:
+        return _waiting.pop()
+    except IndexError:
+        return _start()
 
 
 def _start() -> subprocess.Popen[bytes]:

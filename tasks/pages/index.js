@@ -1,0 +1,111 @@
+// What a reader can do with the table: choose, sort, and have the command written that compares two evaluations. Texts
+// become text nodes and never markup; nothing is fetched.
+"use strict";
+
+const form = document.getElementById("filters");
+const table = document.getElementById("evaluations");
+const body = table.tBodies[0];
+const rows = [...body.rows].map((node) => ({ node, words: node.textContent.toLowerCase() }));
+const told = document.getElementById("compare");
+const HOW = told.textContent;
+const FLOW = 2;
+const STATUS = 8;
+const PLAIN = /^[\w@%+=:,./-]+$/;
+
+// Choosing
+
+function apply() {
+  const wanted = Object.fromEntries(new FormData(form));
+  const search = wanted.search.trim().toLowerCase();
+  let shown = 0;
+  for (const { node, words } of rows) {
+    node.hidden = !((!wanted.flow || node.cells[FLOW].textContent === wanted.flow)
+      && node.cells[STATUS].textContent.includes(wanted.status) && words.includes(search));
+    shown += !node.hidden;
+  }
+  form.querySelector("output").textContent = `${shown} of ${rows.length}`;
+}
+
+form.addEventListener("input", apply);
+form.addEventListener("submit", (event) => event.preventDefault());
+
+// Sorting
+
+function value(node, column) {
+  const cell = node.cells[column];
+  return "n" in cell.dataset ? Number(cell.dataset.n) : cell.textContent;
+}
+
+function order(one, other) {
+  return typeof one === "number" && typeof other === "number" ? one - other : String(one).localeCompare(String(other));
+}
+
+function sort(head) {
+  const column = head.cellIndex;
+  const up = head.ariaSort === "descending";
+  for (const each of table.tHead.rows[0].cells) each.removeAttribute("aria-sort");
+  head.ariaSort = up ? "ascending" : "descending";
+  const keyed = rows.map(({ node }) => [value(node, column), node]);
+  keyed.sort(([one], [other]) => (up ? 1 : -1) * order(one, other));
+  body.append(...keyed.map(([, node]) => node));
+}
+
+table.tHead.addEventListener("click", (event) => {
+  const head = event.target.closest("button")?.parentElement;
+  if (head) sort(head);
+});
+
+// Comparing: a name may hold what a shell would carry out, so it is quoted
+
+function quoted(text) {
+  return PLAIN.test(text) ? text : `'${text.replaceAll("'", "'\\''")}'`;
+}
+
+function command([earlier, later]) {
+  const names = [earlier, later].map((row) => row.dataset.candidate);
+  const both = names.every((name) => name && !/[\p{C}]/u.test(name));
+  const of = both ? [...new Set(names)].map((name) => ` --candidate ${quoted(name)}`).join("") : "";
+  const runs = [...new Set([earlier.dataset.run, later.dataset.run])].map(quoted).join(" ");
+  return `jury compare ${runs}${of}`;
+}
+
+function tell() {
+  const chosen = [...body.querySelectorAll("input:checked")].map((box) => box.closest("tr"));
+  for (const box of body.querySelectorAll("input")) box.disabled = chosen.length > 1 && !box.checked;
+  if (chosen.length < 2) {
+    told.textContent = HOW;
+    return;
+  }
+  chosen.sort((one, other) => order(value(one, 1), value(other, 1)));
+  const code = document.createElement("code");
+  code.textContent = command(chosen);
+  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });
+  button.addEventListener("click", () => copy(button, code));
+  told.replaceChildren(code, " ", button);
+}
+
+async function copy(button, code) {
+  getSelection().selectAllChildren(code);
+  try {
+    await navigator.clipboard.writeText(code.textContent);
+    button.textContent = "Copied";
+  } catch {
+    button.textContent = "Selected: press Ctrl+C";
+  }
+}
+
+body.addEventListener("change", tell);
+
+// Light and dark, remembered where the browser allows it
+
+const root = document.documentElement;
+const remembered = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
+if (remembered()) root.dataset.theme = remembered();
+document.getElementById("theme").addEventListener("click", () => {
+  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
+  root.dataset.theme = dark ? "light" : "dark";
+  try { localStorage.setItem("theme", root.dataset.theme); } catch { /* it holds for this visit */ }
+});
+
+for (const box of body.querySelectorAll("input:checked")) box.checked = false;
+apply();

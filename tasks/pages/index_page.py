@@ -1,0 +1,136 @@
+"""The index of a store as one HTML page: every flow and candidate as it is now, and a table of all evaluations.
+
+Owns the words of its cells and the bounds on names; what stands on it is for `index_data`, that it is safe for
+`self_contained`. It leads to the pages of evaluations that lie beside it, and to nothing else.
+"""
+
+from collections.abc import Collection, Iterator
+from typing import NamedTuple
+from urllib.parse import quote
+
+from markupsafe import Markup
+
+from tasks.kinds import kind_of
+from tasks.pages.index_data import Index, Line, Place
+from tasks.pages.page_names import page_name
+from tasks.pages.self_contained import rendered, stamp
+from tasks.pages.sparkline import sparkline
+from tasks.presentation.wording import coverage_words, interval_words, score_words, signed, worst_case_words
+from tasks.spending.money import money
+from tasks.text import one_line
+
+LONGEST_NAME = 60
+"""Characters of a name; what is longer is no name, and its page has it whole."""
+LONGEST_ALARM = 400
+NUMBERS = ("score", "price")
+COLUMNS = ("begun (UTC)", "flow", "candidate", "score", "95% interval", "scored", "judge", "judge status", "price")
+
+
+class Cells(NamedTuple):
+    """A line of the table."""
+
+    run_id: str
+    page: str
+    """Address of its page beside the index; empty: there is none."""
+    candidate: str
+    """What tells it from others of the same evaluation, for a command; empty where it is too long for one."""
+    when: str
+    words: tuple[str, ...]
+    """The cells after the first."""
+    numbers: tuple[str, ...]
+    """What these are sorted by where that is not the words themselves."""
+
+
+class Tile(NamedTuple):
+    """A flow and a candidate as it is now."""
+
+    cells: Cells
+    flow: str
+    name: str
+    score: str
+    interval: str
+    worst: str
+    scored: str
+    change: str
+    judge: str
+    status: str
+    price: str
+    alarms: list[str]
+    trend: Markup
+    evaluations: int
+    """Of the trend."""
+
+
+def index_page(index: Index, pages: Collection[str]) -> str:
+    """The index as HTML.
+
+    Args:
+        pages: names of the files that lie beside it.
+    """
+    return rendered(
+        "index.html.j2",
+        "index.js",
+        {
+            "shows": stamp(),
+            "tiles": [_tile(place, pages) for place in index.places],
+            "lines": [_cells(line, pages) for line in index.lines],
+            "columns": COLUMNS,
+            "flows": sorted({line.flow for line in index.lines}),
+            "shown": index.shown,
+            "evaluations": index.evaluations,
+        },
+    )
+
+
+def _cells(line: Line, pages: Collection[str]) -> Cells:
+    name = page_name(line.run_id)
+    return Cells(
+        run_id=line.run_id,
+        page=quote(name) if name in pages else "",
+        candidate=line.candidate if len(line.candidate) <= LONGEST_NAME else "",
+        when=f"{line.started_at:%Y-%m-%d %H:%M}",
+        words=tuple(_words(line)),
+        numbers=("", "", _sorted_by(line.value), "", "", "", "", _sorted_by(line.price)),
+    )
+
+
+def _words(line: Line) -> Iterator[str]:
+    yield from (line.flow, one_line(line.name, LONGEST_NAME))
+    score = line.score
+    yield from (score_words(score), interval_words(score), coverage_words(score)) if score else ("–", "", "")
+    yield from (one_line(line.judge, LONGEST_NAME), line.status, money(line.price))
+
+
+def _sorted_by(value: float | None) -> str:
+    return "-1" if value is None else f"{value:.6g}"
+
+
+def _tile(place: Place, pages: Collection[str]) -> Tile:
+    line = place.newest
+    score = line.score
+    return Tile(
+        cells=_cells(line, pages),
+        flow=line.flow,
+        name=one_line(line.name, LONGEST_NAME),
+        score=score_words(score) if score else "nothing scored",
+        interval=interval_words(score) if score else "",
+        worst=worst_case_words(score) if score else "",
+        scored=coverage_words(score) if score else "",
+        change=_change(place),
+        judge=one_line(line.judge, LONGEST_NAME),
+        status=line.status,
+        price=money(line.price),
+        alarms=[one_line(words, LONGEST_ALARM) for words in place.alarms],
+        trend=sparkline(place.trend),
+        evaluations=len(place.trend),
+    )
+
+
+def _change(place: Place) -> str:
+    """How the newest score differs from the last one that compares; whether that is more than chance its page says."""
+    line, before = place.newest, place.before
+    if not line.measured:
+        return "nothing was measured anew"
+    if before is None or before.value is None or line.value is None:
+        return "no earlier evaluation compares"
+    return f"{signed(line.value - before.value, kind_of(line.flow).decimals)} since {before.started_at:%Y-%m-%d %H:%M}"

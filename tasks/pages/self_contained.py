@@ -1,0 +1,51 @@
+"""What makes an HTML page one file that opens anywhere, and keeps strangers' texts in it from doing anything.
+
+Owns the page's own policy, which forbids it to load anything and to run any script but the one whose hash it names, and
+the way of templates, which escape whatever they are given.
+"""
+
+import base64
+import hashlib
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from functools import cache
+from pathlib import Path
+
+import jinja2
+from markupsafe import Markup
+
+STYLE = "page.css"
+_HERE = Path(__file__).parent
+
+
+def rendered(template: str, script: str, values: Mapping[str, object]) -> str:
+    """A page as HTML.
+
+    Args:
+        template: file of this folder; it is given `css`, `js`, `policy` and `values`.
+        script: file with the page's one script; its one style is `page.css`.
+    """
+    css, js = (_HERE.joinpath(name).read_text(encoding="utf-8") for name in (STYLE, script))
+    # The template sets them in verbatim, so that the hashes of the policy are those of what the browser reads.
+    return _template(template).render(css=Markup(css), js=Markup(js), policy=_policy(css, js), **values)
+
+
+def stamp() -> str:
+    """The moment that a page shows which is made now."""
+    return f"{datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def _policy(css: str, js: str) -> str:
+    """A Content-Security-Policy: pictures within the page, this one style and this one script, and nothing else."""
+    style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js))
+    allowed = f"img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
+    return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+
+
+@cache
+def _template(name: str) -> jinja2.Template:
+    environment = jinja2.Environment(
+        loader=jinja2.FileSystemLoader(_HERE), autoescape=True, undefined=jinja2.StrictUndefined
+    )
+    environment.policies["json.dumps_kwargs"] = {"ensure_ascii": False, "separators": (",", ":")}
+    return environment.get_template(name)

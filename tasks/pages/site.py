@@ -1,0 +1,117 @@
+"""The store as a website: `<store>/pages/` has an index, and a page for every evaluation that was shown.
+
+Owns which pages are made anew, and that each is whole whoever reads it meanwhile; what stands on them is for
+`report_page` and `index_page`. They show the history as it is when they are made. Whoever has changed the history makes
+anew what that concerns: the index is the last, and alone with it, so that of several that end at once the last one
+shows what all have done.
+"""
+
+from collections.abc import Iterable
+from pathlib import Path
+from typing import NamedTuple
+
+from tasks.files import alone, private_folder, write_whole
+from tasks.history.asking import query
+from tasks.pages.index_data import gather_index
+from tasks.pages.index_page import index_page
+from tasks.pages.page_names import FOLDER, INDEX, page_name
+from tasks.pages.report_data import gather
+from tasks.pages.report_page import write_page
+from tasks.presentation.drawing import warm_up
+
+WAIT_SECONDS = 5.0
+"""Longest wait for a history that is in use."""
+LOCK_SECONDS = 60.0
+"""Longest wait for other processes that make the index."""
+KEPT = 14
+"""Evaluations of each flow, the newest, whose pages are kept in step with the history."""
+
+
+class Renewed(NamedTuple):
+    """What was made."""
+
+    place: Path
+    """Of the index."""
+    pages: list[Path]
+    size: int
+    """Bytes of the index."""
+    evaluations: int
+    """That it lists."""
+
+
+def folder_of(store: Path) -> Path:
+    """Where the pages of a store lie."""
+    return store / FOLDER
+
+
+def page_of(store: Path, run_id: str) -> Path:
+    """Where the page of an evaluation lies, made or not."""
+    return folder_of(store) / page_name(run_id)
+
+
+def renew(store: Path, run_ids: Iterable[str] = ()) -> Renewed:
+    """Make the pages of these evaluations anew, as far as the history has them, and then the index.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: there is no history, or it cannot be asked.
+        OSError: a page cannot be written.
+        RuntimeError: a chart cannot be drawn.
+        TimeoutError: other processes made the index all the time.
+    """
+    known = _known(store, run_ids)
+    private_folder(folder_of(store))
+    made = [_write(store, run_id) for run_id in known]
+    with alone(folder_of(store), LOCK_SECONDS):
+        index = gather_index(store)
+        data = index_page(index, _names(store)).encode("utf-8", "replace")
+        write_whole(folder_of(store) / INDEX, data, private=True)
+    return Renewed(folder_of(store) / INDEX, made, len(data), index.evaluations)
+
+
+def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:
+    """Of the newest evaluations of each flow those that one of these runs belongs to, and those that have no page; by
+    id, newest first.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: there is no history, or it cannot be asked.
+    """
+    sql = f"""
+        SELECT e.run_id, bool_or(list_contains($1, s.run_id)) FROM evaluations e
+        JOIN shard_runs s ON s.evaluation_id = e.run_id
+        GROUP BY e.run_id, flow, started_at
+        QUALIFY row_number() OVER (PARTITION BY flow ORDER BY started_at DESC, e.run_id DESC) <= {KEPT}
+        ORDER BY started_at DESC, e.run_id DESC"""
+    names = _names(store)
+    found = query(store, sql, values=([*run_ids],), wait_seconds=WAIT_SECONDS).rows
+    return [run_id for run_id, is_changed in found if is_changed or page_name(run_id) not in names]
+
+
+def all_evaluations(store: Path, last: int) -> list[str]:
+    """The newest evaluations of the history by id, at most so many, newest first; 0: all.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: there is no history, or it cannot be asked.
+    """
+    sql = "SELECT run_id FROM evaluations ORDER BY started_at DESC, run_id DESC"
+    return [run_id for (run_id,) in query(store, sql).rows][: last or None]
+
+
+def _known(store: Path, run_ids: Iterable[str]) -> list[str]:
+    """Those that the history has, each once: a run that is unfinished, or a shard, has no page."""
+    asked = list(dict.fromkeys(run_ids))
+    known = {run_id for (run_id,) in query(store, "SELECT run_id FROM evaluations", WAIT_SECONDS).rows}
+    return [run_id for run_id in asked if run_id in known]
+
+
+def _write(store: Path, run_id: str) -> Path:
+    warm_up()
+    target = page_of(store, run_id)
+    write_page(store, gather(store, [run_id]), target, in_site=True)
+    return target
+
+
+def _names(store: Path) -> set[str]:
+    return {file.name for file in folder_of(store).glob("*.html")}

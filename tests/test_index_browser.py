@@ -1,0 +1,127 @@
+"""The index of a store in a real browser: what a reader can do with it."""
+
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import outcome, score_rows
+from opened_page import SCREENSHOTS, Opened
+from strangers import HOSTILE
+
+from tasks.pages.index_data import Index, Line, Place
+from tasks.pages.index_page import index_page
+from tasks.pages.page_names import page_name
+
+RUNS = 1_000
+ALARM = "painter has dropped since 2026-11-18: −6.2 to 48.1 over 3 nights, from 54.3 (14 nights from 2026-11-01 on)"
+[OVERALL] = [
+    row for row in score_rows([outcome()]) if (row.dimension, row.grouping, row.measure) == ("overall", "all", "score")
+]
+NAMES = ("painter", "it's $(touch harmed)", HOSTILE[0], "rival")
+
+
+def line(number: int) -> Line:
+    """One of a thousand evaluations, the newest first."""
+    name = NAMES[number % 4]
+    row = OVERALL.model_copy(update={"candidate": name, "score": 50.0 + number % 13, "n": 292, "scored": 290})
+    began = datetime(2026, 11, 22, 2, tzinfo=UTC) - timedelta(hours=6 * number)
+    flow = ("diagram", "plot")[number % 8 == 3]
+    return Line(
+        run_id=f"{began:%Y%m%dT%H%M%S000}-{flow}-{number:06x}",
+        started_at=began,
+        flow=flow,
+        dataset="paperbanana",
+        candidate=name,
+        name=name,
+        score=row,
+        judge="gpt-x at judge.example",
+        status=("✓ GREEN", "✗ RED")[number % 4 == 3],
+        price=number / 100,
+        measured=True,
+        series=(flow, "paperbanana", "gpt-x", "default"),
+        keys=("d", "p" if number < 40 else "q"),
+    )
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    lines = [line(number) for number in range(RUNS)]
+    places = [Place(lines[at], lines[at : at + 120 : 4][::-1], [ALARM] if not at else []) for at in range(4)]
+    text = index_page(Index(places, lines, RUNS, RUNS), {page_name(each.run_id) for each in lines})
+    assert len(text.encode()) < 1_000_000
+    file = tmp_path_factory.mktemp("pages") / "index.html"
+    file.write_text(text)
+    return file
+
+
+@pytest.fixture
+def opened(browser: Any, index: Path) -> Iterator[Opened]:
+    found = Opened(browser, index)
+    yield found
+    found.close()
+
+
+def cells(opened: Opened, column: int) -> list[str]:
+    """A column of the rows that are shown."""
+    return opened.page.eval_on_selector_all(
+        "#evaluations tbody tr:not([hidden])", f"all => all.map(one => one.cells[{column}].textContent.trim())"
+    )
+
+
+def test_the_table_is_chosen_from_and_sorted(opened: Opened) -> None:
+    page = opened.page
+    assert page.inner_text("output") == "1000 of 1000"
+    page.select_option("[name=flow]", "plot")
+    assert set(cells(opened, 2)) == {"plot"} and page.inner_text("output") == "125 of 1000"
+    page.fill("[name=search]", "2026-11-2")
+    assert cells(opened, 1) == ["2026-11-21 08:00"]
+    page.fill("[name=search]", "")
+    page.select_option("[name=flow]", "")
+    page.select_option("[name=status]", "RED")
+    assert set(cells(opened, 8)) == {"✗ RED"}
+    page.click("th >> text=price")
+    prices = [float(price) for price in cells(opened, 9)]
+    assert prices == sorted(prices, reverse=True) and page.get_attribute("th >> nth=9", "aria-sort") == "descending"
+    page.focus("th >> nth=9 >> button")
+    page.keyboard.press("Enter")
+    assert [float(price) for price in cells(opened, 9)] == prices[::-1]
+    page.click("th >> text=begun")
+    assert cells(opened, 1)[0] > cells(opened, 1)[-1]
+
+
+def test_two_evaluations_chosen_by_keyboard_are_put_into_a_command_that_is_safe_to_paste(opened: Opened) -> None:
+    page = opened.page
+    boxes = page.locator("#evaluations input")
+    for at in (1, 4):
+        boxes.nth(at).focus()
+        page.keyboard.press("Space")
+    older, newer = (line(number) for number in (4, 1))
+    quoted = "'it'\\''s $(touch harmed)'"
+    said = f"jury compare {older.run_id} {newer.run_id} --candidate painter --candidate {quoted}"
+    assert page.inner_text("#compare code") == said
+    assert boxes.nth(0).is_disabled()
+    boxes.nth(1).uncheck()
+    assert page.inner_text("#compare").startswith("Choose two") and boxes.nth(0).is_enabled()
+
+
+def test_a_date_leads_to_the_page_of_its_evaluation(opened: Opened) -> None:
+    assert opened.page.get_attribute("#evaluations tbody a", "href") == page_name(line(0).run_id)
+    assert opened.page.inner_text(".tile >> nth=0").startswith("diagram: painter")
+    assert ALARM in opened.page.inner_text(".tile .red >> nth=0")
+    assert HOSTILE[0] in opened.page.inner_text(".tile h3 >> nth=2")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+@pytest.mark.parametrize("width", [390, 1400])
+def test_it_is_read_on_any_screen(browser: Any, index: Path, scheme: str, width: int) -> None:
+    opened = Opened(browser, index, scheme, width=width)
+    assert opened.page.evaluate("document.documentElement.scrollWidth") == width
+    SCREENSHOTS.mkdir(exist_ok=True)
+    opened.page.set_viewport_size({"width": width, "height": 1500})
+    opened.page.screenshot(path=SCREENSHOTS / f"index-{scheme}-{width}.png")
+    opened.page.click("#theme")
+    ground = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
+    assert ground == {"light": "rgb(22, 24, 28)", "dark": "rgb(255, 255, 255)"}[scheme]
+    opened.close()

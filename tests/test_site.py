@@ -1,0 +1,223 @@
+"""The store as a website: which pages are made anew when, and that each is whole."""
+
+import html
+import re
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+from factories import end, outcome, start, write_run
+from strangers import HOSTILE
+from written_history import EARLIER, LATER, figures, keep, write_evaluations
+
+from tasks.errors import HistoryLocked
+from tasks.files import alone
+from tasks.history.database import HISTORY, attach, staging
+from tasks.history.loading import store_run, sync
+from tasks.pages import index_data, site
+from tasks.pages.index_data import Index, gather_index
+from tasks.pages.index_page import index_page
+from tasks.pages.page_names import page_name
+from tasks.report import renewed
+
+pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
+Jury = Callable[..., tuple[int, str, str]]
+COUNTING = "20261118T120000-counting-0000cc"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_evaluations(tmp_path_factory.mktemp("site") / "store")
+
+
+def listed(store: Path) -> dict[str, list[str]]:
+    """Run -> the cells of its first line in the table of the index, as a reader sees them."""
+    found: dict[str, list[str]] = {}
+    text = (store / "pages" / "index.html").read_text()
+    for run, row in re.findall(r'<tr data-run="([^"]*)".*?>(.*?)</tr>', text, re.DOTALL):
+        cells = re.findall(r"<t[hd].*?>(.*?)</t[hd]>", row, re.DOTALL)
+        found.setdefault(html.unescape(run), [html.unescape(re.sub("<.*?>", "", cell)) for cell in cells])
+    return found
+
+
+def addresses(text: str) -> set[str]:
+    return set(re.findall(r'<\w[^>]*\s(?:src|srcset|href|action|data)="([^"]*)"', text))
+
+
+def small(store: Path, number: int, **changes: Any) -> str:
+    """A finished evaluation of one sample, in the ledger alone."""
+    run_id = f"20261121T12{number:02}00-diagram-0000aa"
+    moment = f"2026-11-21T12:{number:02}:00+00:00"
+    write_run(store, start(run_id, samples=1, started_at=moment, **changes), [outcome()], end(run_id))
+    return run_id
+
+
+# The index
+
+
+def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(store: Path, jury: Jury) -> None:
+    code, out, err = jury("pages", "--store", store)
+    assert (code, err) == (0, "")
+    assert f"{store / 'pages' / 'index.html'}: the index of 3 evaluations and 3 pages made anew" in out
+    lines = listed(store)
+    assert [*lines] == [LATER, EARLIER, COUNTING]
+    assert lines[LATER][1:] == [
+        *("2026-11-20 12:00", "diagram", "alpha", "54.5", "[38.6, 70.4]", "11/12"),
+        *("gpt-x at judge.example", "no controls", "12.0000"),
+    ]
+    assert lines[COUNTING][3:5] == ["alpha, counting", "5.25"]
+    text = (store / "pages" / "index.html").read_text()
+    assert re.findall(r"<h3>(.*?)</h3>", text) == ["counting: alpha, counting", "diagram: alpha"]
+    assert "+4.5 since 2026-11-19 12:00" in text and "no earlier evaluation compares" in text
+    assert addresses(text) == {"#now", "#all", *(f"{run}.html" for run in lines)}
+
+
+def test_a_trend_is_broken_where_evaluations_do_not_compare(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    keep(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
+    keep(store, LATER, figures(later=True), samples=12, ended={"protocol_key": "f" * 64})
+    text = index_page(gather_index(store), ())
+    assert "2 evaluations: 50.0 on 2026-11-19 to 54.5 on 2026-11-20, broken 1 time" in text
+    assert text.count('class="break"') == 1 and "no earlier evaluation compares" in text
+    assert addresses(text) == {"#now", "#all"}, "no page lies beside it"
+
+
+def test_the_page_of_an_evaluation_leads_to_the_index_and_loads_nothing(store: Path, jury: Jury) -> None:
+    jury("pages", LATER, "--store", store)
+    page = store / "pages" / f"{LATER}.html"
+    text = page.read_text()
+    assert 'href="index.html"' in text and re.search(r"Made 20\d\d-\d\d-\d\d \d\d:\d\d UTC from the history", text)
+    assert {one for one in addresses(re.sub(r"<script.*?</script>", "", text, flags=re.S)) if one[0] != "#"} == {
+        "index.html"
+    }
+    assert {stat.S_IMODE(each.stat().st_mode) for each in (page, page.with_name("index.html"))} == {0o600}
+    assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
+
+
+def test_names_of_strangers_are_names_and_no_markup(tmp_path: Path) -> None:
+    names = (*HOSTILE, "long " * 10_000)
+    rows = [outcome(candidate=name) for name in names]
+    write_run(tmp_path / "store", start(candidates=names), rows, end())
+    sync(tmp_path / "store")
+    text = index_page(gather_index(tmp_path / "store"), ())
+    assert len(text) < 100_000
+    assert addresses(text) == {"#now", "#all"}
+    assert len(re.findall("<script>", text)) == 1 and "<img" not in text
+
+
+def test_an_evaluations_page_has_a_name_that_leads_nowhere_else() -> None:
+    assert page_name(LATER) == f"{LATER}.html"
+    for name in ("../../x", "a/b", "index", ".hidden", "", "x" * 300, "a\nb", "é", "\ud800"):
+        assert re.fullmatch(r"[0-9a-f]{64}\.html", page_name(name))
+
+
+def test_more_evaluations_than_the_index_lists_are_counted(store: Path) -> None:
+    index = gather_index(store)
+    assert "The newest 3 of 5,000 evaluations" in index_page(index._replace(evaluations=5000), ())
+
+
+# Which pages are made anew, and when
+
+
+def test_the_index_is_made_by_one_process_at_a_time(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(site, "LOCK_SECONDS", 0.0)
+    site.renew(store)
+    before = (store / "pages" / "index.html").stat()
+    with alone(store / "pages"), pytest.raises(TimeoutError, match="another process was alone with"):
+        site.renew(store)
+    assert (store / "pages" / "index.html").stat() == before
+
+
+def test_whoever_makes_the_index_reads_the_history_when_nobody_else_makes_it(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """So of several that end at once the last one reads what all have loaded."""
+
+    def gather_alone(asked: Path) -> Index:
+        with pytest.raises(TimeoutError), alone(asked / "pages", 0.0):
+            pass
+        return gather_index(asked)
+
+    monkeypatch.setattr(site, "gather_index", gather_alone)
+    assert site.renew(store).evaluations == 3
+
+
+def test_a_page_that_cannot_be_made_leaves_the_old_one(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    site.renew(store)
+    before = (store / "pages" / "index.html").read_bytes()
+    monkeypatch.setattr(index_data, "alarms", lambda _store: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        site.renew(store)
+    assert (store / "pages" / "index.html").read_bytes() == before
+
+
+def test_a_locked_history_is_said_and_the_next_sync_makes_the_pages(
+    tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store = tmp_path / "store"
+    run_id = small(store, 1)
+    store_run(store, run_id)
+    monkeypatch.setattr(site, "WAIT_SECONDS", 0.0)
+    with staging() as db:
+        attach(db, store / HISTORY, 0)
+        with pytest.raises(HistoryLocked):
+            site.renew(store)
+        [said] = renewed(store, run_id)
+    assert "The store's pages do not show it yet" in said and "in use" in said and "`jury sync` makes them" in said
+    assert not (store / "pages").exists()
+    code, _, err = jury("sync")
+    assert (code, err) == (0, "")
+    assert [*listed(store)] == [run_id] and (store / "pages" / f"{run_id}.html").exists()
+
+
+def test_the_report_step_makes_the_page_of_its_run_and_the_index(tmp_path: Path) -> None:
+    store = tmp_path / "store"
+    first, second = small(store, 1), small(store, 2)
+    sync(store)
+    assert renewed(store, second) == []
+    assert sorted(file.name for file in (store / "pages").iterdir()) == [f"{second}.html", "index.html"]
+    assert [*listed(store)] == [second, first]
+
+
+def test_sync_makes_what_it_loaded_and_what_is_missing_of_the_newest(
+    tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(site, "KEPT", 2)
+    store = tmp_path / "store"
+    runs = [small(store, number) for number in range(3)]
+    assert jury("sync")[0] == 0
+    pages = {run: store / "pages" / f"{run}.html" for run in runs}
+    assert [page.exists() for page in pages.values()] == [False, True, True]
+    pages[runs[1]].write_text("old")
+    pages[runs[2]].unlink()
+    shutil.rmtree(store / "ledger" / runs[1])
+    small(store, 1, dataset="renamed")
+    assert jury("sync")[0] == 0
+    assert pages[runs[2]].exists() and "renamed" in pages[runs[1]].read_text()
+
+
+def test_a_rebuilt_history_makes_no_page_anew_that_is_there(tmp_path: Path, jury: Jury) -> None:
+    page = tmp_path / "store" / "pages" / f"{small(tmp_path / 'store', 1)}.html"
+    jury("sync")
+    page.write_text("as it was")
+    assert jury("sync", "--rebuild")[0] == 0
+    assert page.read_text() == "as it was"
+
+
+def test_imported_labels_make_the_index_anew(store: Path, jury: Jury) -> None:
+    (store / "pages" / "index.html").unlink(missing_ok=True)
+    people = store.parent / "people.csv"
+    people.write_text("id,candidate,dimension,verdict,annotator\ns1,alpha,overall,Model,ann\n")
+    code, _, err = jury("labels", "import", people, "--flow", "diagram", "--store", store)
+    assert (code, err) == (0, "")
+    assert LATER in listed(store)
+
+
+def test_what_cannot_be_shown_is_said(tmp_path: Path, store: Path, jury: Jury) -> None:
+    code, _, err = jury("pages", "2020", "--store", store)
+    assert code == 2 and "no run is called '2020'" in err
+    code, _, err = jury("pages", "--store", tmp_path / "none")
+    assert code == 2 and "none" in err
