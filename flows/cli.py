@@ -24,6 +24,7 @@ COMMANDS = {
     "Judging": {
         "demo": "Draw samples with known defects and judge them, with no key and no network.",
         "run": "Judge a dataset.",
+        "collect": "Take in the replies of runs that wait for their batches.",
         "probe": "Ask the judge one cheap question.",
         "passport": "Test what a judge can see and keeps to, on drawn pictures with known answers.",
         "endpoints": "List the endpoints that are known by a short name, with what their documentation says.",
@@ -55,7 +56,7 @@ COMPLETE = "_JURY_COMPLETE"
 """Environment variable through which a shell asks for completions."""
 WIDEST = 100
 """Columns of the help on a wide terminal."""
-GOES_ON = ("run", "demo", "passport", "bridge", "layout")
+GOES_ON = ("run", "collect", "demo", "passport", "bridge", "layout")
 """Commands that take up their work again where they were stopped."""
 
 

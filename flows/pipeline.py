@@ -9,6 +9,7 @@ import asyncio
 from prefect.client.schemas.objects import State
 
 from flows.runtime.chunks import Chunk
+from flows.runtime.collecting import handed_in
 from flows.runtime.given import Raw
 from flows.runtime.quoting import quoted
 from flows.runtime.session import opened
@@ -40,6 +41,8 @@ async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
         dataset = await session.loading(load(flow, session.parameters))
         if session.parameters.quote:
             return await quoted(session, dataset, _judge_and_aggregate)
+        if parameters.judge.tier == "batch":
+            return await handed_in(session, dataset)  # the steps that follow are those of `jury collect`
         async with session.judging(dataset) as chunks:
             await chunks.each(_judge_and_aggregate)
         # Not awaited here: the session awaits the two steps, and decides what a failure of either costs.

@@ -33,10 +33,15 @@ async def aggregate(samples: str) -> dict[str, int]:
     return dict(statuses)
 
 
-def aggregate_sample(run: Run, case: Case) -> Outcome:
-    """Decide one sample, and write its outcome to ledger, results, tally and export."""
-    outcome = decided(run, case)
-    run.ledger.append(outcome)
+def aggregate_sample(run: Run, case: Case, known: Outcome | None = None) -> Outcome:
+    """Decide one sample, and write its outcome to ledger, results, tally and export.
+
+    Args:
+        known: what an earlier process of the run decided, which is in the ledger.
+    """
+    outcome = known or decided(run, case)
+    if not known:
+        run.ledger.append(outcome)
     run.results.add(outcome)
     run.tally.add(case.judgments, last_attempts(case.judgments).values(), outcome)
     if run.export and not outcome.control:

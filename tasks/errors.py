@@ -29,6 +29,15 @@ class JudgeGaveUp(JudgeStopped):
     """The judge was waited for as long as it may be: the same run, started again, asks for what is missing."""
 
 
+class BatchesUnavailable(InputError):
+    """An endpoint's files and batches cannot be reached, or it refuses: nothing is lost, and asking again may help."""
+
+    def __init__(self, what: str, status: int = 0) -> None:
+        super().__init__(what)
+        self.status = status
+        """Of the endpoint's answer; 0: there was none."""
+
+
 class JudgeUnavailable(Exception):
     """The judge gave no reply: network, 429, 5xx or a time-out. Asking again may help."""
 

@@ -103,6 +103,25 @@ def alone(place: Path, seconds: float | None = None) -> Generator[None]:
         os.close(opened)
 
 
+@contextmanager
+def alone_at_once(place: Path) -> Generator[bool]:
+    """Whether no other process of this machine is alone with a file; then this one is, until the context ends.
+
+    Raises:
+        ImportError: on Windows, which has no such locks.
+    """
+    import fcntl
+
+    opened = os.open(place, os.O_RDWR)
+    try:
+        fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        yield True
+    except BlockingIOError:
+        yield False
+    finally:
+        os.close(opened)
+
+
 def open_regular(path: Path, buffering: int = -1, follow_link: bool = False) -> BinaryIO:
     """Open a file to be read that a stranger may have put there.
 

@@ -18,6 +18,7 @@ from prefect.context import TaskRunContext
 from prefect.states import Cancelled
 
 from tasks.endpoint.completion import Reply
+from tasks.endpoint.requests import Request
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judging import questions, shared_layout
 from tasks.judging.affording import billed, expected, name_of
@@ -121,6 +122,15 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | N
         budget.settle(name_of(case, call), call.dimension, billed(row))
     if case.settled:
         run.in_hand.free(case)
+    return row
+
+
+async def write_down(run: Run, case: Case, call: Call, answer: Reply) -> Judgment:
+    """Record the reply to a call that was not asked by `judge`: it is read, priced and kept as any other."""
+    question = Request("", (), "", {})
+    charge = await run.bill.charge(question, answer, call.dimension)
+    row = _without_key(run, _judgment(run, case, run.rubric.prompt(call.dimension), call, answer, charge))
+    _record(run, case, row)
     return row
 
 

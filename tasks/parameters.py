@@ -96,8 +96,9 @@ class Judge(Record):
     )
     tier: Tier = Field(
         default="standard",
-        description="What calls are bought as, where the endpoint has it: flex is cheaper and slower, and waits longer "
-        "(timeout_seconds 900, call_seconds 1800, patience_seconds 3600, unless set to others).",
+        description="What calls are bought as, where the endpoint has it. flex: cheaper, slower, with longer waits "
+        "(timeout_seconds 900, call_seconds 1800, patience_seconds 3600, unless set to others); batch: cheaper, "
+        "within hours.",
     )
     effort: Literal["", "none", "minimal", "low", "medium", "high", "xhigh", "max"] = Field(
         default="",
@@ -253,6 +254,17 @@ class Probe(Record):
     judge: Judge = Field(default=Judge(), description="The model that judges, and how it is called.")
 
 
+class Collect(Record):
+    """What the flow `collect` takes."""
+
+    store: str = Field(
+        default=DEFAULT_STORE,
+        min_length=1,
+        description='Folder of runs that wait; "jury-store": the one that JURY_STORE names on the worker, if it does.',
+    )
+    run: str = Field(default="", description="Only the run whose id begins so; empty: all that wait.")
+
+
 class Parameters(Record):
     """What every flow takes."""
 
@@ -311,6 +323,11 @@ class Parameters(Record):
     )
     retry_delay_seconds: float = Field(
         default=10.0, ge=0, le=3600, description="Wait before the first such retry; it doubles."
+    )
+    batch_rest: Literal["batch", "live", "leave"] = Field(
+        default="batch",
+        description="In the tier batch: calls that the batch leaves without a reply that can be used go into a second "
+        "batch, are asked live at the standard price, or are left.",
     )
     max_picture_megabytes: float = Field(default=20.0, gt=0, le=200, description="Largest picture file sent as it is.")
     max_picture_side: int = Field(default=8000, ge=64, le=32_000, description="Longest side sent as it is, in pixels.")
@@ -443,7 +460,7 @@ class RubricParameters(Parameters):
     chunk_size: int = Field(default=64, ge=1, le=512, description="Images handled together as one Prefect task a tag.")
 
 
-P = TypeVar("P", bound=Parameters)
+P = TypeVar("P", bound=Parameters | Collect)
 
 
 def default_store() -> str:

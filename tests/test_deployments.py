@@ -14,20 +14,21 @@ from prefect.client.schemas.actions import WorkPoolCreate
 from prefect.client.schemas.responses import DeploymentResponse
 
 from flows.runtime.deployments import LIST, read_list
-from tasks.parameters import PAIRWISE, T2I, parameters_of
+from tasks.parameters import PAIRWISE, T2I, Collect, parameters_of
 
 HOUSE = Path(__file__).parents[1]
 FLOWS = (*PAIRWISE, *T2I)
 
 
 def test_every_flow_has_a_nightly_deployment() -> None:
-    listed = read_list()
-    assert [deployed.title for deployed in listed] == [f"{flow}/{flow}-nightly" for flow in FLOWS]
-    assert [deployed.flow.name for deployed in listed] == [*FLOWS]
+    *nightly, collect = read_list()
+    assert [deployed.title for deployed in nightly] == [f"{flow}/{flow}-nightly" for flow in FLOWS]
+    assert [deployed.flow.name for deployed in nightly] == [*FLOWS]
+    assert (collect.title, collect.flow.name, collect.schedules) == ("collect/collect", "collect", [])
 
 
 def test_each_deployment_is_told_from_the_others_by_its_name_alone() -> None:
-    assert len({deployed.name for deployed in read_list()}) == len(FLOWS)
+    assert len({deployed.name for deployed in read_list()}) == len(FLOWS) + 1
 
 
 def test_no_two_nightly_runs_are_due_at_once() -> None:
@@ -115,7 +116,7 @@ def on_the_server(client: SyncPrefectClient) -> dict[str, DeploymentResponse]:
 
 def test_a_work_pool_gets_every_deployment_as_the_list_says(client: SyncPrefectClient) -> None:
     deployments = on_the_server(client)
-    for listed, (flow, deployed) in zip(read_list(), deployments.items(), strict=True):
+    for listed, (flow, deployed) in zip(read_list()[:-1], deployments.items(), strict=True):
         [schedule], [planned] = deployed.schedules, listed.schedules
         assert schedule.slug == planned.slug and schedule.active and not deployed.paused
         assert schedule.schedule.model_dump(include={"cron", "timezone"}) == {
@@ -130,6 +131,13 @@ def test_a_work_pool_gets_every_deployment_as_the_list_says(client: SyncPrefectC
         assert deployed.enforce_parameter_schema and deployed.parameters.keys() == {"parameters"}
         asked = parameters_of(flow).model_validate(deployed.parameters["parameters"])
         assert asked.judge.base_url == "embedded" and asked.dataset == "samples"
+
+
+def test_a_work_pool_gets_what_collects_batches_without_a_schedule(client: SyncPrefectClient) -> None:
+    deployed, listed = client.read_deployment_by_name("collect/collect"), read_list()[-1]
+    assert deployed.schedules == [] and deployed.description == listed.description and not deployed.paused
+    assert Collect.model_validate(deployed.parameters["parameters"]) == Collect(store="jury-store")
+    assert deployed.entrypoint == listed.entrypoint and deployed.work_pool_name == "jury"
 
 
 def test_deploying_again_changes_nothing_and_leaves_a_paused_schedule_paused(client: SyncPrefectClient) -> None:

@@ -68,10 +68,6 @@ def test_a_long_name_is_broken_and_whole() -> None:
     assert name in "".join(line.strip() for line in text.splitlines())
 
 
-def test_a_run_that_judged_nothing_has_a_table_without_lines() -> None:
-    assert "score" in shown([], 80)
-
-
 def test_what_must_be_known_to_read_the_scores_stands_beneath() -> None:
     rows = score_rows([outcome("s1")])
     text = " ".join(shown(rows, 80, "plot", "embedded").split())

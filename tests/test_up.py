@@ -192,7 +192,8 @@ Image Jury is up\.
   store        \S+
   deployments
 (?:    [a-z]+/[a-z]+-nightly +\d+ \d \* \* \* UTC
-){6}
+){6}    collect/collect +without a schedule
+
 Press Run on a deployment in the UI, or wait for its schedule\. Ctrl-C stops all of it\.
 """
 

@@ -30,7 +30,7 @@ HEADINGS = {
     "Judge": ("judge",),
     "Protocol": (*("prompt_set", "orders", "votes", "layout", "controls", "anchors", "threshold", "keep_image_links"),),
     "Pictures": ("normalize", "max_picture_megabytes", "max_picture_side"),
-    "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
+    "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds", "batch_rest"),
     "Money": ("quote", "budget"),
     "Output": ("store", "export"),
     "Shards": ("shards",),

@@ -5,7 +5,7 @@ from datetime import datetime
 from functools import partial
 from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NoReturn, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import click
 
@@ -16,6 +16,7 @@ from flows.commands.sections import Command, Group, Option
 from flows.runtime.process import ended_by_sigterm, run_async, settle_garbage_collector
 from flows.runtime.temporary_server import own
 from flows.runtime.without_server import Ended, first_answer, raised, run_to_end
+from tasks.batches.checks import check_batch
 from tasks.controls.status import red_words, status_lines
 from tasks.datasets.paths import resolved
 from tasks.endpoint.known import addressed
@@ -75,9 +76,7 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     if not recorded:
         warn(UNRECORDED)
     if not state.is_completed():
-        if raised(state):
-            private_folder(store)  # the traceback is kept there
-            _raise(state)
+        raise_fault(state, store)
         warn(by_options(str(state.message), type(parameters)))
         return STOPPED
     result = cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
@@ -86,9 +85,18 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     if found := result.get("quote"):
         _print_quote(Quote.model_validate(found), as_json)
         return OK
+    if told := result.get("waits"):
+        console = tables.console()
+        console.print(printable(" ".join(filter(None, (told, result.get("also"))))), soft_wrap=True)
+        return NOT_ALL_OK
     if not result["run_id"]:  # shards whose store cannot be read here
         return NOT_ALL_OK
-    summary = summarize(store, result["run_id"])
+    return show_run(store, result["run_id"], as_json)
+
+
+def show_run(store: Path, run_id: str, as_json: bool) -> int:
+    """Print what came of a run that has ended; returns the command's exit code."""
+    summary = summarize(store, run_id)
     if as_json:
         rows = [row.model_dump() for row in (*summary.scores, *summary.rates, *summary.controls)]
         print(printable_json(rows))
@@ -121,17 +129,21 @@ for _flow in FLOWS:
     command.add_command(_flow_command(_flow))
 
 
-def _raise(state: "State") -> NoReturn:
-    """Raise what a flow raised, with its traceback."""
-    raised: object = state.result(raise_on_failure=False, _sync=True)  # pyright: ignore
-    raise raised if isinstance(raised, Exception) else RuntimeError(state.message)
+def raise_fault(state: "State", store: Path) -> None:
+    """Raise what a flow raised, with its traceback; return where it was stopped with a sentence."""
+    if raised(state):
+        private_folder(store)  # the traceback is kept there
+        fault: object = state.result(raise_on_failure=False, _sync=True)  # pyright: ignore
+        raise fault if isinstance(fault, Exception) else RuntimeError(state.message)
 
 
 def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
     """What is asked for, with its prompts and layout checked and its dataset loaded ahead, so that nobody waits for a
     server to be told of a mistake in them; those of shards are for the processes that judge them.
     """
-    asked = resolved(addressed(parameters), datetime.now().astimezone()).model_copy(update={"store": str(store)})
+    wanted = resolved(addressed(parameters), datetime.now().astimezone())
+    check_batch(wanted)
+    asked = wanted.model_copy(update={"store": str(store)})
     if not asked.to_be_split:
         shared_layout.check(asked, load_rubric(flow, asked.prompt_set))
         try:

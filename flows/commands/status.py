@@ -19,12 +19,14 @@ from flows.commands.messages import number_of, say
 from flows.commands.options import store_option
 from flows.commands.sections import Command
 from flows.runtime.server import Server
+from tasks.batches.log import waiting_runs
+from tasks.batches.progress import progress_of
 from tasks.comparing.alarms import alarms, newest_places
 from tasks.comparing.moved_judges import moved_judges
 from tasks.endpoint.models import ending, today
 from tasks.errors import HistoryLocked, InputError
 from tasks.history.loading import pending
-from tasks.ledger.reading import read_end, read_start, run_folders
+from tasks.ledger.reading import is_waiting, read_end, read_start, run_folders
 from tasks.ledger.remote import local_cache
 from tasks.parameters import Judge
 from tasks.passport.wording import warning
@@ -57,6 +59,7 @@ def command(store: str) -> int:
         say(f"  ending   {words}")
     for words in _untested(folder, store):
         say(f"passport   {words}")
+    _show_waiting(folder)
     _show_alarms(folder)
     return _show_history(folder)
 
@@ -107,12 +110,24 @@ def _told(run: Path, start: RunStart) -> str:
     end = read_end(run)
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
     return f"{start.run_id}  {what}: " + (
-        f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else _without_end(start)
+        f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else _without_end(run, start)
     )
 
 
-def _without_end(start: RunStart) -> str:
+def _without_end(run: Path, start: RunStart) -> str:
+    if is_waiting(run):
+        return "waits for its batches"
     return "a quote" if start.parameters.get("quote") else "unfinished"
+
+
+def _show_waiting(store: Path) -> None:
+    """The runs that wait for their batches, with what their endpoints last said."""
+    for run_id in waiting_runs(store):
+        progress = progress_of(store / "batches" / run_id)
+        last = (
+            f"{progress.words}, as of {progress.asked_at[:16].replace('T', ' ')} UTC" if progress else "not handed in"
+        )
+        say(f"waiting    {run_id}: {last}; `jury collect` asks again")
 
 
 def _show_alarms(store: Path) -> None:

@@ -139,7 +139,7 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str, reset: b
     registered = [await register(runner, deployed, reset) for deployed in listed]
     print(f"Image Jury is up.\n\n  Prefect UI   {ui}\n  store        {os.environ['JURY_STORE']}\n  deployments")
     for served in registered:
-        print(f"    {served.title:<27} {printable(', '.join(served.schedules))}")
+        print(f"    {served.title:<27} {printable(', '.join(served.schedules) or 'without a schedule')}")
         for sentence in served.said:
             print(f"      {printable(sentence)}")
     for sentence in await left_over([served.title for served in registered]):

@@ -15,10 +15,11 @@ from pydantic import BaseModel, ValidationError, field_validator, model_validato
 from flows.runtime.given import misspelt
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError, Problems
-from tasks.parameters import FLOWS, Parameters, parameters_of
+from tasks.parameters import FLOWS, Collect, Parameters, parameters_of
 
 LIST = Path(__file__).parents[2] / "deployments" / "prefect.yaml"
-ENTRYPOINTS = {f"flows.{flow}.{flow}": flow for flow in FLOWS}
+COLLECT = "collect"
+ENTRYPOINTS = {f"flows.{flow}.{flow}": flow for flow in (*FLOWS, COLLECT)}
 """Module and function of every flow, and its name."""
 
 
@@ -83,7 +84,9 @@ class Deployed(BaseModel, extra="forbid"):
         if self.entrypoint not in ENTRYPOINTS:
             raise InputError(f"there is no entrypoint {self.entrypoint}; allowed are {', '.join(ENTRYPOINTS)}")
         try:
-            addressed(self.form.model_validate(self.parameters.parameters))
+            asked = self.form.model_validate(self.parameters.parameters)
+            if not isinstance(asked, Collect):
+                addressed(asked)
         except ValidationError as error:
             raise InputError(
                 "; ".join(f"parameters.parameters.{words}" for words in _words(error, self.form))
@@ -96,9 +99,10 @@ class Deployed(BaseModel, extra="forbid"):
         return f"{ENTRYPOINTS[self.entrypoint]}/{self.name}"
 
     @property
-    def form(self) -> type[Parameters]:
+    def form(self) -> type[Parameters] | type[Collect]:
         """The model of its parameters."""
-        return parameters_of(ENTRYPOINTS[self.entrypoint])
+        flow = ENTRYPOINTS[self.entrypoint]
+        return Collect if flow == COLLECT else parameters_of(flow)
 
     @property
     def flow(self) -> Flow[..., Any]:

@@ -2,6 +2,7 @@
 
 import asyncio
 import re
+from uuid import UUID
 
 from httpx import HTTPError
 from prefect import get_client
@@ -9,6 +10,7 @@ from prefect.client.schemas.objects import FlowRun
 from prefect.context import FlowRunContext
 from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_run_logger
+from prefect.states import Completed
 
 from flows.runtime.run_names import is_made_up
 from tasks.presentation.wording import judge_words
@@ -64,6 +66,22 @@ def log_start(start: RunStart) -> None:
         *(start.run_id, f"{start.samples:,}", start.dataset, " + ".join(start.candidates), part),
         judge_words(start.model, start.endpoint),
     )
+
+
+async def show_end(run_id: str, message: str) -> None:
+    """Let the flow run that handed a run in, and waited, show what came of it.
+
+    Args:
+        run_id: of the flow run; empty: there was none.
+    """
+    own = own_run()
+    if not run_id or (own and str(own.id) == run_id):
+        return
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
+            await client.set_flow_run_state(UUID(run_id), Completed(message=message), force=True)
+    except Exception as error:  # It may be on another server, or deleted; the run has ended all the same.
+        get_run_logger().debug("The run that was handed in could not be shown as ended", exc_info=error)
 
 
 async def name_run(start: RunStart) -> None:

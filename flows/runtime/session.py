@@ -8,6 +8,7 @@ import asyncio
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ from tasks.endpoint.client import Vlm
 from tasks.endpoint.usage import STANDARD
 from tasks.errors import HistoryLocked, InputError
 from tasks.judging import shared_layout
-from tasks.judging.protocol import picture_policy, run_end, run_start
+from tasks.judging.protocol import check_prompts, picture_policy, run_end, run_start
 from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run, current
 from tasks.kinds import kind_of
@@ -43,7 +44,7 @@ from tasks.ledger.writing import Ledger
 from tasks.parameters import EMBEDDED, Judge, Parameters
 from tasks.passport.wording import warning as passport_warning
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records import RunStart, Sample
+from tasks.records import BudgetStop, RunStart, Sample
 from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.spending import overlay
 from tasks.spending.budget import Budget
@@ -84,12 +85,17 @@ class Session:
     """Key of its artifacts."""
     warnings: list[str]
     """What the reader of the run should know, a sentence each."""
+    waits: bool = False
+    """The run does not end now: its replies come by batches."""
+    _stopped: BudgetStop | None = None
+    """Where it stopped at its budget; None: it did not."""
 
     def __init__(self, flow: str, asked: Parameters, said: list[str], vlm: Vlm, stack: AsyncExitStack) -> None:
         self._flow, self._asked, self._vlm, self._stack = flow, asked, vlm, stack
         self._began = time.monotonic()
         self._rubric: Rubric = load_rubric(flow, asked.prompt_set)
-        self._said = [*said, *shared_layout.check(asked, self._rubric)]
+        self.said = [*said, *shared_layout.check(asked, self._rubric)]
+        """What of the warnings is known before anything is asked."""
         self.store = str(local_cache(asked.store))
         """Folder of the store; a run on a remote one works on a local copy of it."""
         self.parameters = asked.model_copy(update={"store": self.store})
@@ -105,8 +111,8 @@ class Session:
         return dataset
 
     @asynccontextmanager
-    async def judging(self, dataset: Dataset) -> AsyncGenerator[Chunks]:
-        """The chunks of the dataset; when all are done, the run is ended in its ledger.
+    async def judging(self, dataset: Dataset, ledger: type[Ledger] = Ledger) -> AsyncGenerator[Chunks]:
+        """The chunks of the dataset; when all are done, the run is ended in its ledger, unless it waits.
 
         A run that is stopped stays unfinished there, and is stored so: what was paid for until then is to be seen.
         """
@@ -117,14 +123,16 @@ class Session:
         start = self._start(dataset, anchors.key)
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         log_start(start)
+        self.said += [*dataset.warnings, *unfetched, *anchors.warnings]
         money = budget_of(self._asked, tariff, Path(self.store), self._remote, start)
         budget = await self._stack.enter_async_context(money)
-        run = await asyncio.to_thread(self._open, start, budget)
+        run = await asyncio.to_thread(self._open, start, budget, ledger)
         self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
+        title = f"{self._flow}, put down for a batch:" if self.waits else self._flow
         try:
             async with (
                 Progress(
-                    self._flow, len(dataset.samples), None, self._vlm.gate.words, self.shown_as, run.bill.words
+                    title, len(dataset.samples), None, self._vlm.gate.words, self.shown_as, run.bill.words
                 ) as progress,
                 asyncio.TaskGroup() as group,
             ):
@@ -137,17 +145,45 @@ class Session:
                 with current(run):
                     yield Chunks(run, samples, progress, self._sending)
             self._stopped = where_stopped(run, dataset.samples)
-            keep_results(run.results, [run.ledger.folder])
-            said = [*self._said, *dataset.warnings, *unfetched, *anchors.warnings]
-            ends = await ending_sentences(self.parameters.judge)
-            self.warnings = [*said, *await self._warnings(run), *ends]
+            await self._conclude(run)
         except* (InputError, OSError):
             if run.ledger.folder.exists():
                 await asyncio.gather(self.storing(store(self.store, self.run_id)), self._sending.finish())
             raise
         finally:
             run.close()
-        run.ledger.end(run_end(run, tuple(self.warnings), time.monotonic() - self._began, self._stopped))
+        self._end(run, time.monotonic() - self._began)
+
+    @asynccontextmanager
+    async def going_on(self, start: RunStart, shown_as: str, said: Sequence[str]) -> AsyncGenerator[Run]:
+        """A run that waited, as it was begun; afterwards it is ended in its ledger, unless it waits again.
+
+        Raises:
+            InputError: its prompts have changed since it was begun.
+        """
+        self.run_id, self.shown_as, self.scheduled, self.said = start.run_id, shown_as, start.scheduled, [*said]
+        check_prompts(start, self._rubric)
+        run = await asyncio.to_thread(self._open, start)
+        await asyncio.to_thread(run.ledger.go_on)
+        self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
+        try:
+            with current(run):
+                yield run
+            await self._conclude(run)
+        finally:
+            run.close()
+        began = datetime.fromisoformat(start.started_at)
+        self._end(run, (datetime.now(UTC) - began).total_seconds())
+
+    async def _conclude(self, run: Run) -> None:
+        if not self.waits:
+            keep_results(run.results, [run.ledger.folder])
+            ends = await ending_sentences(self.parameters.judge)
+            self.warnings = [*self.said, *await self._warnings(run), *ends]
+
+    def _end(self, run: Run, seconds: float) -> None:
+        if not self.waits:
+            run.ledger.end(run_end(run, tuple(self.warnings), seconds, self._stopped))
 
     @asynccontextmanager
     async def trying(self, dataset: Dataset) -> AsyncGenerator[tuple[Run, list[Sample]]]:
@@ -168,7 +204,7 @@ class Session:
         self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
         controls, shards = self.parameters.controls, self.parameters.shards
         shown = await asyncio.to_thread(with_controls, dataset.samples, controls, kind_of(self._flow), shards)
-        self.warnings = [*self._said, *dataset.warnings, *unfetched, *anchors.warnings]
+        self.warnings = [*self.said, *dataset.warnings, *unfetched, *anchors.warnings]
         try:
             yield run, [*shown, *anchors.samples]
         finally:
@@ -190,12 +226,12 @@ class Session:
         prefect_id = str(record.id) if record else ""
         return run_start(self._flow, self._asked, dataset, self._rubric, prefect_id, self.scheduled, anchors_key)
 
-    def _open(self, start: RunStart, budget: Budget | None = None) -> Run:
+    def _open(self, start: RunStart, budget: Budget | None = None, ledger_kind: type[Ledger] = Ledger) -> Run:
         overlay.check()
         store, parameters = Path(self.store), self.parameters
         replies = earlier_replies(store, start, parameters.reuse_hours, kind_of(self._flow).confirms)
         export = kind_of(self._flow).open_export(parameters, start.candidates, self._rubric)
-        policy, ledger = picture_policy(parameters), Ledger(store, start)
+        policy, ledger = picture_policy(parameters), ledger_kind(store, start)
         results = Results(start, [ledger.folder])
         thumbnails = self._thumbnails
         return Run(
@@ -210,7 +246,7 @@ class Session:
         words = f"{replies.unreadable:,} rows of earlier ledgers cannot be read: their replies were not reused"
         unused = [f"{words}. The first: {replies.first_unreadable}"] if replies.unreadable else []
         alone = run.start.shards == 1  # shards are compared with the last run once all of them are there
-        unchanged = await unchanged_sentences(Path(self.store), run.start.run_id) if alone else []
+        unchanged = await unchanged_sentences(Path(self.store), run.start.run_id, self.scheduled) if alone else []
         cut = run.input_tokens.warnings(self.parameters.judge.base_url)
         untested = await self._untested()
         billed = run.tally.billed_otherwise(self._asked.judge.tier)
@@ -224,6 +260,10 @@ class Session:
             return []
         words = await asyncio.to_thread(passport_warning, Path(self.store), self._flow, judge, asked_store)
         return [words] if words else []
+
+    async def finish_thumbnails(self) -> None:
+        """Make the thumbnails that wait, where there are too few for a process."""
+        await asyncio.to_thread(self._thumbnails.finish_few)
 
     async def storing(self, step: Coroutine[Any, Any, None]) -> list[str]:
         """Run the store step; a history that stays in use costs a warning, for the ledger holds everything."""
@@ -244,11 +284,10 @@ class Session:
     async def completed(self, storing: Coroutine[Any, Any, list[str]], reporting: Coroutine[Any, Any, str]) -> State:
         """Store, then report, and send beside it; the state that Prefect shows of it all."""
         sending, stored = asyncio.create_task(self._sending.finish()), asyncio.create_task(storing)
-        thumbnails = asyncio.to_thread(self._thumbnails.finish_few)
         shared = self._remote if self.scheduled else None
         await stored  # pages, trend and alarm are read from the history
         unfetched = await share_nights(shared)
-        reported, unstored, unsent, _ = await asyncio.gather(reporting, stored, sending, thumbnails)
+        reported, unstored, unsent, _ = await asyncio.gather(reporting, stored, sending, self.finish_thumbnails())
         said = [*unstored, *unsent, *(unfetched or await share_nights(shared))]  # what was told travels, too
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
         return Completed(message=" ".join([reported, *said]), data=data, name=STOPPED if self._stopped else None)
@@ -261,7 +300,7 @@ def _live(parameters: Parameters) -> Parameters:
     return parameters.model_copy(update={"judge": parameters.judge.model_copy(update={"tier": STANDARD})})
 
 
-async def unchanged_sentences(store: Path, run_id: str) -> list[str]:
+async def unchanged_sentences(store: Path, run_id: str, scheduled: bool) -> list[str]:
     """What a scheduled run that judged the same pictures as the last one should say."""
-    words = await asyncio.to_thread(unchanged_words, store, run_id) if is_scheduled() else ""
+    words = await asyncio.to_thread(unchanged_words, store, run_id) if scheduled else ""
     return [words] if words else []

@@ -21,6 +21,7 @@ from flows.runtime.sending import share_nights
 from flows.runtime.session import unchanged_sentences
 from flows.runtime.shards import judge_in_shards
 from flows.runtime.without_server import noting_end
+from tasks.batches.checks import check_batch
 from tasks.datasets.paths import resolved
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError, first_of
@@ -61,6 +62,7 @@ async def _state(flow: str, parameters: Parameters | Raw, chain: Chain) -> State
             get_run_logger().info(sentence)
         now = datetime.now().astimezone()
         asked = await asyncio.to_thread(resolved, addressed(at_store(wanted)), now)
+        check_batch(asked)
         if asked.to_be_split:
             evaluation = await judge_in_shards(flow, asked.model_copy(update={"store": wanted.store}))
             return await _put_together(evaluation, asked.store, now, said, await results_key(flow))
@@ -82,7 +84,11 @@ async def _put_together(evaluation: str, store: str, began: datetime, said: list
             await asyncio.to_thread(Remote(store, folder).fetch, began - CLOCKS)
         await asyncio.to_thread(sync, folder)
         end = read_evaluation(folder, evaluation).end
-        warnings = [*said, *(end.warnings if end else ()), *await unchanged_sentences(folder, evaluation)]
+        warnings = [
+            *said,
+            *(end.warnings if end else ()),
+            *await unchanged_sentences(folder, evaluation, is_scheduled()),
+        ]
         shared = Remote(store, folder) if is_remote(store) and is_scheduled() else None
         warnings += await share_nights(shared)
         message = await report(str(folder), evaluation, warnings, is_scheduled(), shown_as)

@@ -144,9 +144,11 @@ def parameters_again(wanted: Basis, changes: Mapping[str, Any]) -> Parameters:
     changed = {name: value for name, value in once.items() if name in known}
     ids = {"ids": list(wanted.units), "limit": 0} if wanted.drawn else {}
     try:
-        return parameters_of(start.flow).model_validate({**again, **changed, **ids, **changes})
+        asked = parameters_of(start.flow).model_validate({**again, **changed, **ids, **changes})
     except ValidationError as error:
         raise InputError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
+    live = {"tier": "standard"} if asked.judge.tier == "batch" else {}  # somebody waits for what it says
+    return asked.model_copy(update={"judge": asked.judge.model_copy(update=live)})
 
 
 def _settings(basis: RunStart, own: RunStart | None, given: Mapping[str, Any]) -> dict[str, Any]:

@@ -70,6 +70,11 @@ class Body:
         """Its bytes."""
         return sum(map(len, self._pieces))
 
+    @property
+    def pieces(self) -> tuple[memoryview, ...]:
+        """All of it, in order, for a file."""
+        return self._pieces
+
     async def __aiter__(self) -> AsyncIterator[bytes]:
         for piece in self._pieces:
             for start in range(0, len(piece), PIECE_BYTES):
@@ -82,6 +87,8 @@ def body(judge: Judge, request: Request, manner: Manner) -> Body:
     They are nearly all of it, and a data URL holds nothing that JSON escapes: searching it for that in each of its
     four calls would cost more than all else that is done for a call.
     """
+    if request.body:
+        return Body([request.body])
     pieces = json.dumps(_arguments(judge, request, manner), ensure_ascii=False).encode().split(_PLACE.encode())
     urls = [part.data_url for part in request.content if isinstance(part, Image)]
     return Body(piece for pair in zip(pieces, [*urls, b""], strict=True) for piece in pair)

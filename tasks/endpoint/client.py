@@ -10,7 +10,8 @@ import json
 import random
 import time
 from dataclasses import dataclass
-from typing import Any, Self
+from http import HTTPStatus
+from typing import Any, Literal, Self
 
 import httpx2
 from openai import APIConnectionError, APIStatusError, APITimeoutError
@@ -44,6 +45,8 @@ MOST_REFUSED = 5
 """Calls refused by 403 or 404 one after another: the key or the model is refused, not the single call."""
 FIRST_REFUSED = 20
 """Calls refused from the beginning, whatever for, before the run is stopped."""
+_KEPT_AS: dict[str, Literal["refused", "rejected"]] = {"moderated": "refused", "rejected": "rejected"}
+"""Kind of refusal -> what the call ends in where it is its own."""
 
 
 @dataclass
@@ -195,8 +198,7 @@ class Vlm:
         if refusal.kind == "rejected" and self._gives_way(manner, refusal):
             return None
         self._check_refused(refusal, words)
-        status = "refused" if refusal.kind == "moderated" else "rejected"
-        return Reply(status, text=response.text, error=words)
+        return Reply(_KEPT_AS.get(refusal.kind, "rejected"), text=response.text, error=words)
 
     def _gives_way(self, manner: arguments.Manner, refusal: Refusal) -> bool:
         """Whether the endpoint is asked otherwise from now on."""
@@ -257,6 +259,25 @@ class Vlm:
         except (APIConnectionError, TimeoutError):
             return False
         return True
+
+    def body(self, request: Request) -> arguments.Body:
+        """What a call with this question sends, as far as the endpoint has shown what it takes."""
+        return arguments.body(self.judge, request, self._manner)
+
+    @property
+    def manner(self) -> tuple[str, tuple[str, ...]]:
+        """Reply format asked for, and the parameters that are left out, as a reply has them."""
+        return arguments.RUNGS[self._manner.rung], tuple(sorted(self._manner.left_out))
+
+    def read(self, status: int, body: bytes) -> Reply:
+        """The reply to a question that was not asked by a call of its own: status and body are those of one."""
+        if status == HTTPStatus.OK:
+            reply = read(body, self._redacted)
+        else:
+            refusal = read_refusal(status, {}, body)
+            words = f"{status}: {refusal.words}"
+            reply = Reply(_KEPT_AS.get(refusal.kind, "unavailable"), body.decode("utf-8", "replace"), words)
+        return reply._replace(text=well_formed(reply.text), error=well_formed(self._told(reply.error)))
 
     def without_key(self, text: str) -> str:
         """A text to keep, plain or JSON, without keys. One as short as a word is no secret, and may be one."""

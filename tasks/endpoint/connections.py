@@ -13,7 +13,7 @@ from urllib.parse import urlsplit
 
 import aiohttp
 import httpx2
-from openai import AsyncOpenAI, DefaultAioHttpClient, Omit
+from openai import AsyncOpenAI, DefaultAioHttpClient, DefaultAsyncHttpxClient, Omit
 
 from tasks.endpoint.api_keys import is_loopback
 from tasks.endpoint.body import bounded
@@ -22,6 +22,8 @@ from tasks.parameters import EMBEDDED, Judge
 OPENAI = "api.openai.com"
 CONNECT_SECONDS = 10.0
 """Longest wait for a connection."""
+FILE_SECONDS = 300.0
+"""Longest silence while a file is sent or fetched."""
 
 
 def connected(judge: Judge, key: str, headers: Mapping[str, str]) -> AsyncOpenAI:
@@ -32,11 +34,9 @@ def connected(judge: Judge, key: str, headers: Mapping[str, str]) -> AsyncOpenAI
 
         base_url, http = "http://embedded/v1", Connections(transport=httpx2.ASGITransport(app=pixel_judge))
     else:
-        # No proxy elsewhere can reach this machine by its loopback address.
-        mounts = {f"all://{f'[{host}]' if ':' in host else host}": None} if is_loopback(host) else None
         limits = httpx2.Limits(max_connections=judge.concurrency)
         # A redirect would carry pictures and texts to a host that nobody listed.
-        base_url, http = judge.base_url, Connections(limits=limits, follow_redirects=False, mounts=mounts)
+        base_url, http = judge.base_url, Connections(limits=limits, follow_redirects=False, mounts=_mounts(host))
     return AsyncOpenAI(
         api_key=key or "none",
         base_url=base_url,
@@ -45,6 +45,24 @@ def connected(judge: Judge, key: str, headers: Mapping[str, str]) -> AsyncOpenAI
         http_client=http,
         default_headers=_headers(host, key, headers),
     )
+
+
+def connected_for_files(judge: Judge, key: str, headers: Mapping[str, str]) -> AsyncOpenAI:
+    """A client of the same endpoint for its files, which are larger than any reply: they are streamed, never whole."""
+    host = urlsplit(judge.base_url).hostname or ""
+    return AsyncOpenAI(
+        api_key=key or "none",
+        base_url=judge.base_url,
+        timeout=httpx2.Timeout(FILE_SECONDS, connect=CONNECT_SECONDS),
+        max_retries=0,  # what is sent twice may be paid twice: who asks again looks first
+        http_client=DefaultAsyncHttpxClient(follow_redirects=False, mounts=_mounts(host)),
+        default_headers=_headers(host, key, headers),
+    )
+
+
+def _mounts(host: str) -> dict[str, httpx2.AsyncBaseTransport | None] | None:
+    """No proxy elsewhere can reach this machine by its loopback address."""
+    return {f"all://{f'[{host}]' if ':' in host else host}": None} if is_loopback(host) else None
 
 
 def _headers(host: str, key: str, headers: Mapping[str, str]) -> dict[str, Any]:

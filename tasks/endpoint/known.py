@@ -44,7 +44,7 @@ class Endpoint(Record):
     """The strictest that is promised."""
     pictures: int = Field(default=0, ge=0)
     """Most pictures that a request may hold."""
-    tiers: tuple[Literal["flex"], ...] = ()
+    tiers: tuple[Literal["flex", "batch"], ...] = ()
     """What calls can be bought as besides, by which field or endpoint in OpenAI's form."""
     limits: str = ""
     """How it is told that calls are too many."""
@@ -119,6 +119,10 @@ def addressed(asked: P) -> P:
             f"judge.base_url is {name!r}, and judge.model names no model there: set it to one that sees pictures, by "
             f"the name that {address}/models lists"
         )
+    if asked.judge.tier == "batch" and isinstance(asked, Probe):
+        raise InputError(
+            "judge.tier is 'batch': that is for `jury run`; leave it out here, which is the standard price"
+        )
     judge = in_its_tier(asked.judge if address == name else asked.judge.model_copy(update={"base_url": address}))
     return asked if judge is asked.judge else asked.model_copy(update={"judge": judge})
 
@@ -138,6 +142,8 @@ def in_its_tier(judge: Judge) -> Judge:
         raise InputError(f"judge.tier is {judge.tier!r}: {_without_tier(judge, known)}")
     if SERVICE_TIER in judge.extra:
         raise InputError(f"judge.tier is {judge.tier!r}, and judge.extra holds {SERVICE_TIER}: leave one of them out")
+    if judge.tier != "flex":
+        return judge
     usual = {name: Judge.model_fields[name].default for name in FLEX_WAITS}
     waits = {name: wait for name, wait in FLEX_WAITS.items() if getattr(judge, name) == usual[name]}
     return judge.model_copy(update=waits) if waits else judge

@@ -38,6 +38,8 @@ class Request(NamedTuple):
     """Places of parts with which a beginning ends that other questions share; empty: it shares none."""
     key: str = ""
     """What the questions that begin like it have in common; empty where it shares nothing."""
+    body: bytes = b""
+    """What is sent, where it was made before; empty: it is made from the rest."""
 
     @property
     def pictures(self) -> int:

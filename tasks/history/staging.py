@@ -102,7 +102,7 @@ def _damaged(place: Path, error: Exception) -> DamagedLedger:
 def _insert_run(db: Connection, run: Path, ledger_bytes: int) -> None:
     start, end = ledger.read_start(run), ledger.read_end(run)
     judgments, outcomes = run / ledger.JUDGMENTS, run / ledger.OUTCOMES
-    insert_rows(db, "runs", [_run_row(start, end, ledger_bytes)], run / ledger.RUN)
+    insert_rows(db, "runs", [_run_row(start, end, ledger_bytes, ledger.is_waiting(run))], run / ledger.RUN)
     judged = _all_told(ledger.read_rows(judgments, kind_of(start.flow).confirms), end, judgments)
     decided = _all_told(ledger.read_rows(outcomes), end, outcomes)
     insert_rows(db, "judgments", judged, judgments, f"* REPLACE ({_LAST_ATTEMPT})")
@@ -134,11 +134,17 @@ def _under(run_id: str, rows: Iterable[Record]) -> Iterator[dict[str, Any]]:
     return ({"run_id": run_id, **row.model_dump()} for row in rows)
 
 
-def _run_row(start: RunStart, end: RunEnd | None, ledger_bytes: int) -> dict[str, Any]:
-    ended: dict[str, Any] = {"status": "quote" if start.parameters.get("quote") else "unfinished"}
+def _run_row(start: RunStart, end: RunEnd | None, ledger_bytes: int, waits: bool) -> dict[str, Any]:
+    ended: dict[str, Any] = {"status": _without_end(start, waits)}
     if end:
         ended = {"status": "finished", "judge_key": judge_key(end.protocol), **end.model_dump(mode="json")}
     return {**start.model_dump(mode="json"), **ended, "ledger_bytes": ledger_bytes}
+
+
+def _without_end(start: RunStart, waits: bool) -> str:
+    if waits:
+        return "waiting"
+    return "quote" if start.parameters.get("quote") else "unfinished"
 
 
 def insert_rows(db: Connection, table: str, rows: Iterable[Mapping[str, Any]], source: Path, values: str = "*") -> None:

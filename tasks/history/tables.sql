@@ -11,7 +11,7 @@ CREATE TABLE runs (
     shard INTEGER,
     shards INTEGER,
     flow VARCHAR NOT NULL,
-    status VARCHAR NOT NULL CHECK (status IN ('finished', 'unfinished', 'quote')),
+    status VARCHAR NOT NULL CHECK (status IN ('finished', 'unfinished', 'waiting', 'quote')),
     started_at TIMESTAMP NOT NULL,
     finished_at TIMESTAMP,
     seconds DOUBLE,
@@ -55,7 +55,7 @@ CREATE TABLE runs (
 COMMENT ON TABLE runs IS
     'One row a run: a process that judged one dataset. All times in the history are UTC. In all tables, columns that '
     'came with a later schema of the ledger are NULL or empty in older rows.';
-COMMENT ON COLUMN runs.status IS 'finished; unfinished: still running, or ended without finishing; or quote: a few samples, judged for a quote.';
+COMMENT ON COLUMN runs.status IS 'finished; waiting: for its batches; unfinished: still running, or ended without finishing; or quote: a few samples, judged for a quote.';
 COMMENT ON COLUMN runs.judge_key IS
     'protocol_key without the prompts: equal for runs of several flows by one judge in one way. NULL while unfinished.';
 COMMENT ON COLUMN runs.replies_from IS

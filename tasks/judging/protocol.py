@@ -10,6 +10,7 @@ from importlib.metadata import version
 
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.entries import uncut
+from tasks.errors import InputError
 from tasks.judging import questions, shared_layout
 from tasks.judging.run import Run
 from tasks.kinds.tier_rule import AGGREGATION
@@ -104,6 +105,21 @@ def run_end(run: Run, warnings: tuple[str, ...], seconds: float, stopped: Budget
         stopped=stopped,
         warnings=warnings,
     )
+
+
+def check_prompts(start: RunStart, rubric: Rubric) -> None:
+    """Make sure that a run is read and decided by the prompts that it was asked with.
+
+    Raises:
+        InputError: they have changed since.
+    """
+    changed = [each.dimension for each in rubric.prompts if start.prompts.get(each.dimension) != each.sha256]
+    if changed or len(rubric.prompts) != len(start.prompts):
+        raise InputError(
+            f"run {start.run_id} was asked with other prompts than {rubric.prompt_set!r} has now "
+            f"({', '.join(changed) or 'their number'}): put back those that it was begun with, by version "
+            f"{start.version}, and collect it again"
+        )
 
 
 def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:

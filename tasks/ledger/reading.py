@@ -22,6 +22,8 @@ from tasks.records import MOST_COUNTED, SCHEMA, Judgment, Outcome, Record, RunEn
 from tasks.text import one_line
 
 RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl", "end.json"
+BATCHES = "batches.jsonl"
+"""Of a run whose calls are bought as batches: what was handed in; see `tasks.batches`."""
 
 _BLOCK = 1 << 20
 """Bytes read at once: a line that several reads put together takes three times as long."""
@@ -65,6 +67,11 @@ def read_end(run: Path) -> RunEnd | None:
     end = read_record(run / END, RunEnd)
     _check_time(end.finished_at, run / END)
     return end
+
+
+def is_waiting(run: Path) -> bool:
+    """Whether a run waits for its batches."""
+    return (run / BATCHES).exists() and not (run / END).exists()
 
 
 def rows_told(end: RunEnd, name: str) -> int:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tasks.files import keep_private, private_folder, write_whole
 from tasks.ledger.checksums import sealed
-from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder
+from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder, whole_lines
 from tasks.records import Judgment, Outcome, Record, RunEnd, RunStart
 
 
@@ -48,6 +48,23 @@ class Ledger:
         """Release the files; without `end` the run stays unfinished."""
         for file in self._files.values():
             file.close()
+
+    def begin(self) -> None:
+        """Make the folder now, before there is a row: what is asked from here on is asked for this run."""
+        self._open()
+
+    def go_on(self) -> None:
+        """Open the folder of a run that another process began, behind its last whole rows.
+
+        Raises:
+            InputError: a file of it is none.
+        """
+        for name in self._rows:
+            path = self.folder / name
+            lengths = [len(line) for _, line in whole_lines(path)]
+            self._rows[name] = len(lengths)
+            self._files[name] = file = FileIO(path, "ab")
+            file.truncate(sum(lengths))  # a last row that was cut by a kill is none
 
     def _open(self) -> None:
         if not self._files:

@@ -1,0 +1,120 @@
+"""`jury collect`: runs that wait for their batches, taken as far as they get, and those that ended shown; or given up.
+
+How far the batches are, it asks without Prefect: a server is begun only where there is a run to be ended and reported.
+"""
+
+import asyncio
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import click
+
+from flows.commands.connection import answered, find_prefect, prepare_prefect
+from flows.commands.messages import say, warn
+from flows.commands.options import json_option, store_option
+from flows.commands.run import NOT_ALL_OK, OK, STOPPED, raise_fault, show_run
+from flows.commands.sections import Command
+from flows.runtime.process import ended_by_sigterm, run_async, settle_garbage_collector
+from flows.runtime.secrets import secret_block
+from flows.runtime.without_server import run_to_end
+from tasks.batches.log import lease, waiting_runs
+from tasks.errors import InputError
+from tasks.ledger.remote import is_remote
+from tasks.parameters import Collect
+
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import State
+
+
+@click.command(cls=Command)
+@click.argument("run", default="", metavar="[RUN]")
+@click.option("--cancel", is_flag=True, help="Let the endpoint do no more of this run; what it did is taken in.")
+@json_option("Print scores and rates of the runs that ended as JSON.")
+@store_option
+def command(run: str, cancel: bool, as_json: bool, store: str) -> int:
+    """Take in what has come, of all runs or of RUN (the beginning of its id).
+
+    Returns:
+        0 where nothing waits any more and all is ok; 3 where anything waits, or is not ok; 2 where a run was stopped.
+
+    Raises:
+        InputError: no such run waits; or `--cancel` names none.
+    """
+    folder = Path(store).absolute()
+    found = [] if is_remote(store) else [each for each in waiting_runs(folder) if each.startswith(run)]
+    if run and not found:
+        raise InputError(f"no run that waits is called {run!r}: `jury status` lists those that do")
+    if cancel and (not run or len(found) != 1):
+        raise InputError("--cancel takes the id of one run that waits, or its beginning: `jury status` lists them")
+    if not found:
+        say("nothing waits")
+        return OK
+    find_prefect(folder)  # a key may be kept there, as a Secret block
+    if cancel:
+        asyncio.run(_cancel(folder, found[0]))
+    ready = asyncio.run(_ready(folder, found))
+    return _collect(folder, ready, as_json) if ready else NOT_ALL_OK
+
+
+async def _cancel(store: Path, run_id: str) -> None:
+    from tasks.batches.asking import asking
+    from tasks.batches.taking_out import cancel
+
+    with lease(store, run_id) as log:
+        if log is None:
+            raise InputError(f"another process is at work on run {run_id}: try again once it has ended")
+        async with asking(log, secret_block) as batches:
+            await cancel(log, batches)
+
+
+async def _ready(store: Path, found: list[str]) -> list[str]:
+    """Those runs that can be ended now; of the others it is said what they wait for."""
+    from tasks.batches.asking import looked_after
+
+    ready: list[str] = []
+    for run_id in found:
+        with lease(store, run_id) as log:
+            if log is None:
+                say(f"{run_id}  another process is at work on it")
+                continue
+            words = await looked_after(log, secret_block)
+            if words:
+                say(f"{run_id}  waits: {words}")
+            else:
+                ready.append(run_id)
+    return ready
+
+
+def _collect(folder: Path, ready: list[str], as_json: bool) -> int:
+    """End these runs in a flow, as any run is, and show what came of them."""
+    prepare_prefect(folder)
+    codes: list[int] = []
+    with answered(), ended_by_sigterm(), settle_garbage_collector():
+        for run_id in ready:
+            codes.append(_show(folder, run_async(_run(folder, run_id)), as_json))
+    return max(codes, key=(OK, NOT_ALL_OK, STOPPED).index)
+
+
+async def _run(folder: Path, run_id: str) -> "State":
+    from prefect.settings import PREFECT_API_URL
+
+    from flows.collect import collect
+    from flows.runtime.temporary_server import own
+
+    if server := own():
+        server.tell()
+        await server.answering()
+    running: Any = collect(Collect(store=str(folder), run=run_id), return_state=True)
+    return (await run_to_end(running, PREFECT_API_URL.value() or "")).state
+
+
+def _show(folder: Path, state: "State", as_json: bool) -> int:
+    if not state.is_completed():
+        raise_fault(state, folder)
+        warn(str(state.message))
+        return STOPPED
+    result = cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
+    for words in [*result["warnings"], *result["waits"]]:
+        warn(words)
+    codes = [show_run(folder, run_id, as_json) for run_id in result["runs"]]
+    return NOT_ALL_OK if result["waits"] else max(codes, default=OK)

@@ -1,0 +1,109 @@
+"""A run handed in: its samples and requests put down, its files sent, its batches made.
+
+Owns the order of these, so that a kill between any two loses nothing and pays for nothing twice: what is done is on
+record before the next is begun, and a batch of which it is not on record whether it was made is looked for first.
+"""
+
+import hashlib
+from collections.abc import Iterable, Iterator
+from datetime import datetime, timedelta
+
+from tasks.batches.cases import CASES, custom_id, kept, place_of
+from tasks.batches.log import Log, Part, waiting_runs
+from tasks.batches.requests import RequestFiles
+from tasks.endpoint.arguments import Body
+from tasks.endpoint.batches import Batches
+from tasks.files import keep_private
+from tasks.judging import questions, shared_layout
+from tasks.judging.case import Case
+from tasks.judging.run import Run
+from tasks.ledger.writing import Ledger
+from tasks.records import Judgment, Outcome
+
+CLOCKS = timedelta(hours=1)
+"""This machine's clock and the endpoint's differ by less."""
+
+
+class Withheld(Ledger):
+    """The ledger of a run that is being put down: it may turn out that the very same waits already."""
+
+    def append(self, row: Judgment | Outcome) -> None:
+        """Nothing yet: the row stays with its case."""
+
+
+class HandingIn:
+    """The samples of a run and their requests, put down as they are read."""
+
+    def __init__(self, run: Run, log: Log) -> None:
+        self._run, self._log = run, log
+        self._files = RequestFiles(log, 1)
+        self._cases = (log.work / CASES).open("wb")
+        keep_private(log.work / CASES)
+        self._asked = 0
+
+    def add(self, cases: Iterable[Case]) -> None:
+        """Put down samples whose pictures are in memory."""
+        for case in cases:
+            self._cases.write(kept(case))
+            for call in case.calls:
+                named = "\n".join((*place_of(case), call.key))
+                self._asked += int.from_bytes(hashlib.sha256(named.encode()).digest())
+            for name, body in self._requests(case):
+                self._files.add(name, body.pieces)
+
+    def _requests(self, case: Case) -> Iterator[tuple[str, Body]]:
+        layout = shared_layout if self._run.parameters.shares_beginnings else questions
+        for prompt in self._run.rubric.prompts:
+            for call in case.unsettled(prompt.dimension):
+                question = layout.request(prompt, case.texts, case.pictures, call.order)
+                yield custom_id(case, call, 1), self._run.vlm.body(question._replace(turn=call.vote - 1))
+
+    def finish(self, shown_as: str, said: Iterable[str]) -> str:
+        """All is put down; returns the run that waits: this one, or an earlier one that asks the very same.
+
+        A scheduled run stands for its own night, and looks for no earlier one.
+        """
+        self._cases.close()
+        sizes, asked = self._files.close(), f"{self._asked % 2**256:064x}"
+        if not self._run.start.scheduled and (earlier := _waiting_like(self._log, asked)):
+            return earlier
+        self._run.ledger.begin()
+        rung, not_sent = self._run.vlm.manner
+        told = {"asked": asked, "rung": rung, "not_sent": not_sent, "shown_as": shown_as, "said": tuple(said)}
+        self._log.add("prepared", requests=sizes, **told)
+        return self._log.run_id
+
+
+def _waiting_like(log: Log, asked: str) -> str:
+    for run_id in waiting_runs(log.store):
+        other = Log(log.store, run_id)
+        if run_id != log.run_id and other.prepared and other.prepared.asked == asked and not other.ended:
+            return run_id
+    return ""
+
+
+async def submit(log: Log, batches: Batches) -> None:
+    """Send the files of the last turn and make their batches, as far as that is not done.
+
+    Raises:
+        BatchesUnavailable: the endpoint cannot be reached or refuses; what is done is on record.
+    """
+    for part in log.current:
+        if not part.file_id and not log.cancelled:
+            file_id = await batches.upload(log.requests(part.turn, part.number))
+            log.add("uploaded", turn=part.turn, part=part.number, id=file_id)
+        if part.file_id and not part.batch_id and (batch_id := await _batch_of(log, part, batches)):
+            log.add("created", turn=part.turn, part=part.number, id=batch_id)
+
+
+async def _batch_of(log: Log, part: Part, batches: Batches) -> str:
+    """The batch of a file: one that was made and is not on record, or a new one; empty: it is not wanted any more."""
+    marks = {"image_jury_run": log.run_id, "turn": str(part.turn), "part": str(part.number)}
+    if part.creating_since:
+        since = datetime.fromisoformat(part.creating_since) - CLOCKS
+        if found := await batches.find(marks, since.timestamp()):
+            return found
+    if log.cancelled:
+        return ""
+    log.add("creating", turn=part.turn, part=part.number)
+    return await batches.create(part.file_id, marks)

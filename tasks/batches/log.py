@@ -1,0 +1,158 @@
+"""What is on record of the batches of a run: `batches.jsonl` in its ledger folder, where a row is written, and flushed,
+before anybody waits for what it tells of.
+
+Owns where the files of a batch lie: those of a waiting run in `<store>/batches/<run_id>/`, until all is taken in. What
+is done next, `handing_in` and `taking_out` decide.
+"""
+
+from collections.abc import Generator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from io import FileIO
+from pathlib import Path
+from typing import Any, Literal
+
+from pydantic import Field
+
+from tasks.files import alone_at_once, keep_private, private_folder
+from tasks.ledger.checksums import sealed
+from tasks.ledger.reading import BATCHES, END, folder, parse_row, validate_row, whole_lines
+from tasks.ledger.writing import append_line
+from tasks.records import SCHEMA, Record
+
+LOCK = "lock"
+ROUNDS = 2
+"""Batches that a call is put into at most."""
+
+
+class Event(Record):
+    """One thing that was done. Rows of `batches.jsonl`."""
+
+    schema_version: int = Field(default=SCHEMA, alias="schema")
+    run_id: str
+    at: str
+    """UTC, ISO 8601."""
+    what: Literal["prepared", "uploaded", "creating", "created", "cancelled"]
+    """`creating` stands before a batch is asked for: after a kill nobody else knows whether it was made."""
+    turn: int = 1
+    """1: the first batches; 2: those of what the first left over."""
+    part: int = 0
+    """Which of the turn's files, from 0."""
+    id: str = ""
+    """The endpoint's, of a file (uploaded) or of a batch (created)."""
+    requests: tuple[int, ...] = ()
+    """Of a turn that was prepared: how many requests each of its files holds."""
+    asked: str = ""
+    """Hash of all calls of the run; equal for two runs that ask the very same of the same pictures."""
+    rung: str = ""
+    """Reply format asked for, as the endpoint's answer to the first question settled it."""
+    not_sent: tuple[str, ...] = ()
+    """Parameters that were left out, likewise."""
+    shown_as: str = ""
+    """Key of the run's artifacts."""
+    said: tuple[str, ...] = ()
+    """What the reader of the run should know, as far as that was known when it was handed in."""
+
+
+@dataclass
+class Part:
+    """A file of requests and the batch made of it."""
+
+    turn: int
+    number: int
+    requests: int
+    file_id: str = ""
+    creating_since: str = ""
+    """When a batch was asked for; empty: it was not."""
+    batch_id: str = ""
+
+
+class Log:
+    """The record of one run, read and added to by the one process that is alone with the run."""
+
+    def __init__(self, store: Path, run_id: str) -> None:
+        self.store, self.run_id = store, run_id
+        self.run, self.work = folder(store, run_id), store / "batches" / run_id
+        self.parts: list[Part] = []
+        self.prepared: Event | None = None
+        """The run's first turn; None: it was not handed in whole."""
+        self.cancelled = False
+        lines = [*whole_lines(self.run / BATCHES)]
+        self._length = sum(len(line) for _, line in lines)
+        for number, (_, line) in enumerate(lines, 1):
+            row = parse_row(line, self.run / BATCHES, number)
+            self._take(validate_row(Event, row, self.run / BATCHES, number))
+
+    def add(self, what: Any, **told: Any) -> None:
+        """Write down what was done, or is done next."""
+        event = Event(run_id=self.run_id, at=datetime.now(UTC).isoformat(), what=what, **told)
+        line = sealed(event.model_dump_json())
+        with FileIO(self.run / BATCHES, "ab") as file:
+            file.truncate(self._length)  # a last row that was cut by a kill is none
+            append_line(file, line)
+        keep_private(self.run / BATCHES)
+        self._length += len(line)
+        self._take(event)
+
+    def _take(self, event: Event) -> None:
+        if event.what == "prepared":
+            self.prepared = self.prepared or event
+            self.parts += [Part(event.turn, number, size) for number, size in enumerate(event.requests)]
+        elif event.what == "cancelled":
+            self.cancelled = True
+        else:
+            part = next(each for each in self.parts if (each.turn, each.number) == (event.turn, event.part))
+            if event.what == "uploaded":
+                part.file_id = event.id
+            elif event.what == "creating":
+                part.creating_since = event.at
+            else:
+                part.batch_id = event.id
+
+    @property
+    def turn(self) -> int:
+        """The last one that was prepared; 0: none was."""
+        return max((part.turn for part in self.parts), default=1 if self.prepared else 0)
+
+    @property
+    def current(self) -> list[Part]:
+        """Files of that turn."""
+        return [part for part in self.parts if part.turn == self.turn]
+
+    @property
+    def ended(self) -> bool:
+        """Whether the run has ended in its ledger."""
+        return (self.run / END).exists()
+
+    def requests(self, turn: int, number: int) -> Path:
+        """Where a file of requests lies; the endpoint knows it by the same name."""
+        return self.work / f"{self.run_id}-{turn}-{number:03}.jsonl"
+
+    def replies(self, part: Part, kind: Literal["output", "error"]) -> Path:
+        """Where a file of replies lies once it is here."""
+        return self.work / f"replies-{part.turn}-{part.number:03}-{kind}.jsonl"
+
+
+def begin(store: Path, run_id: str) -> Log:
+    """Make the folder for what waits of a run."""
+    log = Log(store, run_id)
+    private_folder(log.work)
+    (log.work / LOCK).touch()
+    return log
+
+
+@contextmanager
+def lease(store: Path, run_id: str) -> Generator[Log | None]:
+    """The record of a run, for the one process that is alone with it until the context ends; None: another one is.
+
+    Raises:
+        FileNotFoundError: nothing of the run waits here.
+    """
+    with alone_at_once(store / "batches" / run_id / LOCK) as is_alone:
+        yield Log(store, run_id) if is_alone else None
+
+
+def waiting_runs(store: Path) -> list[str]:
+    """Ids of the runs of which anything is still here, the oldest first."""
+    return sorted(lock.parent.name for lock in (store / "batches").glob(f"*/{LOCK}"))

@@ -1,0 +1,172 @@
+"""The files and batches of an endpoint, in OpenAI's form: put a file of requests in, ask how far it is, take files out.
+
+Owns the calls, and their failures, which all become `BatchesUnavailable`. Which files there are, and what is remembered
+of them, is for the package `batches`; what a line of a file says, the client of the judge reads.
+
+Source: the reference of OpenAI's Batch API, and https://docs.litellm.ai/docs/batches for LiteLLM's proxy, looked up
+2026-11-22.
+"""
+
+from collections.abc import AsyncIterator, Generator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import NamedTuple, Self
+
+import httpx2
+from openai import APIStatusError, OpenAIError
+from openai.types import Batch
+
+from tasks.endpoint.api_keys import Secret, find_headers, find_key, no_secret
+from tasks.endpoint.connections import connected_for_files
+from tasks.endpoint.known import known_at
+from tasks.endpoint.refusals import read_refusal
+from tasks.errors import BatchesUnavailable
+from tasks.files import drafted, keep_private
+from tasks.parameters import Judge
+from tasks.text import one_line
+
+ENDED = {"completed", "failed", "expired", "cancelled"}
+"""Statuses of a batch of which no more replies come."""
+LITELLM_MODEL = "x-litellm-model"
+"""Header by which LiteLLM's proxy finds the server behind it that a file is for."""
+MOST_WORDS = 500
+"""Most characters shown of an error."""
+MOST_ERRORS = 3
+"""Errors of a batch that are told."""
+PIECE_BYTES = 1 << 20
+
+
+class BatchState(NamedTuple):
+    """What an endpoint says of a batch."""
+
+    id: str
+    status: str
+    output_file: str
+    """Id of the file of replies; empty: there is none."""
+    error_file: str
+    total: int
+    completed: int
+    failed: int
+    problem: str
+    """Why it failed as a whole, in the endpoint's words; empty where it did not."""
+
+    @property
+    def ended(self) -> bool:
+        """Whether no more replies come."""
+        return self.status in ENDED
+
+
+class Batches:
+    """The files and batches of a judge's endpoint, for as long as the context lasts.
+
+    Raises:
+        BatchesUnavailable: from every method, where the endpoint cannot be reached or refuses; with its status where it
+            answered.
+    """
+
+    def __init__(self, judge: Judge, secret: Secret = no_secret) -> None:
+        self._judge, self._secret = judge, secret
+
+    async def __aenter__(self) -> Self:
+        self._key = await find_key(self._judge, self._secret)
+        headers = await find_headers(self._judge, self._secret)
+        known = known_at(self._judge.base_url)
+        routed = {LITELLM_MODEL: self._judge.model} if known and known.name == "litellm" else {}
+        self._hidden = [value for value in (self._key, *headers.values()) if value]
+        self._client = connected_for_files(self._judge, self._key, {**headers, **routed})
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self._client.close()
+
+    async def upload(self, file: Path) -> str:
+        """Send a file of requests under its name; returns its id."""
+        with self._asking("takes no file"), file.open("rb") as opened:
+            sent = (file.name, opened, "application/jsonl")
+            return (await self._client.files.create(file=sent, purpose="batch")).id
+
+    async def create(self, file_id: str, marks: Mapping[str, str]) -> str:
+        """Make a batch of a file that was sent; returns its id. From here on it costs."""
+        with self._asking("makes no batch"):
+            made = await self._client.batches.create(
+                input_file_id=file_id,
+                endpoint="/v1/chat/completions",
+                completion_window="24h",
+                metadata=dict(marks),
+            )
+            return made.id
+
+    async def state(self, batch_id: str) -> BatchState:
+        """How far a batch is."""
+        with self._asking(f"does not tell of batch {batch_id}"):
+            return _state(await self._client.batches.retrieve(batch_id))
+
+    async def find(self, marks: Mapping[str, str], since: float) -> str:
+        """Id of the batch with these marks, made after a moment (Unix time); empty: there is none."""
+        with self._asking("does not list its batches"):
+            async for batch in self._client.batches.list(limit=100):
+                if batch.created_at < since:  # the newest come first
+                    return ""
+                if marks.items() <= (batch.metadata or {}).items():
+                    return batch.id
+        return ""
+
+    async def cancel(self, batch_id: str) -> None:
+        """Let an endpoint do no more of a batch; what it did is still to be taken out."""
+        with self._asking(f"does not cancel batch {batch_id}"):
+            await self._client.batches.cancel(batch_id)
+
+    async def fetch(self, file_id: str, place: Path) -> None:
+        """Bring a file here, whole or not at all."""
+        with self._asking(f"does not give out file {file_id}"), drafted(place) as draft:
+            async with self._client.files.with_streaming_response.content(file_id) as found:
+                with draft.open("wb") as opened:
+                    keep_private(draft)
+                    async for piece in found.iter_bytes(PIECE_BYTES):
+                        opened.write(piece)
+
+    async def delete(self, file_id: str) -> None:
+        """Let the endpoint forget a file; one that it does not have is forgotten."""
+        try:
+            with self._asking(f"does not delete file {file_id}"):
+                await self._client.files.delete(file_id)
+        except BatchesUnavailable as error:
+            if error.status != 404:
+                raise
+
+    async def files(self, prefix: str) -> AsyncIterator[str]:
+        """Ids of the files of requests whose names begin so."""
+        with self._asking("does not list its files"):
+            async for file in self._client.files.list(purpose="batch"):
+                if file.filename.startswith(prefix):
+                    yield file.id
+
+    @contextmanager
+    def _asking(self, what: str) -> Generator[None]:
+        """Tell a failure of the endpoint in a sentence, without the key."""
+        try:
+            yield
+        except (OpenAIError, httpx2.HTTPError) as error:
+            status = error.status_code if isinstance(error, APIStatusError) else 0
+            words = _words(error) if isinstance(error, APIStatusError) else str(error.__cause__ or error)
+            for secret in self._hidden:
+                words = words.replace(secret, "[key]")
+            raise BatchesUnavailable(f"{self._judge.base_url} {what}: {one_line(words, MOST_WORDS)}", status) from None
+
+
+def _words(error: APIStatusError) -> str:
+    refusal = read_refusal(error.status_code, error.response.headers, error.response.content)
+    return f"{error.status_code}: {refusal.words}"
+
+
+def _state(batch: Batch) -> BatchState:
+    counts, errors = batch.request_counts, (batch.errors and batch.errors.data) or []
+    told = [f"{each.code}: {each.message}" + (f" (line {each.line})" if each.line else "") for each in errors]
+    return BatchState(
+        batch.id,
+        batch.status,
+        batch.output_file_id or "",
+        batch.error_file_id or "",
+        *((counts.total, counts.completed, counts.failed) if counts else (0, 0, 0)),
+        problem=one_line("; ".join(told[:MOST_ERRORS]), MOST_WORDS),
+    )
