@@ -11,15 +11,19 @@ from loopback_replies import Reply, Request, verdict
 from own_data import RESULTS, write_own_benchmark
 from written_history import WORDS
 
+from flows.commands import run
 from tasks.comparing.bridge import answers_of
 from tasks.comparing.layout_words import check_grid, layout_lines
 from tasks.comparing.layouts import Own, compared, own_answers, stored, to_ask, wanted
 from tasks.errors import InputError
 from tasks.history.loading import sync
+from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.layout_checks import ROWS, LayoutRow, check_folders, keep_check, newest_check, read_check
 from tasks.ledger.protocol_keys import protocol_key
+from tasks.parameters import PairwiseParameters
 from tasks.records import Judgment, Outcome
+from tasks.rubrics.rubric import load_rubric
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here")
 
@@ -162,6 +166,22 @@ def test_a_run_whose_prompts_have_changed_is_not_repeated(tmp_path: Path) -> Non
     keep(tmp_path, PUBLISHED, ["MMMG"] * 40, protocol={"prompt aesthetics": "f" * 64})
     with pytest.raises(InputError, match=r"cannot be repeated, for this has changed since: .*prompt aesthetics"):
         to_ask(wanted(tmp_path, PUBLISHED, 0), "shared")
+
+
+def test_a_run_that_has_not_ended_is_waited_for(tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one whose replies come by a batch."""
+    asked = PairwiseParameters.model_validate(RUN)
+    keep(tmp_path, PUBLISHED, ["MMMG"] * 40, protocol=asked_protocol(asked, load_rubric("diagram")))
+
+    def waits(_flow: str, asked: PairwiseParameters) -> int:
+        assert (asked.layout, asked.judge) == ("shared", PairwiseParameters.model_validate(RUN).judge)
+        write_run(tmp_path, start(SHARED), [judgment("s0")], None)
+        return 0
+
+    monkeypatch.setattr(run, "run_flow", waits)
+    code, _, err = jury("layout", "check", PUBLISHED, "--store", tmp_path)
+    assert code == 2 and "the layouts are compared once that run has ended" in err
+    assert check_folders(tmp_path) == []
 
 
 # What is kept, and where it is shown

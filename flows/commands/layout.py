@@ -52,7 +52,7 @@ def check(target: str, samples: int, as_json: bool, store: str) -> int:
     """Print how far the layouts agree, and keep it.
 
     Returns:
-        0; 2 where a run was stopped.
+        0; 2 where a run was stopped, or has not ended.
 
     Raises:
         InputError: there is no such run, or it cannot be repeated.
@@ -76,7 +76,7 @@ def check(target: str, samples: int, as_json: bool, store: str) -> int:
 
 
 def _asked(folder: Path, store: str, basis: Basis, layout: Layout, as_json: bool) -> Answers | None:
-    """What the judge says in a layout, in a run that is made now; None where it was stopped, which was told."""
+    """What the judge says in a layout, in a run that is made now; None where that came to no end, which was told."""
     from flows.commands.run import run_flow
 
     start = basis.answers.evaluation.start
@@ -87,7 +87,13 @@ def _asked(folder: Path, store: str, basis: Basis, layout: Layout, as_json: bool
         say(f"{start.model} has not judged these {what} in the layout {layout}: it is asked")
         code = run_flow(start.flow, asked)
     made = [run for run in run_folders(folder) if run not in before]
-    return answers_of(read_evaluation(folder, made[-1].name)) if code != STOPPED and made else None
+    if code == STOPPED or not made:
+        return None
+    evaluation = read_evaluation(folder, made[-1].name)
+    if evaluation.end is None:  # it waits for a batch
+        warn("the layouts are compared once that run has ended: say the same again then")
+        return None
+    return answers_of(evaluation)
 
 
 def _keep(folder: Path, store: str, rows: list[LayoutRow]) -> None:
