@@ -48,7 +48,8 @@ COMMANDS = {
         "sync": "Load what the ledgers hold and the history lacks.",
     },
     "People": {
-        "labels": "Bring in what people say of samples, to compare a judge with.",
+        "label": "Write a page on which people judge samples of a run, without knowing whose they are.",
+        "labels": "Bring in what people say of samples, to compare a judge with; list them, or remove them.",
         "agreement": "How far two judges, or a judge and people, agree on samples.",
     },
 }

@@ -84,7 +84,7 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["run", "diagram", "--judge.modle", "m"], "No such option '--judge.modle'. Did you mean '--judge.model'?\n"),
         (["run", "diagram", "--datset", "d"], "No such option '--datset'. Did you mean '--dataset'?\n"),
         (["report", "--last", "two"], "Invalid value for '--last': 'two' is not a valid integer.\nTry `jury report"),
-        (["labels", "import", "x.csv"], "Missing option '--flow'."),
+        (["gate", "--candidate", "alpha"], "Missing option '--flow'."),
         (["up", "--port", "99999"], "Invalid value for '--port': 99999 is not in the range 1<=x<=65535."),
     ],
 )

@@ -164,6 +164,7 @@ def test_every_field_of_a_label_has_its_column(tmp_path: Path, ask: Ask, jury: J
     jury("labels", "import", written(tmp_path / "people.jsonl", verdict()), "--flow", "diagram")
     fields = {info.alias or name for name, info in LabelRow.model_fields.items()}
     origin = {"name", "flow", "source", "source_sha256", "imported_at"}
+    origin |= {"page", "of_run", "dataset_key", "prompts_key", "drawn"}
     assert {row["column_name"] for row in ask("SELECT column_name FROM (DESCRIBE labels)")} == fields | origin
     assert origin < LabelSet.model_fields.keys()
 

@@ -1,19 +1,20 @@
-"""`jury labels import`: what people say of samples, kept in the store and loaded into the history."""
+"""`jury labels`: what people say of samples, kept in the store and loaded into the history, listed, and removed."""
 
 from pathlib import Path
 
 import click
 
-from flows.commands.messages import command_line, warn
+from flows.commands.messages import command_line, say, warn
 from flows.commands.options import files, store_option
 from flows.commands.renewing import renew_pages
 from flows.commands.sections import Command, Group
 from tasks.errors import HistoryLocked
-from tasks.history.loading import store_labels
+from tasks.history.loading import drop_labels, store_labels
 from tasks.labels.exchange import exchange_labels
 from tasks.labels.importing import import_labels
 from tasks.ledger.bucket import Bucket, RemoteUnavailable
-from tasks.ledger.label_sets import labels_words
+from tasks.ledger.label_pages import FOLDER, UNIFORM
+from tasks.ledger.label_sets import LabelSet, label_folders, labels_words, read_label_set, remove_labels
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.parameters import FLOWS
 
@@ -27,17 +28,25 @@ def command() -> None:
     "import", cls=Command, help="Keep the labels of a file, load them into the history, send them to a remote store."
 )
 @click.argument(
-    "file", metavar="FILE", help="JSON Lines, JSON, CSV or Parquet; README.md lists the columns.", shell_complete=files
+    "file",
+    metavar="FILE",
+    help="What a page of `jury label` saved; or JSON Lines, JSON, CSV or Parquet: README.md lists the columns.",
+    shell_complete=files,
 )
-@click.option("--flow", type=click.Choice(FLOWS), required=True, help="Flow whose samples the labels are about.")
+@click.option(
+    "--flow", type=click.Choice(FLOWS), default=None, help="Flow whose samples a table is about; a page tells it."
+)
 @click.option("--name", default="", help="What the labels are called (default: the file's name).")
 @store_option
-def import_file(file: str, flow: str, name: str, store: str) -> int:
+def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     """Keep the labels of a file; that the history or the remote store cannot be reached now costs a warning."""
     folder = local_cache(store)
-    about = import_labels(folder, Path(file).expanduser(), flow, name)
+    if is_remote(store):
+        _fetch_pages(store, folder)
+    about = import_labels(folder, Path(file).expanduser(), flow or "", name)
     print(f"kept as {about.name}: {labels_words(about.labels, len(about.annotators))}")
-    print(f"compare them: {command_line(f'agreement RUN {about.name}')}")
+    run = about.of_run or "RUN"
+    print(f"compare them: {command_line(f'agreement {run} {about.name}')}")
     try:
         store_labels(folder, about.name)
         if is_remote(store):
@@ -49,6 +58,36 @@ def import_file(file: str, flow: str, name: str, store: str) -> int:
     return 0
 
 
+@command.command("list", cls=Command, help="List the labels of the store, and what each file is about.")
+@store_option
+def list_all(store: str) -> int:
+    """Print a line for each set of labels, by name."""
+    folder = local_cache(store)
+    found = [read_label_set(place) for place in label_folders(folder)]
+    for about in found:
+        say(f"{about.name}: {_words(about)}")
+    if not found:
+        print(f"{store} holds no labels: `jury label RUN` makes a page for people, `jury labels import` brings them in")
+    return 0
+
+
+@command.command("remove", cls=Command, help="Remove labels from the store and the history, for good.")
+@click.argument("name", metavar="NAME", help="What they are called; `jury labels list` tells.")
+@store_option
+def remove(name: str, store: str) -> int:
+    """Remove labels; of a remote store from the bucket, too, and other machines drop them with their next sync."""
+    folder = local_cache(store)
+    about = remove_labels(folder, name)
+    say(f"removed {name}: {_words(about)}")
+    try:
+        drop_labels(folder)
+        if is_remote(store):
+            share_labels(Remote(store, folder).bucket, folder)
+    except (HistoryLocked, RemoteUnavailable) as error:
+        warn(f"{error}; `jury sync` does the rest")
+    return 0
+
+
 def share_labels(bucket: Bucket, store: Path) -> None:
     """Bring the labels of a remote store and its local cache together, and say what travelled and what could not."""
     done = exchange_labels(bucket, store)
@@ -57,3 +96,20 @@ def share_labels(bucket: Bucket, store: Path) -> None:
     if done.clashing:
         words = f"{', '.join(done.clashing)}: other labels of that name are in {bucket.url}"
         warn(f"{words}; those here stay on this machine, until they have another name")
+
+
+def _fetch_pages(store: str, folder: Path) -> None:
+    """Bring what other machines keep of their pages; where that fails, those of this machine can be resolved."""
+    try:
+        Remote(store, folder).fetch_folder(FOLDER)
+    except RemoteUnavailable as error:
+        warn(f"{error}; pages that were made elsewhere are not known now")
+
+
+def _words(about: LabelSet) -> str:
+    """What a set of labels is: how many, whose, about what, and whether they can tell how far a score is off."""
+    where = f"of the run {about.of_run}" if about.of_run else f"from {about.source}"
+    drawn = {UNIFORM: "drawn uniformly", "": "how they were drawn is not known, so that they correct no score"}
+    how = drawn.get(about.drawn, f"drawn by {about.drawn}, for finding errors, so that they correct no score")
+    people = labels_words(about.labels, len(about.annotators))
+    return f"{people}, {about.flow}, {where}, imported {about.imported_at[:10]}; {how}"

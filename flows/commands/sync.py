@@ -13,6 +13,7 @@ from tasks.history.loading import sync
 from tasks.ledger.alarm_records import exchange_alarm_records
 from tasks.ledger.bridges import FOLDER as BRIDGES
 from tasks.ledger.bridges import bridge_folders
+from tasks.ledger.label_pages import FOLDER as LABEL_PAGES
 from tasks.ledger.label_sets import label_folders
 from tasks.ledger.layout_checks import FOLDER as LAYOUTS
 from tasks.ledger.layout_checks import check_folders
@@ -36,7 +37,7 @@ def command(rebuild: bool, store: str) -> int:
         share_labels(remote.bucket, folder)
         exchange_passports(remote.bucket, folder)
         exchange_alarm_records(remote.bucket, folder)
-        for name in (BRIDGES, LAYOUTS):
+        for name in (BRIDGES, LAYOUTS, LABEL_PAGES):
             remote.send_folder(name)
             remote.fetch_folder(name)
     kept = (run_folders, label_folders, passport_folders, bridge_folders, check_folders)

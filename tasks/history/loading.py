@@ -103,6 +103,16 @@ def store_labels(store: Path, name: str, wait_seconds: float = 2.0) -> None:
     _store_once(_LABELS, store, name, wait_seconds)
 
 
+def drop_labels(store: Path, wait_seconds: float = 2.0) -> None:
+    """Take those labels out of the history that were removed from the store.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: the history was made by another version.
+    """
+    _drop_labels(store / HISTORY, store, wait_seconds)
+
+
 def store_passport(store: Path, passport_id: str, wait_seconds: float = 2.0) -> None:
     """Load one finished passport, where the history has it not.
 
@@ -182,6 +192,7 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
 
     loaded: list[Path] = []
     left_out: list[str] = []
+    _drop_labels(history, store, wait_seconds)
     new = [place for kind in _ONCE for place in _new(kind, history, store, wait_seconds)]
     for place in [*_changed(history, store, wait_seconds), *new]:
         try:
@@ -192,6 +203,17 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
     left_out += _bring_up_to_date(history, store, wait_seconds)
     runs, *others = (tuple(place.name for place in loaded if _once(place) is kind) for kind in (None, *_ONCE))
     return Synced(runs, tuple(left_out), *others)
+
+
+def _drop_labels(history: Path, store: Path, wait_seconds: float) -> None:
+    sql = "SELECT DISTINCT name, source_sha256 FROM labels"
+    gone = labels.removed_labels(store) & {tuple(row) for row in _known(history, sql, wait_seconds)}
+    if not gone:
+        return
+    with staging() as db:
+        attach(db, history, wait_seconds)
+        for name, sha256 in sorted(gone):
+            db.execute("DELETE FROM history.labels WHERE name = ? AND source_sha256 = ?", [name, sha256])
 
 
 def _bring_up_to_date(history: Path, store: Path, wait_seconds: float) -> list[str]:

@@ -314,9 +314,17 @@ CREATE TABLE labels (
     score DOUBLE,
     annotator VARCHAR NOT NULL,
     "order" VARCHAR NOT NULL,
+    unanswered VARCHAR,
+    comment VARCHAR,
+    pictures MAP(VARCHAR, VARCHAR),
     source VARCHAR NOT NULL,
     source_sha256 VARCHAR NOT NULL,
     imported_at TIMESTAMP NOT NULL,
+    page VARCHAR NOT NULL,
+    of_run VARCHAR NOT NULL,
+    dataset_key VARCHAR NOT NULL,
+    prompts_key VARCHAR NOT NULL,
+    drawn VARCHAR NOT NULL,
     "schema" INTEGER NOT NULL
 );
 COMMENT ON TABLE labels IS

@@ -7,13 +7,16 @@ statistics in `statistics.concordance`.
 from collections.abc import Sequence
 
 from tasks.datasets.cells import Cells
+from tasks.errors import InputError
 from tasks.kinds.tier_rule import merge_votes
-from tasks.kinds.values import Answered, Category
+from tasks.kinds.values import CANNOT_TELL, Answered, Category, Choice, PeopleQuestion
+from tasks.ledger.label_pages import LabelItem
 from tasks.ledger.label_sets import LabelRow
 from tasks.records import MIXED, OVERALL, TIE, VERDICTS
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.concordance import Concordance, kappa, paired, raw_agreement, tau_b
 from tasks.statistics.scores import verdict_score
+from tasks.text import listed
 
 REQUIRED = ("id", "dimension", "verdict")
 OPTIONAL = ("candidate", "annotator", "order")
@@ -23,6 +26,53 @@ NOTES = (
     "equal: the same answer; kappa: Cohen's; both keep Both are good and bad apart",
     "tau-b: Kendall's, on the scale Model > neutral > Human; [ ]: 95% interval",
 )
+
+_SIDES = (Choice("1", "left", "Left is better"), Choice("2", "right", "Right is better"))
+_SAME = Choice("3", "tie", "No difference")
+_NEUTRAL = (Choice("3", "good", "Both are good"), Choice("4", "bad", "Both are bad"))
+_NEUTRAL_VERDICTS = {"tie": TIE, "good": "Both are good", "bad": "Both are bad"}
+_HINTS = {
+    OVERALL: "What it shows of the method or data, and how easily it is read, count first; where these tie, how "
+    "concise and how good-looking it is.",
+    "faithfulness": "Which one shows what the text says, with nothing wrong and nothing that matters left out?",
+    "conciseness": "Which one shows what matters and leaves out what does not?",
+    "readability": "Which one is easier to follow: order, lines, size and contrast of texts?",
+    "aesthetics": "Which one looks better and fits a paper?",
+}
+
+
+def people_questions(rubric: Rubric, chosen: Sequence[str]) -> tuple[PeopleQuestion, ...]:
+    """What people are asked of a pair: which figure is better, overall or on these dimensions.
+
+    Raises:
+        InputError: one of them is no dimension.
+    """
+    known = (OVERALL, *(prompt.dimension for prompt in rubric.prompts))
+    if unknown := [name for name in chosen if name not in known]:
+        raise InputError(
+            f"{listed(unknown)}: {rubric.flow} figures have no such dimension, allowed are {listed(known)}"
+        )
+    return tuple(_people_question(name) for name in dict.fromkeys(chosen or (OVERALL,)))
+
+
+def _people_question(name: str) -> PeopleQuestion:
+    words = "Which figure is better, all in all?" if name == OVERALL else f"Which figure is better in {name}?"
+    neutral = (_SAME,) if name == OVERALL else _NEUTRAL
+    return PeopleQuestion(name, words, _HINTS.get(name, ""), (*_SIDES, *neutral, CANNOT_TELL))
+
+
+def people_label(item: LabelItem, question: str, answer: str) -> LabelRow:
+    """An allowed answer about a blind pair as a verdict on the sample, if it is one."""
+    sides = {"left": item.left, "right": "model" if item.left == "human" else "human"}
+    verdict = sides[answer].capitalize() if answer in sides else _NEUTRAL_VERDICTS.get(answer)
+    return LabelRow(
+        sample_id=item.sample_id,
+        candidate=item.candidate,
+        dimension=question,
+        verdict=verdict,
+        annotator="",
+        order=f"{item.left}_first",
+    )
 
 
 def read_label(cells: Cells, rubric: Rubric) -> LabelRow:

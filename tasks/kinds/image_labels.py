@@ -8,7 +8,9 @@ from collections.abc import Sequence
 from pathlib import PurePosixPath
 
 from tasks.datasets.cells import Cells
-from tasks.kinds.values import Answered, Category
+from tasks.errors import InputError
+from tasks.kinds.values import CANNOT_TELL, NOT_APPLICABLE, Answered, Category, Choice, PeopleQuestion
+from tasks.ledger.label_pages import LabelItem
 from tasks.ledger.label_sets import LabelRow
 from tasks.records import OVERALL_SCORE
 from tasks.rubrics.rubric import Rubric
@@ -27,6 +29,50 @@ NOTES = (
     "equal: at most 1 point apart; kappa: Cohen's, quadratic weights; tau-b: Kendall's",
     "[ ]: 95% interval, over prompts",
 )
+
+_SCORES = tuple(Choice(str(score) if score < HIGHEST else "t", str(score), str(score)) for score in range(11))
+"""Whole points, which is what people can tell apart; a key each, t for 10."""
+_OVERALL = "How good is the image for its prompt, all in all?"
+
+
+def people_questions(rubric: Rubric, chosen: Sequence[str]) -> dict[str, tuple[PeopleQuestion, ...]]:
+    """What people are asked of an image, by the tag of its prompt: its aspects, and then the image as a whole.
+
+    Raises:
+        InputError: one of those chosen is no aspect of any tag.
+    """
+    found = {prompt.dimension: _of_tag(prompt) for prompt in rubric.prompts if isinstance(prompt, RubricPrompt)}
+    known = dict.fromkeys(each.question for questions in found.values() for each in questions)
+    if unknown := [name for name in chosen if name not in known]:
+        raise InputError(f"{listed(unknown)}: {rubric.flow} images have no such aspect, allowed are {listed(known)}")
+    wanted = chosen or known
+    return {tag: tuple(each for each in questions if each.question in wanted) for tag, questions in found.items()}
+
+
+def _of_tag(prompt: RubricPrompt) -> tuple[PeopleQuestion, ...]:
+    aspects = (
+        PeopleQuestion(
+            key,
+            f"{key.replace('_', ' ').capitalize()}, 0 to 10",
+            f"0: {aspect.zero}. 10: {aspect.ten}.",
+            (*_SCORES, *((NOT_APPLICABLE,) if aspect.not_applicable else ()), CANNOT_TELL),
+        )
+        for key, aspect in prompt.aspects.items()
+    )
+    overall = PeopleQuestion(OVERALL_SCORE, _OVERALL, "0: it fails. 10: nothing is amiss.", (*_SCORES, CANNOT_TELL))
+    return (*aspects, overall)
+
+
+def people_label(item: LabelItem, question: str, answer: str) -> LabelRow:
+    """An allowed answer about a blind image as a score of the sample, if it is one."""
+    return LabelRow(
+        sample_id=item.sample_id,
+        candidate=item.candidate,
+        tag=item.tag,
+        aspect=question,
+        score=float(answer) if answer in {choice.value for choice in _SCORES} else None,
+        annotator="",
+    )
 
 
 def read_label(cells: Cells, rubric: Rubric) -> LabelRow:

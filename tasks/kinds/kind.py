@@ -23,9 +23,11 @@ from tasks.kinds.values import (
     Lack,
     Measured,
     Original,
+    PeopleQuestion,
     Reading,
     ReplyForm,
 )
+from tasks.ledger.label_pages import LabelItem
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import Parameters
 from tasks.presentation.wording import Scored
@@ -187,6 +189,21 @@ class Kind(ABC):
     @abstractmethod
     def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
         """The label in a row; what is wrong with it goes to the problems of `cells`."""
+
+    @abstractmethod
+    def people_questions(self, rubric: Rubric, chosen: Sequence[str]) -> Mapping[str, tuple[PeopleQuestion, ...]]:
+        """What people are asked on a page of blind items: tag (empty for figures) -> questions, in their order.
+
+        Args:
+            chosen: these alone; empty: what the kind asks of people as a rule.
+
+        Raises:
+            InputError: one of those chosen is no question of the flow.
+        """
+
+    @abstractmethod
+    def people_label(self, item: LabelItem, question: str, answer: str) -> LabelRow:
+        """An answer to such a page as a label of the item's sample, without a value where it is no judgment."""
 
     @abstractmethod
     def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> Answered | None:

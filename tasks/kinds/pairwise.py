@@ -30,10 +30,12 @@ from tasks.kinds.values import (
     Measure,
     Measured,
     Original,
+    PeopleQuestion,
     Reading,
     ReplyForm,
     Votes,
 )
+from tasks.ledger.label_pages import LabelItem
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import PairwiseParameters, Parameters
 from tasks.records import (
@@ -180,6 +182,14 @@ class PairwiseKind(Kind):
     def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
         """One verdict of one person."""
         return figure_labels.read_label(cells, rubric)
+
+    def people_questions(self, rubric: Rubric, chosen: Sequence[str]) -> Mapping[str, tuple[PeopleQuestion, ...]]:
+        """Which figure is better, overall or on the dimensions chosen."""
+        return {"": figure_labels.people_questions(rubric, chosen)}
+
+    def people_label(self, item: LabelItem, question: str, answer: str) -> LabelRow:
+        """The verdict that an answer about left and right is."""
+        return figure_labels.people_label(item, question, answer)
 
     def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> str | None:
         """Verdicts are merged as votes are."""

@@ -29,10 +29,12 @@ from tasks.kinds.values import (
     Measure,
     Measured,
     Original,
+    PeopleQuestion,
     Reading,
     ReplyForm,
     last_attempts,
 )
+from tasks.ledger.label_pages import LabelItem
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import Parameters, RubricParameters
 from tasks.records import (
@@ -205,6 +207,14 @@ class RubricKind(Kind):
     def read_label(self, cells: Cells, rubric: Rubric) -> LabelRow:
         """One score by one person."""
         return image_labels.read_label(cells, rubric)
+
+    def people_questions(self, rubric: Rubric, chosen: Sequence[str]) -> Mapping[str, tuple[PeopleQuestion, ...]]:
+        """The aspects of the image's tag, and the image as a whole."""
+        return image_labels.people_questions(rubric, chosen)
+
+    def people_label(self, item: LabelItem, question: str, answer: str) -> LabelRow:
+        """The score that an answer is."""
+        return image_labels.people_label(item, question, answer)
 
     def merged_answer(self, question: str, answers: Sequence[Answered | None]) -> float | None:
         """Scores are averaged."""

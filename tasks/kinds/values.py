@@ -13,6 +13,33 @@ Answered = str | float
 """An answer to one question about a sample: a verdict, or a score."""
 
 
+class Choice(NamedTuple):
+    """One answer that people may give, and how."""
+
+    key: str
+    """Key of the keyboard."""
+    value: str
+    """What the saved file says."""
+    words: str
+
+
+CANNOT_TELL = Choice("c", "cannot tell", "Cannot tell")
+NOT_APPLICABLE = Choice("n", "does not apply", "Does not apply")
+UNANSWERED = (CANNOT_TELL.value, NOT_APPLICABLE.value)
+"""Answers that are neither a verdict nor a score."""
+
+
+class PeopleQuestion(NamedTuple):
+    """One question as people are asked it, who see no candidate's name."""
+
+    question: str
+    """Dimension or overall; of an image an aspect or overall_score."""
+    words: str
+    hint: str
+    """What it means, in a sentence."""
+    choices: tuple[Choice, ...]
+
+
 class ReplyForm(NamedTuple):
     """What a reply to a prompt must look like."""
 

@@ -1,7 +1,7 @@
 """Labels in a remote store: every machine gets those of all others.
 
 Owns how labels are copied between the local cache of a remote store and its bucket. They are small and never change, so
-whole files are copied; `label.json` is written last, so that where it is, the labels are complete.
+whole files are copied, or removed; `label.json` is written last, so that where it is, the labels are complete.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,18 @@ from pydantic import BaseModel, ValidationError
 from tasks.errors import InputError
 from tasks.files import private_folder, write_whole
 from tasks.ledger.bucket import Bucket
-from tasks.ledger.label_sets import ABOUT, LABELS, folder, is_name, label_folders, read_label_set
+from tasks.ledger.label_sets import (
+    ABOUT,
+    LABELS,
+    REMOVED,
+    drop_removed,
+    folder,
+    is_name,
+    label_folders,
+    read_label_set,
+    removed_labels,
+)
+from tasks.ledger.remote_folders import fetch_folder, send_folder
 
 
 class _About(BaseModel):
@@ -32,14 +43,19 @@ class Exchanged(NamedTuple):
 
 
 def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
-    """Send the labels that the bucket lacks and fetch those that the local cache lacks.
+    """Send the labels that the bucket lacks and fetch those that the local cache lacks; what was removed on one machine
+    is removed from all.
 
     Raises:
         InputError: labels of the local cache or of the bucket are damaged.
         RemoteUnavailable: the network or the store fails; what was done until then stays done.
     """
+    for share in (send_folder, fetch_folder):
+        share(bucket, store, REMOVED)
+    drop_removed(store)
     parts = (path.split("/") for path in bucket.sizes("labels"))
     there = {name for _, name, *file in parts if file == [ABOUT] and is_name(name)}
+    there -= _drop_removed_there(bucket, store, there)
     here = {place.name for place in label_folders(store)}
     sent, fetched = sorted(here - there), sorted(there - here)
     for name in sent:
@@ -49,6 +65,16 @@ def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
     for name in fetched:
         _keep(store, name, found)
     return Exchanged(sent, fetched, _clashing(bucket, store, sorted(here & there)))
+
+
+def _drop_removed_there(bucket: Bucket, store: Path, there: set[str]) -> set[str]:
+    """Remove from the bucket the labels that were removed here, or on another machine; returns their names."""
+    gone = removed_labels(store)
+    doubtful = sorted(there & {name for name, _ in gone})
+    found = bucket.get([_object(name, ABOUT) for name in doubtful])
+    names = {name for name in doubtful if (name, _source_sha256(_object(name, ABOUT), found)) in gone}
+    bucket.remove([_object(name, file) for file in (ABOUT, LABELS) for name in sorted(names)])
+    return names
 
 
 def _object(name: str, file: str) -> str:

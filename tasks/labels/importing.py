@@ -14,33 +14,57 @@ from tasks.datasets.rows import find_rows
 from tasks.errors import InputError, Problems
 from tasks.files import read_regular
 from tasks.kinds import kind_of
-from tasks.ledger.label_sets import ABOUT, LabelRow, LabelSet, folder, is_name, keep_labels, read_label_set
+from tasks.labels.answers import Saved, labels_of, saved_file
+from tasks.ledger.label_pages import LabelPage, read_page
+from tasks.ledger.label_sets import (
+    ABOUT,
+    LabelRow,
+    LabelSet,
+    folder,
+    is_name,
+    keep_labels,
+    label_folders,
+    read_label_set,
+)
+from tasks.parameters import FLOWS
 from tasks.rubrics.rubric import load_rubric
 
 _RUN = re.compile(r"\d{8}T\d{6}")
 """How ids of runs begin."""
+_OF_PAGE = {"of_run", "dataset_key", "prompts_key", "drawn"}
+"""What labels take over from their page."""
 LARGEST = 256_000_000
 """Bytes of a file of labels."""
 
 
-def import_labels(store: Path, file: Path, flow: str, name: str = "") -> LabelSet:
-    """Keep the labels of a file (JSON Lines, JSON, CSV or Parquet) under `name`, or else the file's stem.
+def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> LabelSet:
+    """Keep the labels of a file under `name`, or else the file's stem: a table (JSON Lines, JSON, CSV or Parquet), or
+    what a page of `jury label` saved.
 
     The same file under the same name is kept once, and what was kept then is returned.
 
+    Args:
+        flow: whose samples a table is about; a page's file tells that itself.
+
     Raises:
         InputError: the name cannot be one or is that of other labels, the file is too large, or all that is wrong in
-            it, by row.
+            it, by row; or it is of a page that this store did not make, or its answers are here already.
     """
     name = name or file.stem
     _check_name(name)
     if not file.is_file():
         raise InputError(f"labels {file}: there is no such file")
-    digest = sha256(read_regular(file, LARGEST, follow_link=True)).hexdigest()
+    data = read_regular(file, LARGEST, follow_link=True)
+    digest = sha256(data).hexdigest()
     place = folder(store, name)
+    saved = _saved(file, data)
+    page = read_page(store, saved.page) if saved else None
+    flow = _flow(file, flow, page)
     if (place / ABOUT).exists():
         return _same(read_label_set(place), flow, digest)
-    rows = read_label_rows(file, flow)
+    if saved and page:
+        _check_new(store, saved)
+    rows = labels_of(saved, page, file.name) if saved and page else read_label_rows(file, flow)
     about = LabelSet(
         name=name,
         flow=flow,
@@ -50,6 +74,8 @@ def import_labels(store: Path, file: Path, flow: str, name: str = "") -> LabelSe
         labels=len(rows),
         annotators=tuple(sorted({row.annotator for row in rows} - {""})),
     )
+    if page:
+        about = about.model_copy(update={**page.model_dump(include=_OF_PAGE), "page": page.page_id})
     keep_labels(place, about, rows)
     return about
 
@@ -79,6 +105,34 @@ def read_label_rows(file: Path, flow: str) -> list[LabelRow]:
     columns.check(file.name, problems)
     problems.stop(f"labels {file}")
     return labels
+
+
+def _saved(file: Path, data: bytes) -> Saved | None:
+    if file.suffix.lower() != ".json":
+        return None
+    try:
+        return saved_file(data)
+    except InputError as error:
+        raise InputError(f"labels {file}: {error}") from None
+
+
+def _flow(file: Path, flow: str, page: LabelPage | None) -> str:
+    if page and flow not in ("", page.flow):
+        raise InputError(f"labels {file}: the page that saved it is about {page.flow}, not {flow}: leave out --flow")
+    if not page and not flow:
+        raise InputError(f"labels {file}: name the flow whose samples it is about: --flow {'|'.join(FLOWS)}")
+    return page.flow if page else flow
+
+
+def _check_new(store: Path, saved: Saved) -> None:
+    """One person answers a page once: a later save takes the place of an earlier one only where that is removed."""
+    for place in label_folders(store):
+        kept = read_label_set(place)
+        if kept.page == saved.page and saved.name in kept.annotators:
+            raise InputError(
+                f"the answers of {saved.name!r} to this page are here already, as {kept.name!r}: if these are newer, "
+                f"`jury labels remove {kept.name}` first"
+            )
 
 
 def _check_name(name: str) -> None:

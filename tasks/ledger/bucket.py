@@ -42,6 +42,7 @@ class _Files(Protocol):
     def info(self, path: str) -> dict[str, Any]: ...
     def cat_file(self, path: str) -> bytes: ...
     def pipe_file(self, path: str, value: bytes, **options: str) -> None: ...
+    def rm(self, path: list[str]) -> None: ...
 
     cat: Callable[..., dict[str, bytes | Exception]]
 
@@ -141,6 +142,12 @@ class Bucket:
                     return False
                 raise
         return True
+
+    def remove(self, names: Sequence[str]) -> None:
+        """Remove these objects, which are there."""
+        with self._reaching():
+            if names:
+                self._files.rm([self._path(name) for name in names])
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"

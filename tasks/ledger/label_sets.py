@@ -1,12 +1,13 @@
 """What people say of samples, kept as a ledger of its own beside those of the runs.
 
 Owns `<store>/labels/<name>/` with `labels.jsonl` and `label.json`: written once, never changed, and the source of the
-history's table `labels`. What the rows of an imported file must hold, and how labels are compared, is left to
-`tasks.labels`.
+history's table `labels`; and how they are removed, which leaves a mark without any of their content. What the rows of
+an imported file must hold, and how labels are compared, is left to `tasks.labels`.
 """
 
 import re
 from collections.abc import Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -18,9 +19,17 @@ from tasks.ledger import reading as ledger
 from tasks.ledger.checksums import sealed
 from tasks.ledger.writing import write_record
 from tasks.records import SCHEMA, HistoryRecord
+from tasks.text import listed
 
 LABELS, ABOUT = "labels.jsonl", "label.json"
+REMOVED = "labels-removed"
+"""Folder of marks, `<name>/<source_sha256>.json`, by which every machine of a remote store removes those labels."""
 
+_ORIGIN = {
+    *("name", "flow", "source", "source_sha256", "imported_at"),
+    *("page", "of_run", "dataset_key", "prompts_key", "drawn"),
+}
+"""What every row of the history's table tells of its file."""
 _NAME = re.compile(r"\w[\w.-]{0,99}")
 
 
@@ -47,6 +56,12 @@ class LabelRow(HistoryRecord):
     """Who says so; empty: not told."""
     order: str = ""
     """Which figure this person was shown first: human_first or model_first; empty: not told."""
+    unanswered: str = ""
+    """Why there is neither verdict nor score: cannot tell, does not apply, no answer; empty: there is one."""
+    comment: str = ""
+    """What the person wrote beside the answer."""
+    pictures: dict[str, str] = Field(default_factory=dict)
+    """Role (human, model; image) -> SHA-256 of the picture that was shown; empty: not told."""
 
 
 class LabelSet(HistoryRecord):
@@ -66,6 +81,16 @@ class LabelSet(HistoryRecord):
     labels: int
     annotators: tuple[str, ...]
     """Who is named in the file; empty: nobody."""
+    page: str = ""
+    """Page of `jury label` on which they were given; empty: a file of another making."""
+    of_run: str = ""
+    """Evaluation whose samples that page showed; empty: there was no page."""
+    dataset_key: str = ""
+    """Dataset key of that evaluation: labels belong to its samples alone; empty: there was no page."""
+    prompts_key: str = ""
+    """Hash of the prompts of that evaluation: labels answer the questions that these put; empty: there was no page."""
+    drawn: str = ""
+    """How its samples were drawn: uniform, or disagreements; empty: not told."""
 
 
 def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
@@ -73,6 +98,44 @@ def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
     private_folder(place)
     write_whole(place / LABELS, b"".join(sealed(row.model_dump_json()) for row in rows), private=True)
     write_record(place / ABOUT, about)
+
+
+def remove_labels(store: Path, name: str) -> LabelSet:
+    """Remove the labels of a name from the ledger, for good.
+
+    Raises:
+        InputError: there are none of that name.
+    """
+    place = folder(store, name)
+    if not is_name(name) or not (place / ABOUT).exists():
+        names = [each.name for each in label_folders(store)]
+        raise InputError(f"no labels are called {name!r}; there are {listed(names)}")
+    about = read_label_set(place)
+    mark = store / REMOVED / name / f"{about.source_sha256}.json"
+    private_folder(mark.parent)
+    write_whole(mark, b"{}\n", private=True)
+    _drop(place)
+    return about
+
+
+def removed_labels(store: Path) -> set[tuple[str, str]]:
+    """Name and SHA-256 of the source of all labels that were removed, here or on another machine."""
+    return {(mark.parent.name, mark.stem) for mark in (store / REMOVED).glob("*/*.json")}
+
+
+def drop_removed(store: Path) -> None:
+    """Remove the labels that another machine removed."""
+    gone = removed_labels(store)
+    for place in label_folders(store):
+        if (place.name, read_label_set(place).source_sha256) in gone:
+            _drop(place)
+
+
+def _drop(place: Path) -> None:
+    for file in (ABOUT, LABELS):
+        (place / file).unlink(missing_ok=True)
+    with suppress(OSError):  # what somebody else put there stays
+        place.rmdir()
 
 
 def is_name(text: str) -> bool:
@@ -105,13 +168,7 @@ def history_rows(place: Path) -> Iterator[dict[str, Any]]:
     rows = list(ledger.read_rows(place / LABELS))
     if len(rows) != about.labels:
         raise InputError(f"{place / LABELS}: damaged: found {len(rows)} rows, {ABOUT} tells of {about.labels}")
-    origin = {
-        "name": about.name,
-        "flow": about.flow,
-        "source": about.source,
-        "source_sha256": about.source_sha256,
-        "imported_at": about.imported_at,
-    }
+    origin = about.model_dump(mode="json", include=_ORIGIN)
     return ({**row, **origin} for row in rows)
 
 

@@ -18,14 +18,15 @@ STYLE = "page.css"
 _HERE = Path(__file__).parent
 
 
-def rendered(template: str, script: str, values: Mapping[str, object]) -> str:
+def rendered(template: str, script: str, values: Mapping[str, object], style: str = STYLE) -> str:
     """A page as HTML.
 
     Args:
         template: file of this folder; it is given `css`, `js`, `policy` and `values`.
-        script: file with the page's one script; its one style is `page.css`.
+        script: file with the page's one script.
+        style: file with its one style.
     """
-    css, js = (_HERE.joinpath(name).read_text(encoding="utf-8") for name in (STYLE, script))
+    css, js = (_HERE.joinpath(name).read_text(encoding="utf-8") for name in (style, script))
     # The template sets them in verbatim, so that the hashes of the policy are those of what the browser reads.
     return _template(template).render(css=Markup(css), js=Markup(js), policy=_policy(css, js), **values)
 

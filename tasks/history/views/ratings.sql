@@ -17,8 +17,9 @@ SELECT source, flow, candidate, sample_id, prompt_id, tag, each.aspect, NULL, ea
        pictures['image'].source_sha256
 FROM (SELECT *, unnest(aspects) AS each FROM judged WHERE tagged <> '')
 UNION ALL
-SELECT name, flow, candidate, sample_id, '', tag, dimension || aspect, verdict, score, annotator, NULL
-FROM labels;
+SELECT name, flow, candidate, sample_id, '', tag, dimension || aspect, verdict, score, annotator,
+       coalesce(pictures['model'], pictures['image'])
+FROM labels WHERE verdict IS NOT NULL OR score IS NOT NULL;
 COMMENT ON VIEW ratings IS
     'What evaluations and labels (source: run_id or name) say of each sample: a row a question (dimension, overall; '
     'of images aspect, overall_score) and, in labels, annotator. picture: SHA-256 of what was judged.';

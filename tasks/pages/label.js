@@ -1,0 +1,247 @@
+// One person's answers to blind items: keys, undo, progress kept in the browser and in a file. Texts become text nodes
+// and never markup; nothing is fetched. An answer names an item by its token alone: whose picture it is, only the store
+// that made the page can tell.
+"use strict";
+
+const data = JSON.parse(document.getElementById("data").textContent);
+const FORMAT = "image-jury labels 1";
+const KEPT = `${FORMAT} ${data.page}`;
+const SIDES = ["Left", "Right"];
+const by = (id) => document.getElementById(id);
+const tokens = new Set(data.items.map((item) => item.item));
+// name; answers: item -> question -> answer; comments: item -> text; done: what undo takes back; at: place on the page
+let state = { name: pseudonym(), answers: {}, comments: {}, done: [], at: 0 };
+
+function make(tag, properties, ...children) {
+  const element = Object.assign(document.createElement(tag), properties);
+  element.append(...children);
+  return element;
+}
+
+function pseudonym() {
+  const bytes = crypto.getRandomValues(new Uint8Array(3));
+  return `reader-${[...bytes].map((byte) => byte.toString(16).padStart(2, "0")).join("")}`;
+}
+
+// What is asked, and what is answered
+
+const now = () => data.items[state.at];
+const asked = (item) => data.asked[item.tag];
+const answer = (item, question) => state.answers[item.item]?.[question] ?? "";
+const open = (item) => asked(item).find((each) => !answer(item, each.question));
+const answered = () => data.items.filter((item) => !open(item)).length;
+
+function give(question, value) {
+  const item = now();
+  if (answer(item, question) === value) return move(nextOpen());
+  state.done.push([item.item, question, answer(item, question)]);
+  (state.answers[item.item] ??= {})[question] = value;
+  keep();
+  if (open(item)) show();
+  else move(nextOpen());
+}
+
+// The next item without all answers, from here on and then from the start; here, where there is none.
+function nextOpen() {
+  const count = data.items.length;
+  for (let step = 1; step <= count; step += 1) {
+    const at = (state.at + step) % count;
+    if (open(data.items[at])) return at;
+  }
+  return state.at;
+}
+
+function undo() {
+  const last = state.done.pop();
+  if (!last) return;
+  const [token, question, before] = last;
+  if (before) state.answers[token][question] = before;
+  else delete state.answers[token][question];
+  move(data.items.findIndex((item) => item.item === token));
+}
+
+// Keeping: in the browser after each change, and in a file when asked for
+
+function keep() {
+  try {
+    localStorage.setItem(KEPT, JSON.stringify(state));
+  } catch {
+    tell("This browser keeps nothing of this page: save the file before you close it.");
+  }
+}
+
+function restore() {
+  try {
+    const kept = JSON.parse(localStorage.getItem(KEPT) ?? "null");
+    if (kept) state = { ...state, ...kept, at: Math.min(kept.at, data.items.length - 1) };
+  } catch {
+    tell("This browser keeps nothing of this page: save the file before you close it.");
+  }
+}
+
+// The same rule as tasks/labels/answers.py has: CRC-32 over the row's texts, in UTF-8.
+function crc32(text) {
+  let crc = 0xffffffff;
+  for (const byte of new TextEncoder().encode(text)) {
+    crc ^= byte;
+    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
+  }
+  return ((crc ^ 0xffffffff) >>> 0).toString(16).padStart(8, "0");
+}
+
+const whole = (text) => text.replace(/[\ud800-\udfff]/gu, "\ufffd").trim();
+
+function row(item, question, name) {
+  const texts = [item.item, question, answer(item, question), whole(state.comments[item.item] ?? "")];
+  const [token, , value, comment] = texts;
+  return { item: token, question, answer: value, comment, check: crc32([data.page, name, ...texts].join("\u001f")) };
+}
+
+function save() {
+  const name = whole(by("name").value) || state.name;
+  const some = data.items.filter((item) => state.answers[item.item] || state.comments[item.item]);
+  const answers = some.flatMap((item) =>
+    asked(item).filter((each) => answer(item, each.question) || state.comments[item.item]).map((each) => row(item, each.question, name)));
+  const file = { format: FORMAT, page: data.page, name, saved_at: new Date().toISOString(), answers };
+  const url = URL.createObjectURL(new Blob([JSON.stringify(file, null, 1)], { type: "application/json" }));
+  make("a", { href: url, download: `labels-${name.replace(/[^\p{L}\p{N}_.-]+/gu, "-")}.json` }).click();
+  setTimeout(() => URL.revokeObjectURL(url), 60_000);
+  tell(`Saved ${answered()} of ${data.items.length} items. Whoever gave you this page brings the file in with: jury labels import`);
+}
+
+async function load(file) {
+  try {
+    const found = JSON.parse(await file.text());
+    if (found.format !== FORMAT || found.page !== data.page) throw new Error("it was not saved from this page");
+    const answers = {};
+    const comments = {};
+    for (const each of found.answers) {
+      const item = data.items.find((one) => one.item === each.item);
+      const question = item && asked(item).find((one) => one.question === each.question);
+      const choices = question?.choices.map((choice) => choice.value) ?? [];
+      if (!item || (each.answer && !choices.includes(each.answer))) throw new Error("it was changed after it was saved");
+      if (each.answer) (answers[each.item] ??= {})[each.question] = each.answer;
+      if (each.comment) comments[each.item] = String(each.comment);
+    }
+    state = { name: String(found.name), answers, comments, done: [], at: state.at };
+    move(open(now()) ? state.at : nextOpen());
+    tell(`Loaded ${answered()} of ${data.items.length} items.`);
+  } catch (error) {
+    tell(`${file.name} is not loaded: ${error.message}.`);
+  }
+}
+
+// Showing
+
+function tell(words) {
+  by("notice").textContent = words;
+  by("notice").hidden = !words;
+}
+
+const sources = (item) => Array.from({ length: item.pictures }, (_, place) => {
+  return `data:image/jpeg;base64,${by(`p-${item.item}-${place}`).textContent}`;
+});
+
+function figure(source, place, count) {
+  const name = count > 1 ? SIDES[place] : "Image";
+  const button = make("button", { type: "button", title: "Larger" }, make("img", { alt: `${name} picture`, src: source }));
+  button.addEventListener("click", () => zoom(true));
+  return make("figure", {}, make("figcaption", {}, name), button);
+}
+
+function choice(one, question, current) {
+  const button = make("button", { type: "button" }, make("kbd", {}, one.key), one.words === one.key ? "" : ` ${one.words}`);
+  button.setAttribute("aria-pressed", String(answer(now(), question) === one.value));
+  if (current) button.setAttribute("aria-keyshortcuts", one.key);
+  button.addEventListener("click", () => give(question, one.value));
+  return button;
+}
+
+function questionSet(each, current) {
+  const choices = make("div", { className: "choices" }, ...each.choices.map((one) => choice(one, each.question, current)));
+  const hint = make("p", { className: "hint" }, each.hint);
+  return make("fieldset", { className: current ? "now" : "" }, make("legend", {}, each.words), hint, choices);
+}
+
+// The question that the keys answer: the first without an answer, else the last.
+const current = (item) => open(item) ?? asked(item).at(-1);
+
+function show() {
+  const item = now();
+  const count = data.items.length;
+  by("place").textContent = `Item ${state.at + 1} of ${count}`;
+  by("progress").textContent = `${answered()} of ${count} answered${answered() === count ? ": save the file" : ""}`;
+  Object.assign(by("bar"), { max: count, value: answered() });
+  by("text").textContent = item.text;
+  by("name").value = state.name;
+  by("comment").value = state.comments[item.item] ?? "";
+  by("questions").replaceChildren(...asked(item).map((each) => questionSet(each, each === current(item))));
+  by("undo").disabled = state.done.length === 0;
+  by("previous").disabled = state.at === 0;
+  by("next").disabled = state.at === count - 1;
+}
+
+function showPictures() {
+  const item = now();
+  by("pictures").replaceChildren(...sources(item).map((source, place, all) => figure(source, place, all.length)));
+}
+
+function move(at) {
+  tell("");
+  state.at = Math.max(0, Math.min(at, data.items.length - 1));
+  keep();
+  show();
+  showPictures();
+}
+
+function zoom(large) {
+  const was = !by("large").hidden;
+  by("large").replaceChildren(...(large ? sources(now()).map((source, place) => make("img", { alt: `${SIDES[place]}, larger`, src: source })) : []));
+  by("large").hidden = !large;
+  if (large) by("large").focus();
+  else if (was) document.querySelector("#pictures button")?.focus();
+}
+
+const MOVES = {
+  ArrowLeft: () => move(state.at - 1),
+  ArrowRight: () => move(state.at + 1),
+  u: undo,
+  o: () => move(nextOpen()),
+  z: () => zoom(by("large").hidden),
+  m: () => by("comment").focus(),
+  s: save,
+};
+
+function pressed(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey) return;
+  if (event.key === "Escape") {
+    zoom(false);
+    return document.activeElement.blur();
+  }
+  if (event.target.matches("textarea, input:not([type=file])")) return;
+  const question = current(now());
+  const chosen = question.choices.find((one) => one.key === event.key);
+  const act = chosen ? () => give(question.question, chosen.value) : MOVES[event.key];
+  if (!act) return;
+  event.preventDefault();
+  if (chosen) zoom(false);
+  act();
+}
+
+addEventListener("keydown", pressed);
+by("large").addEventListener("click", () => zoom(false));
+by("comment").addEventListener("input", () => { state.comments[now().item] = by("comment").value; keep(); });
+by("name").addEventListener("input", () => { state.name = whole(by("name").value) || state.name; keep(); });
+by("save").addEventListener("click", save);
+by("load").addEventListener("change", (event) => { if (event.target.files[0]) load(event.target.files[0]); event.target.value = ""; });
+for (const [id, act] of [["previous", MOVES.ArrowLeft], ["next", MOVES.ArrowRight], ["undo", undo], ["open", MOVES.o]]) by(id).addEventListener("click", act);
+by("theme").addEventListener("click", () => {
+  const dark = getComputedStyle(document.documentElement).colorScheme === "dark" ||
+    (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
+  document.documentElement.dataset.theme = dark ? "light" : "dark";
+});
+
+restore();
+for (const token of Object.keys(state.answers)) if (!tokens.has(token)) delete state.answers[token];
+show();
+showPictures();

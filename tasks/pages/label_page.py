@@ -1,0 +1,96 @@
+"""The page on which people judge blind items: one file that opens anywhere, with no server and no network.
+
+Owns what stands in that file: texts, pictures under tokens, questions, and a style and a script of its own. Nothing in
+it tells whose picture is whose: neither a candidate, an id, a file's name or hash nor a verdict. Which items those are
+is for `tasks.labels.drawing`.
+"""
+
+import base64
+import io
+import math
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+from PIL import Image
+
+from tasks.errors import InputError
+from tasks.files import read_regular, write_whole
+from tasks.kinds.values import PeopleQuestion
+from tasks.labels.drawing import Made, sides
+from tasks.pages.self_contained import rendered
+from tasks.pictures.decoding import decode
+from tasks.pictures.thumbnails import LARGEST, SIDES, made, scaled
+
+PICTURES = 13_000_000
+"""Bytes of all pictures of a page together: 17.3 MB in base64, so that 100 pairs stay below 20 MB."""
+_QUALITY = 80
+_ROUNDS = 6
+
+
+class Written(NamedTuple):
+    """A page that was written."""
+
+    file: Path
+    items: int
+    bytes: int
+
+
+def write_label_page(store: Path, page: Made, target: Path) -> Written:
+    """Write the page of these items.
+
+    Raises:
+        InputError: a thumbnail can no longer be read.
+        OSError: the file cannot be written.
+    """
+    items = page.page.items
+    shown = {item.token: sides(item) for item in items}
+    limit = PICTURES // max(1, sum(map(len, shown.values())))
+    places = [(f"{token}-{at}", sha256) for token, hashes in shown.items() for at, sha256 in enumerate(hashes)]
+    with ThreadPoolExecutor() as threads:
+        found = threads.map(partial(_picture, store, limit=limit), [sha256 for _, sha256 in places])
+        pictures = {name: picture for (name, _), picture in zip(places, found, strict=True)}
+    told = [
+        {"item": item.token, "tag": item.tag, "text": page.texts[item.token], "pictures": len(shown[item.token])}
+        for item in items
+    ]
+    asked = {tag: [_question(each) for each in some] for tag, some in page.questions.items()}
+    data = {"page": page.page.page_id, "asked": asked, "items": told}
+    values = {"data": data, "pictures": pictures, "side": SIDES[1]}
+    text = rendered("label.html.j2", "label.js", values, "label.css")
+    whole = text.encode("utf-8", "replace")
+    write_whole(target, whole)
+    return Written(target, len(items), len(whole))
+
+
+def _question(asked: PeopleQuestion) -> dict[str, object]:
+    choices = [choice._asdict() for choice in asked.choices]
+    return {"question": asked.question, "words": asked.words, "hint": asked.hint, "choices": choices}
+
+
+def _picture(store: Path, sha256: str, limit: int) -> str:
+    """A thumbnail as a new JPEG in base64, all made alike, so that neither form nor metadata tell where it is from."""
+    place = made(store, sha256)
+    if place is None:
+        raise InputError(f"{store}: the picture {sha256} is no longer kept: make the page again")
+    image = decode(read_regular(place, LARGEST), SIDES[1]).image.convert("RGB")
+    image.info.clear()
+    return base64.b64encode(_bounded(image, limit)).decode("ascii")
+
+
+def _bounded(image: Image.Image, limit: int) -> bytes:
+    """The picture in at most so many bytes, with fewer pixels where it takes that: file size goes with the area."""
+    data, scale = _jpeg(image), 1.0
+    for _ in range(_ROUNDS):
+        if len(data) <= limit:
+            break
+        scale *= min(0.9, math.sqrt(limit / len(data)))
+        data = _jpeg(scaled(image, scale, Image.Resampling.LANCZOS))
+    return data
+
+
+def _jpeg(image: Image.Image) -> bytes:
+    buffer = io.BytesIO()
+    image.save(buffer, "JPEG", quality=_QUALITY)
+    return buffer.getvalue()
