@@ -1,23 +1,29 @@
 """What is put down for a batch and found again: lines, files, seeds, the record, replies in any form."""
 
+import asyncio
 import json
 import tempfile
 from pathlib import Path
 from typing import Any
 
 import pytest
+from batch_twin import BatchTwin
 from factories import start
 from hypothesis import given
 from hypothesis import strategies as st
+from loopback_replies import Request as Seen
+from loopback_replies import error
 
 from tasks.batches import requests
 from tasks.batches.log import Log, begin, lease, waiting_runs
 from tasks.batches.requests import RequestFiles, lines_of, reseeded
 from tasks.batches.taking_out import Replies
+from tasks.endpoint import known
 from tasks.endpoint.arguments import Manner, body
+from tasks.endpoint.batches import Batches
 from tasks.endpoint.completion import Reply
 from tasks.endpoint.requests import Image, Request
-from tasks.errors import InputError
+from tasks.errors import BatchesUnavailable, InputError
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge
 
@@ -119,6 +125,50 @@ def test_only_one_is_alone_with_a_run(log: Log) -> None:
         assert first and second is None
     with lease(log.store, log.run_id) as third:
         assert third
+
+
+# The endpoint
+
+
+def test_litellm_is_told_the_model_that_a_file_is_for_and_no_other_endpoint_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[str | None] = []
+
+    class Listening(BatchTwin):
+        async def _reply(self, request: Seen, reader: Any) -> Any:
+            seen.append(request.headers.get("x-litellm-model"))
+            return await super()._reply(request, reader)
+
+    async def ask(address: str) -> None:
+        async with Batches(Judge(model="gpt", base_url=address)) as batches:
+            assert await batches.find({"run": "none"}, 0) == ""
+
+    with Listening() as twin:
+        asyncio.run(ask(twin.base_url))
+        table = known.endpoints()
+        moved = table["litellm"].model_copy(update={"address": twin.base_url})
+        monkeypatch.setattr(known, "endpoints", lambda: {**table, "litellm": moved})
+        asyncio.run(ask(twin.base_url))
+    assert seen == [None, "gpt"]
+
+
+def test_what_an_endpoint_says_is_told_without_its_key(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=KEY")
+    monkeypatch.setenv("KEY", "sk-of-the-twin-0001")
+
+    async def ask(address: str) -> None:
+        async with Batches(Judge(model="gpt", base_url=address)) as batches:
+            await batches.state("batch-1")
+
+    with BatchTwin() as twin:
+        twin.refuses["ask batch"] = error(401, "Incorrect API key provided: sk-of-the-twin-0001")
+        with pytest.raises(
+            BatchesUnavailable, match=r"does not tell of batch batch-1: 401: .* provided: \[key\]$"
+        ) as told:
+            asyncio.run(ask(twin.base_url))
+    assert told.value.status == 401
+    with pytest.raises(BatchesUnavailable, match="does not tell of batch batch-1: ") as absent:
+        asyncio.run(ask(twin.base_url))
+    assert absent.value.status == 0
 
 
 # Replies

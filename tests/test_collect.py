@@ -20,6 +20,7 @@ from prefect import get_client
 from prefect.client.schemas.filters import DeploymentFilter
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
+from written_images import prompt_row, write_geneval
 
 from flows.cli import main
 from flows.collect import collect
@@ -156,6 +157,32 @@ def test_votes_orders_and_controls_are_judged_in_a_batch_as_in_a_live_run(
     assert jury("run", "diagram", *dataset, *asked, *judged_by(twin), "--store", str(other))[0] == 0
     assert told(tmp_path / "store") == told(other) and told(other).total() > 2
     assert any(row.control for row in every_judgment(tmp_path / "store"))
+
+
+def test_replies_of_earlier_runs_are_no_part_of_a_batch(
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
+) -> None:
+    assert jury("run", "diagram", *dataset, *judged_by(twin), "--limit", "2")[0] == 0
+    code, out, err = jury("run", "diagram", *dataset, *bought(twin), "--json")
+    assert code == 3 and "waits for its replies" in json.loads(out)["waits"], err
+    code, out, err = jury("collect", "--json")
+    assert code == 0 and json.loads(out), err
+    _, batch = run_folders(tmp_path / "store")
+    rows = Counter((bool(row.reused_from), row.tier) for row in read_judgments(batch))
+    assert rows == {(True, ""): CALLS // 2, (False, "batch"): CALLS // 2} and len(twin.paid) == CALLS // 2
+    whole = tmp_path / "whole"
+    (whole / "ledger").mkdir(parents=True)
+    batch.rename(whole / "ledger" / batch.name)
+    assert told(whole) == live
+
+
+def test_images_are_judged_in_a_batch_too(tmp_path: Path, twin: BatchTwin, jury: Any, ask: Any) -> None:
+    images = write_geneval(tmp_path / "images", [prompt_row("clock", "counting")], images_per_prompt=1)
+    assert jury("run", "counting", "--dataset", images, *bought(twin))[0] == 3
+    code, _, err = jury("collect")
+    assert code == 0, err
+    [row] = ask("SELECT status, score FROM outcomes")
+    assert (row["status"], row["score"]) == ("complete", 7)
 
 
 # What a batch leaves over

@@ -4,6 +4,7 @@ How far the batches are, it asks without Prefect: a server is begun only where t
 """
 
 import asyncio
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
 
@@ -52,7 +53,7 @@ def command(run: str, cancel: bool, as_json: bool, store: str) -> int:
     find_prefect(folder)  # a key may be kept there, as a Secret block
     if cancel:
         asyncio.run(_cancel(folder, found[0]))
-    ready = asyncio.run(_ready(folder, found))
+    ready = asyncio.run(_ready(folder, found, warn if as_json else say))
     return _collect(folder, ready, as_json) if ready else NOT_ALL_OK
 
 
@@ -67,19 +68,19 @@ async def _cancel(store: Path, run_id: str) -> None:
             await cancel(log, batches)
 
 
-async def _ready(store: Path, found: list[str]) -> list[str]:
-    """Those runs that can be ended now; of the others it is said what they wait for."""
+async def _ready(store: Path, found: list[str], tell: Callable[[str], None]) -> list[str]:
+    """Those runs that can be ended now; of the others it is told what they wait for."""
     from tasks.batches.asking import looked_after
 
     ready: list[str] = []
     for run_id in found:
         with lease(store, run_id) as log:
             if log is None:
-                say(f"{run_id}  another process is at work on it")
+                tell(f"{run_id}  another process is at work on it")
                 continue
             words = await looked_after(log, secret_block)
             if words:
-                say(f"{run_id}  waits: {words}")
+                tell(f"{run_id}  waits: {words}")
             else:
                 ready.append(run_id)
     return ready

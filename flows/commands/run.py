@@ -86,8 +86,7 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
         _print_quote(Quote.model_validate(found), as_json)
         return OK
     if told := result.get("waits"):
-        console = tables.console()
-        console.print(printable(" ".join(filter(None, (told, result.get("also"))))), soft_wrap=True)
+        _print_waiting(result["run_id"], " ".join(filter(None, (told, result.get("also")))), as_json)
         return NOT_ALL_OK
     if not result["run_id"]:  # shards whose store cannot be read here
         return NOT_ALL_OK
@@ -178,6 +177,13 @@ def _print_quote(found: Quote, as_json: bool) -> None:
         return
     for line in found.lines():
         print(printable(line))
+
+
+def _print_waiting(run_id: str, words: str, as_json: bool) -> None:
+    if as_json:
+        print(printable_json({"run_id": run_id, "waits": words}))
+    else:
+        tables.console().print(printable(words), soft_wrap=True)
 
 
 def _print_summary(summary: Summary) -> None:
