@@ -45,6 +45,8 @@ def many(times: int, n: int, drop: float = 0.0, seed: int = 5) -> list[Differenc
         # 5 of 100 changed by 50: s = 10.9521, s / 10 times t(99) = 1.98422 is 2.1731. Skewness is 4.1295, which moves
         # both ends by 2 / 5 of 4.1295 * (1 + 2 * 1.98422^2) / 60 standard errors of 1.09521: 0.2676.
         ([0.0] * 100, [50.0] * 5 + [0.0] * 95, (100, 2.5, 0.5944, 4.9407, "student t", 0.0625, "better")),
+        # Never towards zero: 8 of 10 changed by 50, s = 21.0819, s / sqrt(10) times t(9) = 2.26216 is 15.0810.
+        ([0.0] * 10, [50.0] * 8 + [0.0] * 2, (10, 40.0, 24.9190, 55.0810, "student t", 0.0078125, "better")),
         # Nothing is moved where no change is shown: 6 up and 1 down.
         (
             [0.0] * 50 + [50.0] * 50,
