@@ -91,9 +91,9 @@ def test_a_run_that_stopped_at_its_budget_is_gone_on_with_at_any_age_but_not_nig
     old = [judgment(key="k", judged_at=hours_ago(500))]
     write_run(tmp_path, start("r1", resume_key="same"), [*old], end(stopped=stop))
     now = now_asking(resume_key="same", scheduled=scheduled)
-    assert ("k" in earlier(tmp_path, now, 20)) == found
+    assert (earlier(tmp_path, now, 20).find("k") is not None) == found
     written(tmp_path, "r2", [], resume_key="same")
-    assert "k" not in earlier(tmp_path, now, 20)
+    assert earlier(tmp_path, now, 20).find("k") is None
 
 
 def test_a_run_that_finished_since_supersedes_the_unfinished_one(tmp_path: Path) -> None:

@@ -29,7 +29,8 @@ def prices_of(run: Run, budget: Budget, cases: Iterable[Case]) -> dict[Hashable,
         name_of(case, call): expected(run, budget, case, call)
         for case in cases
         for call in case.calls
-        if case.sample.control == ANCHOR or call.key not in run.replies
+        # Not only looked up: a reply that turns out to be damaged is to be asked for, and paid.
+        if case.sample.control == ANCHOR or run.replies.find(call.key) is None
     }
 
 

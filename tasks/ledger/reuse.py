@@ -79,10 +79,6 @@ class Replies:
     def __len__(self) -> int:
         return len(self._places)
 
-    def __contains__(self, key: str) -> bool:
-        """Whether there is one for this very call, as far as is known before it is read."""
-        return self._places.get(key) is not None
-
     def find(self, key: str) -> Judgment | None:
         """The newest ok judgment of this very call, or None."""
         place = self._places.get(key)
