@@ -157,13 +157,25 @@ def test_a_call_that_the_budget_has_no_room_for_is_not_made_again(
     made = scene()
     made.set(price_in=1.0, price_out=1.0, max_output_tokens=16)
     tariff = Tariff((Rates(1.0, 1.0, 1.0, 1.0),), "given")
-    most = affording.FORMAT_TOKENS + len(RUBRIC.prompt("faithfulness").body.encode()) + 2 * affording.PICTURE_TOKENS[0]
-    limit = (most + 1000) / 1e6
-    made.budget = Budget(limit, CallCosts(tariff, longest_reply=16))
+    made.budget = Budget(0.003, CallCosts(tariff, 16, known=lambda _: 0.002))
     assert made.judge(last=False, times=2) == {}
     [row] = made.rows
     assert row.status == "invalid" and row.price == made.budget.spent == pytest.approx(1280 / 1e6)
-    assert made.budget.over and most / 1e6 < made.budget.needed < limit < made.budget.spent + made.budget.needed
+    assert made.budget.over and made.budget.needed == 0.002
+
+
+def test_before_any_was_billed_a_call_fits_that_costs_the_most_it_can(
+    scene: Callable[..., Scene], loopback: LoopbackJudge
+) -> None:
+    tariff = Tariff((Rates(1.0, 1.0, 1.0, 1.0),), "given")
+    most = affording.FORMAT_TOKENS + len(RUBRIC.prompt("faithfulness").body.encode()) + 2 * affording.PICTURE_TOKENS[0]
+    texts = len(b"An overview.A method.")
+    for limit, asked in (((most + texts + 16) / 1e6, 1), ((most + texts + 15) / 1e6, 0)):
+        made = scene()
+        made.budget = Budget(limit, CallCosts(tariff, longest_reply=16))
+        before = loopback.count
+        made.judge()
+        assert loopback.count - before == asked and made.budget.over is not bool(asked)
 
 
 def test_model_first_swaps_pictures_with_their_labels() -> None:
