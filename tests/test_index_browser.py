@@ -40,6 +40,7 @@ def line(number: int) -> Line:
         status=("✓ GREEN", "✗ RED")[number % 4 == 3],
         price=number / 100,
         measured=True,
+        stopped=False,
         series=(flow, "paperbanana", "gpt-x", "default"),
         keys=("d", "p" if number < 40 else "q"),
     )

@@ -21,6 +21,7 @@ from tasks.pages import index_data, site
 from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
 from tasks.pages.page_names import page_name
+from tasks.records import BudgetStop
 from tasks.report import renewed
 
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
@@ -83,6 +84,15 @@ def test_a_trend_is_broken_where_evaluations_do_not_compare(tmp_path: Path) -> N
     assert "2 evaluations: 50.0 on 2026-11-19 to 54.5 on 2026-11-20, broken 1 time" in text
     assert text.count('class="break"') == 1 and "no earlier evaluation compares" in text
     assert addresses(text) == {"#now", "#all"}, "no page lies beside it"
+
+
+def test_an_evaluation_that_stopped_at_its_budget_is_told_as_such(tmp_path: Path) -> None:
+    stop = BudgetStop(budget=1.0, spent=0.9, judged=1, samples=3)
+    write_run(tmp_path, start(), [outcome()], end(stopped=stop))
+    sync(tmp_path)
+    [line] = gather_index(tmp_path).lines
+    assert line.stopped and not line.measured
+    assert "stopped at the budget" in index_page(gather_index(tmp_path), ())
 
 
 def test_the_page_of_an_evaluation_leads_to_the_index_and_loads_nothing(store: Path, jury: Jury) -> None:

@@ -47,6 +47,8 @@ class Line(NamedTuple):
     price: float | None
     """In the currency of its prices; None: it is not known."""
     measured: bool
+    stopped: bool
+    """At its budget: it judged a part of its samples."""
     series: tuple[str, ...]
     """What the evaluations of a trend have in common, besides the score's name; see the view `trend`."""
     keys: tuple[str, str]
@@ -139,6 +141,7 @@ def _line(row: Mapping[str, Any], headline: Headline | None, status: str, price:
         status=status,
         price=price,
         measured=row["measured"],
+        stopped=row["stopped"] is not None,
         series=(row["flow"], row["dataset"], row["model"], row["prompt_set"]),
         keys=(row["dataset_key"], row["protocol_key"]),
     )

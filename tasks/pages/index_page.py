@@ -129,6 +129,8 @@ def _tile(place: Place, pages: Collection[str]) -> Tile:
 def _change(place: Place) -> str:
     """How the newest score differs from the last one that compares; whether that is more than chance its page says."""
     line, before = place.newest, place.before
+    if line.stopped:
+        return "stopped at the budget"
     if not line.measured:
         return "nothing was measured anew"
     if before is None or before.value is None or line.value is None:

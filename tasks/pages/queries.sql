@@ -124,7 +124,7 @@ ORDER BY candidate, sample_id, dimension_position(dimension), dimension, "order"
 
 -- index_evaluations: All evaluations, the newest first
 SELECT run_id, flow, started_at, dataset, candidates, model, endpoint, prompt_set, dataset_key, protocol_key, measured,
-       count(*) OVER () AS total
+       stopped, count(*) OVER () AS total
 FROM evaluations ORDER BY started_at DESC, run_id DESC LIMIT 2000;
 
 -- index_scores: Their scores over all samples
