@@ -164,7 +164,8 @@ def test_votes_on_an_image_tell_how_far_its_scores_lie_apart(
     root = write_geneval(tmp_path / "images", rows, images_per_prompt=1)
     code, out, err = jury("run", "counting", "--dataset", root, *judged_by(loopback), "--votes", "2", "--json")
     assert code == 0, err
-    [rate] = ask("rates")
+    rate, by_chance = ask("SELECT * FROM rates ORDER BY measure DESC")
+    assert (by_chance["measure"], by_chance["n"], by_chance["value"]) == ("chance_difference", 8, 1.0625)
     assert (rate["dimension"], rate["measure"], rate["n"]) == ("counting", "repeat_difference", 8)
     assert rate["value"] == 1.5
     told = [row for row in json.loads(out) if row["measure"] == "repeat_difference"]
