@@ -96,6 +96,11 @@ simulate-budget: $(READY)
 simulate-quote: $(READY)
 	$(BIN)/python tests/simulate_quote.py $(SEEDS)
 
+# What the intervals of scores cover that people have corrected, with 15 to 150 labels: about a minute for each seed.
+.PHONY: simulate-labels
+simulate-labels: $(READY)
+	$(BIN)/python tests/simulate_labels.py $(SEEDS)
+
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py
 

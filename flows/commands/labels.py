@@ -85,6 +85,8 @@ def remove(name: str, store: str) -> int:
             share_labels(Remote(store, folder).bucket, folder)
     except (HistoryLocked, RemoteUnavailable) as error:
         warn(f"{error}; `jury sync` does the rest")
+    else:
+        renew_pages(folder)
     return 0
 
 

@@ -25,6 +25,7 @@ from tasks.files import private_folder
 from tasks.judging import shared_layout
 from tasks.kinds.loading import load_ahead
 from tasks.ledger.remote import local_cache
+from tasks.pages.people_words import people_lines_of
 from tasks.pages.rate_tables import repeat_lines
 from tasks.pages.run_summary import Summary, summarize
 from tasks.pages.summary_texts import beside_layout, defect_lines, failure_lines, price_lines
@@ -194,7 +195,8 @@ def _print_summary(summary: Summary) -> None:
     notes = display.notes(scores, summary.terms)
     console.print(tables.grid_table(display.grid(scores), notes, console.width))
     controls = status_lines(summary.controls)
-    beside = [*repeat_lines(summary), *beside_layout(summary)]
+    people = people_lines_of(summary.store, summary.start.evaluation_id)
+    beside = [*people, *repeat_lines(summary), *beside_layout(summary)]
     for line in [*beside, *defect_lines(summary), *controls, *failure_lines(summary)]:
         console.print(printable(line), soft_wrap=True)
     asked = summary.judgments

@@ -9,6 +9,7 @@ from functools import cache
 
 from tasks.anchors.outcomes import AnchorRow
 from tasks.controls.status import ControlRow
+from tasks.history.correcting import Correction
 from tasks.ledger.alarm_records import Restart
 from tasks.ledger.bridges import BridgeRow
 from tasks.ledger.label_sets import LabelRow, LabelSet
@@ -33,6 +34,7 @@ RECORDS: Mapping[str, tuple[type[HistoryRecord], ...]] = {
     "passports": (CardLine, Card),
     "baselines": (Restart,),
     "bridges": (BridgeRow,),
+    "corrections": (Correction,),
     "layout_checks": (LayoutRow,),
 }
 """Table -> records whose fields are its columns."""

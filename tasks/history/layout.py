@@ -30,6 +30,7 @@ VIEWS = (
     "alarms",
     "coverage",
     "disagreements",
+    "corrected",
     "judgment_attempts",
     "cost",
     "spend",

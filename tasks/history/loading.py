@@ -16,6 +16,7 @@ from tasks.errors import InputError
 from tasks.history.database import HISTORY, attach, kept_out, reading, staging
 from tasks.history.layout import is_laid_out, lay_out
 from tasks.history.newest import DUE as BEST_DUE
+from tasks.history.told_labels import DUE as CORRECTIONS_DUE
 from tasks.ledger import bridges, layout_checks, passports
 from tasks.ledger import label_sets as labels
 from tasks.ledger import reading as ledger
@@ -101,6 +102,7 @@ def store_labels(store: Path, name: str, wait_seconds: float = 2.0) -> None:
         InputError: their ledger is damaged, or the history was made by another version.
     """
     _store_once(_LABELS, store, name, wait_seconds)
+    _bring_up_to_date(store / HISTORY, store, wait_seconds)
 
 
 def drop_labels(store: Path, wait_seconds: float = 2.0) -> None:
@@ -111,6 +113,7 @@ def drop_labels(store: Path, wait_seconds: float = 2.0) -> None:
         InputError: the history was made by another version.
     """
     _drop_labels(store / HISTORY, store, wait_seconds)
+    _bring_up_to_date(store / HISTORY, store, wait_seconds)
 
 
 def store_passport(store: Path, passport_id: str, wait_seconds: float = 2.0) -> None:
@@ -225,6 +228,10 @@ def _bring_up_to_date(history: Path, store: Path, wait_seconds: float) -> list[s
         from tasks.history.watching import bring_up_to_date
 
         bring_up_to_date(history, restarts, _DUE, wait_seconds)
+    if _known(history, CORRECTIONS_DUE, wait_seconds):
+        from tasks.history.correcting import correct
+
+        correct(history, wait_seconds)
     if _known(history, BEST_DUE, wait_seconds):
         from tasks.history.best import compare_with_best
 
@@ -309,7 +316,7 @@ def _hand_over(db: Connection, place: Path, once: _Once | None) -> None:
 def _hand_over_run(db: Connection, run: Path) -> None:
     for table in _OF_RUNS:
         db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run.name])
-    for table in ("nights", "anchor_nights"):
+    for table in ("nights", "anchor_nights", "corrections"):
         db.execute(f"DELETE FROM history.{table} WHERE run_id IN (SELECT evaluation_id FROM runs)")
     for table in _OF_EVALUATIONS:
         # A shard that is not the last to finish has none of an evaluation's rows, and takes none away.

@@ -550,3 +550,30 @@ CREATE TABLE layout_checks (
 COMMENT ON TABLE layout_checks IS
     'How far a judge agrees with itself in the shared and in the published layout: one row a check and dimension, as '
     '`jury layout check` made it.';
+
+-- Computed from outcomes and labels (correcting.py), since an estimate by cross-fitting is no SQL.
+CREATE TABLE corrections (
+    run_id VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
+    dimension VARCHAR NOT NULL,
+    corrected DOUBLE,
+    corrected_low DOUBLE,
+    corrected_high DOUBLE,
+    weight DOUBLE,
+    labels BIGINT NOT NULL,
+    people BIGINT NOT NULL,
+    cannot_tell BIGINT NOT NULL,
+    agreed DOUBLE,
+    agreed_low DOUBLE,
+    agreed_high DOUBLE,
+    shared BIGINT NOT NULL,
+    people_agreed DOUBLE,
+    people_agreed_low DOUBLE,
+    people_agreed_high DOUBLE,
+    names VARCHAR[] NOT NULL,
+    why VARCHAR NOT NULL,
+    stamp VARCHAR NOT NULL
+);
+COMMENT ON TABLE corrections IS
+    'What people''s labels make of the scores of finished runs, a row an evaluation, candidate and dimension or tag; the '
+    'view corrected has the raw scores beside them.';

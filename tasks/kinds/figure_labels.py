@@ -102,9 +102,10 @@ def category(answer: Answered) -> Category:
 def concordance(first: Sequence[Answered], second: Sequence[Answered], drawn: Sequence[str]) -> Concordance:
     """Verdicts as categories; for tau on the scale Model > neutral > Human."""
     categories = paired([category(each).place for each in first], [category(each).place for each in second], drawn)
-    scale = paired([_worth(each) for each in first], [_worth(each) for each in second], drawn)
+    scale = paired([worth(each) for each in first], [worth(each) for each in second], drawn)
     return Concordance(raw_agreement(categories), kappa(categories), tau_b(scale))
 
 
-def _worth(answer: Answered) -> float:
+def worth(answer: Answered) -> float:
+    """Model 100, a neutral 50, Human 0."""
     return verdict_score(str(answer)) or 0.0

@@ -214,6 +214,14 @@ class Kind(ABC):
         return None
 
     @abstractmethod
+    def worth(self, answer: Answered) -> float:
+        """An answer as a score, from 0 to `highest`."""
+
+    @abstractmethod
+    def alike(self, one: Answered, other: Answered) -> bool:
+        """Whether two answers count as the same."""
+
+    @abstractmethod
     def category(self, answer: Answered) -> Category:
         """What an answer counts as."""
 

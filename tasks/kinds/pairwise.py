@@ -199,6 +199,14 @@ class PairwiseKind(Kind):
         """What the tier rule makes of the dimensions, as it does for a judge."""
         return overall({dimension: str(verdict) for dimension, verdict in answers.items()}, rubric).outcome
 
+    def worth(self, answer: Answered) -> float:
+        """Model 100, a neutral 50, Human 0."""
+        return figure_labels.worth(answer)
+
+    def alike(self, one: Answered, other: Answered) -> bool:
+        """Equal verdicts; Both are good and bad are not."""
+        return one == other
+
     def category(self, answer: Answered) -> Category:
         """The verdict."""
         return figure_labels.category(answer)

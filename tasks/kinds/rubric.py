@@ -220,6 +220,14 @@ class RubricKind(Kind):
         """Scores are averaged."""
         return image_labels.merged(answers)
 
+    def worth(self, answer: Answered) -> float:
+        """The score."""
+        return float(answer)
+
+    def alike(self, one: Answered, other: Answered) -> bool:
+        """Scores at most a point apart."""
+        return abs(float(one) - float(other)) <= image_labels.NEAR
+
     def category(self, answer: Answered) -> Category:
         """The score in whole points."""
         return image_labels.category(answer)

@@ -34,6 +34,12 @@ ORDER BY candidate, dimension_position(dimension), dimension;
 SELECT candidate, score, ci_low, ci_high, good, satisfied, missing, runs, best, vs_best, vs_best_low, vs_best_high
 FROM t2i_leaderboard WHERE tag = 'overall' AND list_contains(runs, $run) ORDER BY candidate;
 
+-- people: What people say of the scores (jury label)
+SELECT flow, candidate, dimension, score, ci_low, ci_high, corrected, corrected_low, corrected_high, labels, people,
+       cannot_tell, agreed, agreed_low, agreed_high, shared, people_agreed, people_agreed_low, people_agreed_high,
+       weight, why
+FROM corrected WHERE run_id = $run;
+
 -- rates: Order and votes
 SELECT candidate, dimension, measure, n, value, ci_low, ci_high, "method"
 FROM rates WHERE run_id = $run ORDER BY candidate, dimension_position(dimension), dimension;

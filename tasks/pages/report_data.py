@@ -25,6 +25,7 @@ from tasks.kinds import kind_of
 from tasks.kinds.display import Display, Headline, Terms
 from tasks.ledger.anew import unmeasured_words
 from tasks.ledger.layout_checks import LayoutRow
+from tasks.pages.people_words import corrected_words, people_lines
 from tasks.pages.queries import Answer, ask
 from tasks.pages.reasoning import reasons_by_question
 from tasks.pages.sample_cards import Card, Context, cards
@@ -48,6 +49,7 @@ _QUESTIONS = (
     "groups",
     "aspects",
     "six_tags",
+    "people",
     "rates",
     "controls",
     "passport",
@@ -160,6 +162,17 @@ class Evaluation:
     def control_rates(self) -> list[ControlRate]:
         """What the control samples show of the judge."""
         return [control_rate(**row) for row in self.answers["controls"].rows]
+
+    @property
+    def people(self) -> list[str]:
+        """What people's labels say of the scores; nothing where there are none."""
+        return people_lines(self.answers["people"].rows)
+
+    def corrected(self, row: Scored) -> str:
+        """A score as people would have it, with its interval; empty where too few of them were asked."""
+        place = row.candidate, row.dimension
+        found = [each for each in self.answers["people"].rows if (each["candidate"], each["dimension"]) == place]
+        return corrected_words(found[0]) if found else ""
 
     def headline(self) -> list[Headline]:
         """The scores that the page begins with."""

@@ -1,0 +1,278 @@
+"""What people's labels make of the scores of each evaluation: the history's table `corrections`.
+
+Owns which labels count: those that a page of `jury label` asked for, of samples drawn uniformly, of the same dataset,
+the same pictures and by the same prompts; whoever the judge is, for people's answers do not depend on it. What others
+lack is told. The estimate is for `statistics.people`; how several people's answers become one is for `kinds`.
+"""
+
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import combinations
+from pathlib import Path
+from statistics import fmean
+from typing import Any, NamedTuple
+
+from duckdb import DuckDBPyConnection as Connection
+
+from tasks.history.database import attach, staging
+from tasks.history.staging import insert_rows
+from tasks.history.told_labels import DUE, TOLD
+from tasks.kinds import kind_of
+from tasks.kinds.kind import Kind
+from tasks.kinds.values import Answered
+from tasks.ledger.label_pages import UNIFORM
+from tasks.ledger.protocol_keys import digest
+from tasks.records import OVERALL, OVERALL_SCORE, HistoryRecord
+from tasks.statistics.intervals import proportion
+from tasks.statistics.people import FEWEST, Corrected, corrected
+
+_EVALUATION = f"""
+    SELECT run_id, flow, dataset_key, prompts, stamp FROM evaluations JOIN ({TOLD}) t USING (flow) WHERE run_id = ?"""
+_SCORES = """
+    SELECT DISTINCT candidate, dimension FROM scores WHERE run_id = ? AND "grouping" = 'all' AND measure = 'score'"""
+_LABELS = """
+    SELECT name, candidate, sample_id, tag, dimension || aspect, verdict, score, annotator, pictures, dataset_key,
+           prompts_key, drawn
+    FROM labels WHERE flow = ? AND page <> '' ORDER BY ALL"""
+_JUDGED = """
+    SELECT r.candidate, r.sample_id, r.tag, r.prompt_id, r.question, r.verdict, r.score, o.status,
+           map_from_entries(list_transform(map_entries(o.pictures),
+               lambda each: {'k': each.key, 'v': each.value.source_sha256}))
+    FROM ratings r JOIN outcomes o ON o.candidate = r.candidate AND o.sample_id = r.sample_id
+    JOIN shard_runs s ON s.run_id = o.run_id AND s.evaluation_id = r.source
+    WHERE r.source = ? ORDER BY r.candidate, r.sample_id, r.question"""
+_MEMORY = 200_000_000
+"""Bytes of what is put together here, at most."""
+
+
+class Correction(HistoryRecord):
+    """One score of an evaluation as people would have it, and how far the judge and they agree: a row of the table."""
+
+    run_id: str
+    """The evaluation (evaluations.run_id)."""
+    candidate: str
+    """System whose figures or images were judged."""
+    dimension: str
+    """Dimension, or overall; of images the tag."""
+    corrected: float | None = None
+    """The score corrected by people (PPI++); None: there is none, and why tells the reason."""
+    corrected_low: float | None = None
+    """Lower end of its 95% interval."""
+    corrected_high: float | None = None
+    """Upper end of its 95% interval."""
+    weight: float | None = None
+    """Weight of the judge's score in it, 0-1."""
+    labels: int
+    """Samples (of images: prompts) that people judged and that count."""
+    people: int
+    """Persons who judged them."""
+    cannot_tell: int
+    """Samples that were asked about and got no answer."""
+    agreed: float | None
+    """Share of these samples on which judge and people answer alike (of images: at most 1 point apart)."""
+    agreed_low: float | None
+    """Lower end of its exact 95% interval."""
+    agreed_high: float | None
+    """Upper end of its exact 95% interval."""
+    shared: int
+    """Samples that two people or more judged."""
+    people_agreed: float | None
+    """Share of equal answers of two people among them."""
+    people_agreed_low: float | None
+    """Lower end of its exact 95% interval, as of so many samples."""
+    people_agreed_high: float | None
+    """Upper end of its exact 95% interval, as of so many samples."""
+    names: tuple[str, ...]
+    """Labels that count (labels.name)."""
+    why: str
+    """Why there is no corrected score, and which labels do not count for what reason; empty: all is as it should be."""
+    stamp: str
+    """Tells the labels that it was made with from others."""
+
+
+class _Judged(NamedTuple):
+    """What an evaluation says to one question about a sample."""
+
+    candidate: str
+    sample_id: str
+    tag: str
+    prompt_id: str
+    question: str
+    verdict: str | None
+    score: float | None
+    status: str
+    pictures: Mapping[str, str]
+
+    @property
+    def unit(self) -> str:
+        """What the mean goes over: a figure, or the prompt of an image."""
+        return self.prompt_id or self.sample_id
+
+
+class _Label(NamedTuple):
+    """What one person says to one question about a sample."""
+
+    name: str
+    candidate: str
+    sample_id: str
+    tag: str
+    question: str
+    verdict: str | None
+    score: float | None
+    annotator: str
+    pictures: Mapping[str, str]
+    dataset_key: str
+    prompts_key: str
+    drawn: str
+
+
+class _Evaluation(NamedTuple):
+    run_id: str
+    flow: str
+    dataset_key: str
+    prompts: Mapping[str, str]
+    stamp: str
+
+
+def correct(history: Path, wait_seconds: float) -> None:
+    """Bring the table `corrections` up to date.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+    """
+    with staging(_MEMORY) as db:
+        attach(db, history, wait_seconds)
+        db.execute("USE history")
+        db.begin()
+        for (run_id,) in db.execute(DUE).fetchall():
+            db.execute("DELETE FROM corrections WHERE run_id = ?", [run_id])
+            for row in db.execute(_EVALUATION, [run_id]).fetchall():
+                insert_rows(db, "corrections", _rows(db, _Evaluation(*row)), history)
+        db.commit()
+        db.execute("USE memory")
+
+
+def _rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[str, Any]]:
+    labels = [_Label(*row) for row in db.execute(_LABELS, [evaluation.flow]).fetchall()]
+    judged = [_Judged(*row) for row in db.execute(_JUDGED, [evaluation.run_id]).fetchall()]
+    headlines = {OVERALL, *(each.tag for each in judged)}
+    kind = kind_of(evaluation.flow)
+    for candidate, dimension in db.execute(_SCORES, [evaluation.run_id]).fetchall():
+        own = [each for each in judged if (each.candidate, _dimension(each)) == (candidate, dimension)]
+        about = [each for each in labels if (each.candidate, _dimension(each)) == (candidate, dimension)]
+        if about or dimension in headlines:
+            usable, why = _usable(about, own, evaluation)
+            found = _correction(kind, own, usable)
+            place = {"run_id": evaluation.run_id, "candidate": candidate, "dimension": dimension}
+            reasons = [*([] if "corrected" in found else [_too_few(found["labels"])]), *why]
+            row = {**place, **found, "why": "; ".join(reasons), "stamp": evaluation.stamp}
+            yield Correction.model_validate(row).model_dump()
+
+
+def _dimension(each: _Judged | _Label) -> str:
+    """The dimension whose score an answer is a part of; of an aspect none."""
+    if not each.tag:
+        return each.question
+    return each.tag if each.question == OVERALL_SCORE else ""
+
+
+def _too_few(labels: int) -> str:
+    return f"{FEWEST} labels are needed, {labels} count"
+
+
+def _usable(
+    labels: Sequence[_Label], judged: Sequence[_Judged], evaluation: _Evaluation
+) -> tuple[list[_Label], list[str]]:
+    """The labels that count, and of each set that does not, why."""
+    by_name: defaultdict[str, list[_Label]] = defaultdict(list)
+    for label in labels:
+        by_name[label.name].append(label)
+    shown = {each.sample_id: each.pictures for each in judged}
+    reasons = {name: _unusable(some, shown, evaluation) for name, some in by_name.items()}
+    usable = [label for name, some in by_name.items() if not reasons[name] for label in some]
+    return usable, [f"{name} does not count: {reason}" for name, reason in reasons.items() if reason]
+
+
+def _unusable(labels: Sequence[_Label], shown: Mapping[str, Mapping[str, str]], evaluation: _Evaluation) -> str:
+    first = labels[0]
+    if first.drawn != UNIFORM:
+        return f"drawn by {first.drawn}, for finding errors"
+    if first.dataset_key != evaluation.dataset_key:
+        return "of another dataset"
+    if first.prompts_key != digest(evaluation.prompts):
+        return "of another protocol, whose prompts put other questions"
+    other = sum(shown.get(label.sample_id) != label.pictures for label in labels)
+    return f"{other} of its {len(labels)} answers are about other pictures" if other else ""
+
+
+def _correction(kind: Kind, judged: Sequence[_Judged], labels: Sequence[_Label]) -> dict[str, Any]:
+    """The columns of a correction, as far as they can be told."""
+    said: defaultdict[str, dict[str, Answered]] = defaultdict(dict)
+    for label in labels:
+        if (answer := _answer(label)) is not None:
+            said[label.sample_id][label.annotator] = answer
+    given = {
+        each.sample_id: (each, ours, theirs)
+        for each in judged
+        if (ours := _answer(each)) is not None and (some := said.get(each.sample_id))
+        if (theirs := kind.merged_answer(each.question, [*some.values()])) is not None
+    }
+    units = _Units(kind, judged)
+    found = units.corrected(
+        [(each.unit, kind.worth(ours), kind.worth(theirs)) for each, ours, theirs in given.values()]
+    )
+    told = {
+        "labels": len({each.unit for each, *_ in given.values()}),
+        "people": len({label.annotator for label in labels}),
+        "cannot_tell": len({label.sample_id for label in labels} - said.keys()),
+        "names": tuple(sorted({label.name for label in labels})),
+        **_agreement("agreed", [float(kind.alike(ours, theirs)) for _, ours, theirs in given.values()]),
+        **_among(kind, [[*some.values()] for some in said.values() if len(some) > 1]),
+    }
+    if found:
+        ends = {"corrected_low": found.ci_low, "corrected_high": found.ci_high}
+        told |= {"corrected": found.value, **ends, "weight": found.weight}
+    return told
+
+
+def _answer(each: _Judged | _Label) -> Answered | None:
+    return each.score if each.verdict is None else each.verdict
+
+
+class _Units:
+    """What the mean of a score goes over: figures, or prompts with the mean of their images; a forfeit scores 0."""
+
+    def __init__(self, kind: Kind, judged: Sequence[_Judged]) -> None:
+        self._highest = kind.highest
+        self._scores: defaultdict[str, list[float]] = defaultdict(list)
+        self._delivered: defaultdict[str, list[float]] = defaultdict(list)
+        for each in judged:
+            answer = _answer(each)
+            if each.status == "forfeit":
+                self._scores[each.unit].append(0.0)
+            elif answer is not None:
+                self._scores[each.unit].append(kind.worth(answer))
+                self._delivered[each.unit].append(1.0)
+
+    def corrected(self, labelled: Sequence[tuple[str, float, float]]) -> Corrected | None:
+        """The score corrected by labels: unit, what the judge says, what people say."""
+        by_unit: defaultdict[str, list[tuple[float, float]]] = defaultdict(list)
+        for unit, ours, theirs in labelled:
+            by_unit[unit].append((ours, theirs))
+        shares = {unit: len(self._delivered[unit]) / len(self._scores[unit]) for unit in by_unit}
+        judged = [shares[unit] * fmean(ours for ours, _ in some) for unit, some in by_unit.items()]
+        people = [shares[unit] * fmean(theirs for _, theirs in some) for unit, some in by_unit.items()]
+        judge = [fmean(scores) for unit, scores in self._scores.items() if self._delivered[unit]]
+        return corrected(judge, judged, people, len(self._scores) - len(judge), self._highest)
+
+
+def _among(kind: Kind, shared: Sequence[Sequence[Answered]]) -> dict[str, Any]:
+    """How far people agree among themselves, on what two or more of them answered."""
+    shares = [fmean(float(kind.alike(a, b)) for a, b in combinations(answers, 2)) for answers in shared]
+    return {"shared": len(shared), **_agreement("people_agreed", shares)}
+
+
+def _agreement(name: str, shares: Sequence[float]) -> dict[str, float | None]:
+    """A share with its exact interval, as of so many samples."""
+    found = proportion(sum(shares), len(shares))
+    return {name: found.value, f"{name}_low": found.ci_low, f"{name}_high": found.ci_high}

@@ -1,0 +1,13 @@
+CREATE VIEW corrected AS
+SELECT c.run_id, e.flow, e.started_at, c.candidate, c.dimension, s.score, s.ci_low, s.ci_high, c.corrected,
+       c.corrected_low, c.corrected_high, c.corrected - s.score AS shift, c.labels, c.people, c.cannot_tell, c.agreed,
+       c.agreed_low, c.agreed_high, c.shared, c.people_agreed, c.people_agreed_low, c.people_agreed_high, c.weight,
+       c.names, c.why
+FROM corrections c JOIN evaluations e USING (run_id)
+JOIN scores s ON (s.run_id, s.candidate, s.dimension, s."grouping", s.measure)
+    = (c.run_id, c.candidate, c.dimension, 'all', 'score')
+ORDER BY e.started_at DESC, c.run_id DESC, c.candidate, dimension_position(c.dimension), c.dimension;
+COMMENT ON VIEW corrected IS
+    'Scores corrected by people (PPI++, from 15 labels on) beside the raw ones, a row an evaluation, candidate and '
+    'dimension or tag, and how far judge and people, and people among themselves, agree; why: what keeps labels from '
+    'counting. Only of flows that have labels by a page of jury label.';

@@ -1,0 +1,120 @@
+"""What the intervals of scores cover that people have corrected: `make simulate-labels`, seeds on the command line.
+
+A judge is 10 points too kind, and agrees with people as well as a correlation says. People judge some of 292 figures,
+drawn at random; the truth is what people would say of figures without end. Each line is one population, judge and
+number of labels over 1,000 runs a seed: how often the interval of the corrected score covers the truth, how wide it is,
+and the same of people alone (Student's t) and of the judge alone.
+"""
+
+import sys
+from collections.abc import Iterator
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+from scipy.special import ndtri, stdtrit
+
+from tasks.statistics.intervals import Floats, interval
+from tasks.statistics.people import corrected
+
+N, RUNS, BIAS = 292, 1000, 10.0
+NUMBERS = (15, 30, 60, 100, 150)
+
+
+class World(NamedTuple):
+    """People's outcomes, and how a judge follows them."""
+
+    name: str
+    human: float
+    """Share of figures that lose, in the eyes of people."""
+    tie: float
+    correlation: float
+    """Of what people and judge go by."""
+
+    @property
+    def truth(self) -> float:
+        return 50 * self.tie + 100 * (1 - self.human - self.tie)
+
+
+WORLDS = tuple(
+    World(name, *shares, correlation)
+    for name, shares in (
+        ("wins and losses", (0.45, 0.25)),
+        ("mostly losses", (0.85, 0.08)),
+        ("mostly wins", (0.2, 0.2)),
+    )
+    for correlation in (0.55, 0.8, 0.95)
+)
+HARD = (World("hardly a win", 0.95, 0.03, 0.8), World("judge and people are one but for the bias", 0.45, 0.25, 0.999))
+
+
+class Found(NamedTuple):
+    """What came of one number of labels in one world: shares of runs whose interval covers the truth, and widths."""
+
+    covered: float
+    width: float
+    people_covered: float
+    people_width: float
+    judge_covered: float
+    bias: float
+
+
+def scores(quality: Floats, world: World) -> Floats:
+    """Outcomes by how good a figure is found."""
+    cuts = ndtri([world.human, world.human + world.tie])
+    return np.select([quality < cuts[0], quality < cuts[1]], [0.0, 50.0], 100.0)
+
+
+@cache
+def kindness(world: World) -> float:
+    """By how much a judge must find figures better for its mean to be 10 points above that of people."""
+    quality = np.random.default_rng(0).standard_normal(200_000)
+    steps = np.linspace(0, 2.5, 101)
+    return float(np.interp(BIAS + world.truth, [scores(quality + step, world).mean() for step in steps], steps))
+
+
+def judged(random: np.random.Generator, world: World) -> tuple[Floats, Floats]:
+    """What people and judge say of the same figures."""
+    quality, own = random.standard_normal((2, N))
+    seen = world.correlation * quality + (1 - world.correlation**2) ** 0.5 * own
+    return scores(quality, world), scores(seen + kindness(world), world)
+
+
+def simulate(world: World, labels: int, runs: int = RUNS, seed: int = 1) -> Found:
+    """So many runs with so many labels each."""
+    random = np.random.default_rng(seed)
+    found: list[tuple[float, ...]] = []
+    for run in range(runs):
+        people, judge = judged(random, world)
+        drawn = random.choice(N, labels, replace=False)
+        told = corrected(judge, judge[drawn], people[drawn])
+        assert told
+        half = stdtrit(labels - 1, 0.975) * people[drawn].std(ddof=1) / labels**0.5
+        alone = abs(people[drawn].mean() - world.truth) <= half
+        raw = interval(judge) if run < 100 else None  # its resampling takes most of the time
+        covers = float("nan") if raw is None else float((raw.ci_low or 0) <= world.truth <= (raw.ci_high or 0))
+        inside = told.ci_low <= world.truth <= told.ci_high
+        found.append((inside, told.ci_high - told.ci_low, alone, 2 * half, covers, told.value - world.truth))
+    return Found(*np.nanmean(found, axis=0))
+
+
+def lines(seeds: list[int]) -> Iterator[str]:
+    """A line for each world and number of labels."""
+    for world in (*WORLDS, *HARD):
+        for labels in NUMBERS:
+            told = Found(*np.mean([simulate(world, labels, seed=seed) for seed in seeds], axis=0))
+            yield (
+                f"{world.name}, truth {world.truth:.1f}, correlation {world.correlation:g}, {labels} labels: covers "
+                f"{told.covered:.1%}, width {told.width:.1f}, off by {told.bias:+.1f}; people alone "
+                f"{told.people_covered:.1%}, {told.people_width:.1f}; judge alone {told.judge_covered:.0%}"
+            )
+
+
+def main() -> None:
+    """Print all lines."""
+    for line in lines([int(seed) for seed in sys.argv[1:]] or [1]):
+        print(line, flush=True)
+
+
+if __name__ == "__main__":
+    main()
