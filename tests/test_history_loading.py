@@ -150,8 +150,10 @@ def test_the_stored_ledger_of_schema_3_loads(tmp_path: Path) -> None:
     assert ask(tmp_path, "FROM rates ORDER BY ALL") == before
 
 
-@pytest.mark.parametrize(("schema", "told"), [("4", [(None, 31)]), ("5", [("fp_1", 19), ("fp_2", 12)])])
-def test_the_stored_ledgers_of_schemas_4_and_5_load(tmp_path: Path, schema: str, told: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("schema", "told"), [("4", [(None, 31)]), *((schema, [("fp_1", 19), ("fp_2", 12)]) for schema in "56")]
+)
+def test_the_stored_ledgers_since_schema_4_load(tmp_path: Path, schema: str, told: list[Any]) -> None:
     (tmp_path / "ledger").symlink_to(Path(__file__).parent / "ledgers" / schema)
     synced = sync(tmp_path)
     assert len(synced.loaded) == 1 and not synced.left_out

@@ -17,11 +17,12 @@ from tasks.kinds import kind_of
 from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES
 from tasks.ledger.reading import RUN as START
 from tasks.ledger.reuse import Replies, earlier_replies
-from tasks.records import Judgment
+from tasks.records import SCHEMA, Judgment
 
 OTHER = "20261121T120000-diagram-0000aa"
 JUNK = b"\xff\x00junk" * 1_500_000
 LEDGERS = Path(__file__).parent / "ledgers"
+NEWEST = b'"schema":%d' % SCHEMA
 
 Damage = Callable[[Path], object]
 
@@ -68,7 +69,7 @@ DAMAGED: dict[str, tuple[Damage, str]] = {
     "a bit of a status": (lambda run: flip(run / JUDGMENTS, b'"ok"', b'"oj"'), "line 1: damaged"),
     "a bit of a score": (lambda run: flip(run / OUTCOMES, b"100.0", b"000.0"), "line 1: damaged"),
     "a digit that leaves an outcome valid": (lambda run: flip(run / OUTCOMES, b"100.0", b"900.0"), "checksum"),
-    "a schema that has no checksum": (lambda run: flip(run / JUDGMENTS, b'"schema":5', b'"schema":3'), "checksum"),
+    "a schema that has no checksum": (lambda run: flip(run / JUDGMENTS, NEWEST, b'"schema":3'), "checksum"),
     "no checksum": (lambda run: (run / JUDGMENTS).write_text(judgment().model_dump_json() + "\n"), "checksum"),
     "a bit of the end": (lambda run: flip(run / END, b'"ok": 12', b'"ok": 13'), "checksum"),
     "a bit of the start": (lambda run: flip(run / START, b'"samples"', b'"ramples"'), "checksum"),
