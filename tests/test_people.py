@@ -37,6 +37,9 @@ def test_what_was_not_delivered_scores_nothing_whoever_judges() -> None:
 def test_labels_that_are_all_equal_leave_room_for_others() -> None:
     found = corrected([0.0] * 100, [0.0] * 30, [0.0] * 30)
     assert found and (found.value, found.ci_low) == (0.0, 0.0) and 5 < found.ci_high < 20
+    # Also where the judge's scores differ: that nobody said Model 30 times leaves 11.6% of it possible.
+    mixed = corrected([100.0, 0.0] * 20, [100.0, 0.0] * 15, [0.0] * 30)
+    assert mixed and mixed.value == 0.0 and mixed.ci_high == pytest.approx(11.57, abs=0.01)
 
 
 def test_many_labels_choose_the_weight_themselves() -> None:

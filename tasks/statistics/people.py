@@ -63,15 +63,16 @@ def corrected(
 def _ends(told: Floats, y: Floats, judged: int, share: float, highest: float) -> tuple[float, float]:
     """The ends of the interval of all samples, of which a share was judged and the others score 0."""
     n, value = len(y), float(np.clip(told.mean(), 0.0, highest))
-    if np.ptp(told) == 0:
-        low, high = of_equal_values(value, n, 0.0, highest)
-        return share * low, share * high
     from scipy.special import stdtrit  # pyright: ignore[reportMissingTypeStubs]  # slow to import
 
     over_all = share * y.var(ddof=1) + share * (1 - share) * value**2
     variance = share**2 * told.var(ddof=1) * max(0.0, 1 / n - 1 / judged) + over_all * share / judged
     half = float(stdtrit(n - 1, 1 - TAIL)) * float(np.sqrt(variance))
-    return share * value - half, share * value + half
+    low, high = share * value - half, share * value + half
+    for equal in (each for each in (y, told) if np.ptp(each) == 0):  # their variance is no estimate
+        exact = of_equal_values(float(np.clip(equal[0], 0.0, highest)), n, 0.0, highest)
+        low, high = min(low, share * exact[0]), max(high, share * exact[1])
+    return low, high
 
 
 def _weights(f: Floats, y: Floats, judge: Floats) -> Floats:
