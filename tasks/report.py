@@ -15,6 +15,7 @@ from prefect.utilities.urls import url_for
 
 from tasks.comparing.earlier_runs import Past, look_back
 from tasks.pages.artifact import failure_rows, markdown
+from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.run_summary import Summary, summarize
 from tasks.pages.summary_texts import cost_lines, sentence, status_counts
 from tasks.presentation.markup import QUOTE, plain
@@ -28,8 +29,8 @@ _log = get_logger("image-jury")
 
 def where_words(summary: Summary, key: str) -> str:
     """For the run's log: what it cost, and where its report is."""
-    page = f"`jury report {summary.start.run_id}` writes it as a page"
-    return f"{'; '.join(cost_lines(summary))}. The report is the artifact {key}, and {page} from {summary.store}."
+    page = where(page_of(summary.store, summary.start.run_id))
+    return f"{'; '.join(cost_lines(summary))}. The report is the artifact {key}, and the page {page}."
 
 
 @task(name="report", cache_policy=NO_CACHE)
@@ -88,9 +89,10 @@ def announce(store: Path, start: RunStart, past: Past, key: str) -> list[str]:
 
     if past.watched is None:
         return ["Whether its score has dropped could not be told, for the history is in use; the next run tells."]
-    where = url_for("flow-run", start.prefect_run_id) if start.prefect_run_id else ""
+    run = url_for("flow-run", start.prefect_run_id) if start.prefect_run_id else ""
     for alarm in past.watched.events:
-        shown = {"artifact": key, "report": where or ""}
+        page = where(page_of(store, start.run_id))
+        shown = {"artifact": key, "report": run or "", "page": page if is_address(page) else ""}
         emit_event(alarm.event, resource_of(alarm, start), payload={**payload_of(alarm, start), **shown})
     new = [*past.watched.news, *past.watched.judge_news]
     for alarm in new:

@@ -1,6 +1,9 @@
 """Two evaluations of a history on disk compared: which are meant, what keeps them apart, what is paired and shown."""
 
+import html
 import json
+import re
+import shlex
 from collections.abc import Sequence
 from pathlib import Path
 from shutil import copytree
@@ -9,11 +12,13 @@ from typing import Any
 import pytest
 from factories import end, image, judgment, outcome, start, write_run
 from written_datasets import record, result, write_benchmark, write_json
+from written_history import SCRIPT
 
 from tasks.comparing.compare import Comparison, compare
 from tasks.comparing.pairing import Change
 from tasks.history.evaluations import last_runs, shared_replies
 from tasks.history.loading import sync
+from tasks.pages import site
 from tasks.records import Judgment, Outcome
 from tasks.rubrics.rubric import PROMPTS
 
@@ -297,6 +302,33 @@ def test_the_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: 
     assert code == 0 and "two_object" in out and "p < 0.001" in out
     _, _, table = out.partition("0.001\n")
     assert ", +10.00]" in table and max(map(len, table.splitlines())) <= 80
+
+
+def test_a_comparison_is_written_as_a_page_that_leads_to_both(store: Path, jury: Any) -> None:
+    site.renew(store, [AFTER])
+    code, out, err = jury("compare", BEFORE, AFTER, "--page", "--margin", "5", "--store", store)
+    place = Path(err.removeprefix("page ").strip())
+    assert code == 0 and "better at n = 29 samples" in out
+    assert (
+        place.parent == store / "pages" and place.name.startswith("compare-") and place.stat().st_mode & 0o777 == 0o600
+    )
+    text = html.unescape(place.read_text())
+    assert "better at n = 29 samples" in text and "alpha by" not in text
+    assert f'<a href="{AFTER}.html">{AFTER}</a>' in text and f'<a href="{BEFORE}.html">' not in text
+    assert f'<a href="{AFTER}.html#sample=s20">after</a>' in text
+    assert f"jury compare {BEFORE} {AFTER} --candidate alpha --margin 5 --page" in text
+    assert set(re.findall(r'<\w[^>]*\s(?:src|href)="([^"#]*)', text)) == {"index.html", f"{AFTER}.html"}
+
+
+def test_names_of_strangers_are_no_markup_on_the_page_of_a_comparison(tmp_path: Path, jury: Any) -> None:
+    names = ("<img src=x onerror=alert(1)>", "it's $(touch harmed)")
+    rows = [*figures(*[LOSES] * 9, candidate=names[0]), *figures(*[WINS] * 9, candidate=names[1])]
+    keep(tmp_path, BEFORE, rows, candidates=names, dataset=SCRIPT)
+    sync(tmp_path)
+    code, _, err = jury("compare", "2026", *(f"--candidate={name}" for name in names), "--page", "--store", tmp_path)
+    text = Path(err.removeprefix("page ").strip()).read_text()
+    assert code == 0 and "<img" not in text and len(re.findall("<script", text)) == 1
+    assert shlex.quote(names[1]) in html.unescape(text)
 
 
 def test_json_has_all_of_it(store: Path, jury: Any) -> None:

@@ -137,6 +137,19 @@ def test_what_changed_since_the_run_before_is_told_with_its_interval(report: Pat
     assert changed == {"s2": ["overall: Tie → Model"], "s11": ["faithfulness: Both are bad → Both are good"]}
 
 
+def test_a_sample_has_its_verdicts_of_the_evaluations_before(report: Path) -> None:
+    earlier = {card["id"]: card["earlier"] for card in data(report)}
+    assert earlier["s2"] == [{"at": 0, "overall": "Tie", "verdicts": ["Model"] * 4}]
+    assert earlier["s3"] == [
+        {"at": 0, "overall": "incomplete", "verdicts": ["missing", "Human", "Both are good", "Model"]}
+    ]
+    found = re.search(r'<script type="application/json" id="before">(.*?)</script>', report.read_text())
+    assert found and json.loads(found[1]) == {
+        "in_site": False,
+        "runs": [[{"run": EARLIER, "when": "2026-11-19 12:00", "differs": False, "page": f"{EARLIER}.html"}]],
+    }
+
+
 def test_an_image_is_shown_with_prompt_aspects_and_check(store: Path, tmp_path: Path) -> None:
     page = written(store, tmp_path / "images.html", "--flow", "counting")
     good, bad = data(page)
@@ -248,6 +261,7 @@ def test_the_page_is_part_of_the_package(tmp_path: Path) -> None:
     assert built.returncode == 0, built.stderr.decode()
     [wheel] = tmp_path.glob("*.whl")
     names = {f"tasks/pages/{name}" for name in ("queries.sql", "template.html.j2", "page.css", "page.js")} | {
-        f"tasks/pages/{name}" for name in ("index.html.j2", "index.js")
+        f"tasks/pages/{name}"
+        for name in ("index.html.j2", "index.js", "theme.js", "grid.html.j2", "comparison.html.j2")
     }
     assert names <= set(zipfile.ZipFile(wheel).namelist())

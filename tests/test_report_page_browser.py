@@ -10,6 +10,8 @@ from served import wait_for
 from strangers import HOSTILE
 from written_history import EARLIER, LATER, SCRIPT, write_evaluations, written
 
+from tasks.pages.site import renew
+
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -199,6 +201,25 @@ def test_a_sample_has_an_address(browser: Any, report: Path, store: Path) -> Non
     broken = Opened(browser, images, address="#sample=%E0%A4<b>")
     assert 'no sample "%E0%A4' in broken.page.inner_text("#missing")
     broken.close()
+
+
+def test_earlier_verdicts_of_a_sample_fold_out_and_lead_to_their_pages(browser: Any, store: Path) -> None:
+    pages = renew(store, [EARLIER, LATER]).pages
+    opened = Opened(browser, pages[1], address="#sample=s2")
+    wait_for(lambda: opened.focused() == "s2", 10)
+    folded = opened.page.locator(".card >> nth=1 >> .earlier")
+    assert folded.inner_text() == "Earlier verdicts: 1 evaluation before"
+    folded.locator("summary").press("Enter")
+    folded.locator("tbody tr").wait_for()
+    assert folded.locator("tbody tr").inner_text().split("\t")[:2] == ["2026-11-19 12:00", "Tie"]
+    assert "faithfulness: Model; conciseness: Model" in folded.inner_text()
+    folded.locator("a").click()
+    wait_for(lambda: opened.page.url == f"{pages[0].as_uri()}#sample=s2" and opened.focused() == "s2", 10)
+    opened.page.click("nav >> text=All evaluations")
+    opened.page.wait_for_url("**/index.html")
+    opened.page.click("#evaluations tbody a >> nth=0")
+    opened.page.wait_for_url(f"**/{LATER}.html")
+    opened.close()
 
 
 def test_an_address_says_which_of_several_runs_and_leads_to_each(browser: Any, store: Path) -> None:

@@ -17,10 +17,10 @@ from tasks.errors import HistoryLocked
 from tasks.files import alone
 from tasks.history.database import HISTORY, attach, staging
 from tasks.history.loading import store_run, sync
-from tasks.pages import index_data, site
+from tasks.pages import index_data, queries, site
 from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
-from tasks.pages.page_names import page_name
+from tasks.pages.page_names import is_address, page_name, page_of, where
 from tasks.records import BudgetStop
 from tasks.report import renewed
 
@@ -127,6 +127,39 @@ def test_an_evaluations_page_has_a_name_that_leads_nowhere_else() -> None:
 def test_more_evaluations_than_the_index_lists_are_counted(store: Path) -> None:
     index = gather_index(store)
     assert "The newest 3 of 5,000 evaluations" in index_page(index._replace(evaluations=5000), ())
+
+
+def test_verdicts_of_fourteen_evaluations_before_are_shown_and_told_where_they_do_not_compare(tmp_path: Path) -> None:
+    runs = [small(tmp_path / "store", number, dataset_key="ef"[number > 4] * 64) for number in range(17)]
+    small(tmp_path / "store", 17, dataset="other")
+    sync(tmp_path / "store")
+    rows = queries.ask(tmp_path / "store", "earlier", run=runs[16]).rows
+    assert [row["run_id"] for row in rows] == runs[15:1:-1]
+    assert [row["comparable"] for row in rows] == [True] * 11 + [False] * 3
+
+
+# Where people find them
+
+
+def test_a_page_is_a_file_or_stands_under_the_address_that_it_is_served_by(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JURY_PAGES", raising=False)
+    page = page_of(tmp_path, LATER)
+    assert where(page) == str(tmp_path / "pages" / f"{LATER}.html") and not is_address(where(page))
+    monkeypatch.setenv("JURY_PAGES", "https://pages.example/jury/")
+    assert where(page) == f"https://pages.example/jury/{LATER}.html" and is_address(where(page))
+    for other in ("javascript:alert(1)", "https://x/) [y](http://evil.example", "pages.example", "https://x/?a=b"):
+        monkeypatch.setenv("JURY_PAGES", other)
+        assert where(page) == str(page)
+
+
+def test_status_says_where_the_pages_are_and_of_when(store: Path, tmp_path: Path, jury: Jury) -> None:
+    site.renew(store)
+    _, out, _ = jury("status", "--store", store)
+    assert re.search(rf"^pages +{store}/pages/index.html \(made 20\d\d-\d\d-\d\d \d\d:\d\d UTC\)$", out, re.MULTILINE)
+    _, out, _ = jury("status", "--store", tmp_path / "none")
+    assert "pages      none; a run, `jury sync` or `jury pages` makes them" in out
 
 
 # Which pages are made anew, and when

@@ -189,6 +189,7 @@ FIRST_WORDS = r"""starting a Prefect server \(about 10 s\) …
 Image Jury is up\.
 
   Prefect UI   http://127\.0\.0\.1:\d+
+  pages        http://127\.0\.0\.1:\d+
   store        \S+
   deployments
 (?:    [a-z]+/[a-z]+-nightly +\d+ \d \* \* \* UTC

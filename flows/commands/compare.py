@@ -1,5 +1,7 @@
 """`jury compare`: what changed from one run to another, or from one candidate to another."""
 
+import shlex
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -14,9 +16,10 @@ from tasks.comparing.wording import changed_lines, difference_grid, notes, outco
 from tasks.errors import InputError
 from tasks.history.evaluations import last_runs
 from tasks.ledger.remote import local_cache
+from tasks.pages.page_names import where
 from tasks.parameters import FLOWS
 from tasks.presentation.tables import console, grid_table
-from tasks.text import printable
+from tasks.text import one_line, printable
 
 TWO = 2
 
@@ -44,6 +47,7 @@ TWO = 2
 )
 @click.option("--last", type=int, metavar="N", help="The first and the last of N runs of --flow.")
 @click.option("--flow", type=click.Choice(FLOWS), help="Flow whose last runs are meant.")
+@click.option("--page", is_flag=True, help="Write it as a page beside the store's other pages, too.")
 @json_option("Print everything as JSON.")
 @store_option
 def command(
@@ -53,6 +57,7 @@ def command(
     margin: float,
     last: int | None,
     flow: str | None,
+    page: bool,
     as_json: bool,
     store: str,
 ) -> int:
@@ -70,7 +75,22 @@ def command(
         print(printable_json(found.model_dump(mode="json")))
     else:
         _print(found)
+    if page:
+        _write_page(folder, found, across)
     return 0
+
+
+def _write_page(store: Path, found: Comparison, across: Sequence[str]) -> None:
+    from tasks.pages.comparison_page import write_comparison  # Jinja, which the table does without
+
+    sides = (found.before, found.after)
+    given = [*dict.fromkeys(side.run_id for side in sides)]
+    given += [part for name in dict.fromkeys(side.candidate for side in sides) for part in ("--candidate", name)]
+    given += [part for name in across for part in ("--across", name)] + (
+        ["--margin", f"{found.margin:g}"] if found.margin else []
+    )
+    target = write_comparison(store, found, f"jury compare {shlex.join(map(one_line, given))} --page")
+    print(f"page {printable(where(target))}", file=sys.stderr)
 
 
 def _both(candidates: Sequence[str]) -> tuple[str, str]:

@@ -11,6 +11,7 @@ from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.history.evaluations import find
 from tasks.ledger.remote import local_cache
+from tasks.pages.page_names import where
 from tasks.pages.site import all_evaluations, renew
 
 
@@ -40,5 +41,5 @@ def command(runs: Sequence[str], last: int, store: str) -> int:
         raise InputError(f"{store} holds no finished evaluation; `jury status` shows what there is")
     made = renew(folder, wanted)
     what = f"{number_of(made.evaluations, 'evaluation')} and {number_of(len(made.pages), 'page')} made anew"
-    say(f"{made.place}: the index of {what}; it opens in any browser, offline too")
+    say(f"{where(made.place)}: the index of {what}; it opens in any browser, offline too")
     return 0

@@ -8,6 +8,7 @@ import stat
 from collections import defaultdict
 from collections.abc import Iterable
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -28,6 +29,7 @@ from tasks.errors import HistoryLocked, InputError
 from tasks.history.loading import pending
 from tasks.ledger.reading import is_waiting, read_end, read_start, run_folders
 from tasks.ledger.remote import local_cache
+from tasks.pages.page_names import INDEX, folder_of, where
 from tasks.parameters import Judge
 from tasks.passport.wording import warning
 from tasks.records import RunStart
@@ -52,6 +54,7 @@ def command(store: str) -> int:
         for line in _at_work():
             say(f"  {line}")
     print(f"store      {folder.absolute()}{_open_words(folder)}")
+    say(f"pages      {_pages_words(folder)}")
     last = [(run, read_start(run)) for run in run_folders(folder)[: -LAST - 1 : -1]]
     for run, start in last:
         say(f"  {_told(run, start)}")
@@ -68,6 +71,14 @@ def _server_words(server: Server | None, api: str | None) -> str:
     if server:
         return server.ui
     return f"the server of PREFECT_API_URL, {api}" if api else "down; `jury up` starts it"
+
+
+def _pages_words(store: Path) -> str:
+    """Where the store's pages are, and of when."""
+    index = folder_of(store) / INDEX
+    if not index.is_file():
+        return "none; a run, `jury sync` or `jury pages` makes them"
+    return f"{where(index)} (made {datetime.fromtimestamp(index.stat().st_mtime, UTC):%Y-%m-%d %H:%M} UTC)"
 
 
 def _open_words(store: Path) -> str:

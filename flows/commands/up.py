@@ -21,11 +21,13 @@ from flows.commands.options import files, notify_option, store_option
 from flows.commands.prepare import HEARTBEAT_SECONDS, make_automations
 from flows.commands.sections import Command
 from flows.runtime import sign_in
+from flows.runtime.pages_server import serving_pages
 from flows.runtime.process import hush_observers
 from flows.runtime.server import api_at, client_settings, home, made_home, own_server, refuse_taken, running
 from tasks.endpoint.models import today
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
+from tasks.pages.page_names import folder_of, served_at
 from tasks.text import printable
 
 if TYPE_CHECKING:
@@ -80,18 +82,21 @@ def command(port: int, deployments: str, auth: bool, reset: bool, notify: str, s
         if auth:
             raise InputError("--auth is for a server of our own; that of PREFECT_API_URL takes PREFECT_API_AUTH_STRING")
         with answered():
-            return _serve(_listed(folder, api, deployments), api.removesuffix("/api"), notify, reset)
+            pages = f"{folder_of(folder)}; they are served beside a server of our own only"
+            ui = f"{api.removesuffix('/api')}\n  pages        {pages}"
+            return _serve(_listed(folder, api, deployments), ui, notify, reset)
     if server := running(folder):
-        print(f"Image Jury is up already: {server.ui} (process {server.pid} serves {home(folder)})")
+        pages = f", pages {served}" if (served := served_at(folder_of(folder))) else ""
+        print(f"Image Jury is up already: {server.ui}{pages} (process {server.pid} serves {home(folder)})")
         return 0
     refuse_taken(port)
     text = sign_in.settle(made_home(folder), auth)
     listed = _listed(folder, api_at(port), deployments, text)
     print("starting a Prefect server (about 10 s) …", file=sys.stderr)
-    with own_server(folder, port, text) as server:
+    with own_server(folder, port, text) as server, serving_pages(folder, port + 1, text) as pages:
         asyncio.run(_begin_again())
-        where = f" (it asks for the text in {home(folder) / sign_in.FILE})" if text else ""
-        return _serve(listed, f"{server.ui}{where}", notify, reset)
+        where = f" (both ask for the text in {home(folder) / sign_in.FILE})" if text else ""
+        return _serve(listed, f"{server.ui}{where}\n  pages        {pages}", notify, reset)
 
 
 def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Deployed]:

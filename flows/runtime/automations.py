@@ -21,7 +21,7 @@ from tasks.errors import InputError
 
 NAME = "jury: regression"
 SUBJECT = "Image Jury: {{ event.payload['flow'] }} on {{ event.payload['dataset'] }} {{ event.payload['what'] }}"
-BODY = "{{ event.payload['words'] }}\n{{ event.payload['report'] }}"
+BODY = "{{ event.payload['words'] }}\n{{ event.payload['report'] }}\n{{ event.payload['page'] }}"
 """Templates that Prefect's server fills in from the event."""
 
 ZOMBIES = "Image Jury: runs whose process vanished"

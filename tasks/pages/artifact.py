@@ -16,6 +16,7 @@ from tasks.controls.status import red_words, status_lines
 from tasks.judging.tallies import NotableSample
 from tasks.kinds.display import Quoted
 from tasks.ledger.passports import newest_card
+from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.rate_tables import rate_grid, rate_notes
 from tasks.pages.run_summary import Summary
 from tasks.pages.summary_texts import beside_layout, cost_lines, defect_lines, failure_lines
@@ -92,9 +93,18 @@ def _heading(summary: Summary, past: Past | None) -> list[str]:
         *_alarms(past),
         f"# {start.flow}: {plain(' + '.join(start.candidates), NAME)}",
         plain(f"{about}, {began}. Run {start.run_id}."),
+        _page(page_of(summary.store, start.run_id)),
         bullets(bounded(scores, len(found))),
         NOT_COVERED,
     ]
+
+
+def _page(page: Path) -> str:
+    """The way to the page with every sample."""
+    place = where(page)
+    return (
+        f"[The page with every sample]({place})" if is_address(place) else plain(f"The page with every sample: {place}")
+    )
 
 
 def _alarms(past: Past | None) -> list[str]:

@@ -69,7 +69,7 @@ def index_page(index: Index, pages: Collection[str]) -> str:
     """
     return rendered(
         "index.html.j2",
-        "index.js",
+        ("index.js", "theme.js"),
         {
             "shows": stamp(),
             "tiles": [_tile(place, pages) for place in index.places],

@@ -3,6 +3,7 @@
 "use strict";
 
 const samples = JSON.parse(document.getElementById("samples").textContent);
+const before = JSON.parse(document.getElementById("before").textContent);
 const form = document.getElementById("filters");
 const list = document.getElementById("cards");
 const missing = document.getElementById("missing");
@@ -77,6 +78,28 @@ function table(header, rows) {
   return make("div", { className: "wide questions" }, make("table", {}, head, make("tbody", {}, ...rows)));
 }
 
+// What came of it in the evaluations before: drawn when it is asked for
+
+function earlierRow(card, one) {
+  const run = before.runs[card.run][one.at];
+  const when = before.in_site
+    ? make("a", { href: `${encodeURIComponent(run.page)}${address(card, true)}`, title: run.run }, run.when)
+    : make("span", { title: run.run }, run.when);
+  const note = run.differs ? make("p", { className: "quiet" }, "another dataset or protocol") : "";
+  const verdicts = (one.verdicts ?? []).map((verdict, at) => `${card.questions[at]?.name ?? ""}: ${verdict}`).join("; ");
+  return make("tr", {}, make("td", {}, when), make("td", {}, chip(one.overall)), make("td", {}, verdicts, note));
+}
+
+function earlier(card) {
+  const number = card.earlier.length;
+  const words = `Earlier verdicts: ${number} evaluation${number > 1 ? "s" : ""} before`;
+  const details = make("details", { className: "earlier" }, make("summary", {}, words));
+  details.addEventListener("toggle", () => {
+    details.append(table(["begun (UTC)", "outcome", "verdicts"], card.earlier.map((one) => earlierRow(card, one))));
+  }, { once: true });
+  return details;
+}
+
 function fill(card) {
   if (card.filled) return;
   card.filled = true;
@@ -91,6 +114,7 @@ function fill(card) {
   );
   if (card.aspects) card.node.append(table(["aspect", "score", "the judge's reasons"], card.aspects.map(aspectRow)));
   if (card.questions) card.node.append(table([...card.columns, "the judge's reasons"], card.questions.map(questionRow)));
+  if (card.earlier) card.node.append(earlier(card));
 }
 
 function outline(card) {
@@ -166,8 +190,9 @@ function find(id) {
 
 // Addresses: #sample=ID, and which one where the page has several of that id
 
-function address(card) {
-  const several = { candidate: candidates.length > 1 && card.candidate, run: runs.length > 1 && runs[card.run] };
+function address(card, elsewhere = false) {
+  const run = !elsewhere && runs.length > 1 && runs[card.run];  // The page of another evaluation has that one alone.
+  const several = { candidate: candidates.length > 1 && card.candidate, run };
   const parts = Object.entries({ sample: card.id, ...several }).filter(([, value]) => value !== false);
   return `#${parts.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
 }
@@ -253,17 +278,6 @@ async function copy(button) {
     button.textContent = "Selected: press Ctrl+C";
   }
 }
-
-// Light and dark, remembered where the browser allows it
-
-const root = document.documentElement;
-const remembered = () => { try { return localStorage.getItem("theme"); } catch { return null; } };
-if (remembered()) root.dataset.theme = remembered();
-document.getElementById("theme").addEventListener("click", () => {
-  const dark = root.dataset.theme ? root.dataset.theme === "dark" : matchMedia("(prefers-color-scheme: dark)").matches;
-  root.dataset.theme = dark ? "light" : "dark";
-  try { localStorage.setItem("theme", root.dataset.theme); } catch { /* it holds for this visit */ }
-});
 
 addEventListener("beforeprint", () => {
   shown.forEach((card, place) => card.node.classList.toggle("unprinted", place >= PRINTED));

@@ -1,11 +1,28 @@
-"""Names of the pages of a store."""
+"""Names and addresses of the pages of a store.
+
+People open them as files, or where `jury up` serves them, which leaves a note beside them, or where somebody else does,
+as from a bucket, under the address that JURY_PAGES names.
+"""
 
 import hashlib
+import json
+import os
 import re
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote
+
+from tasks.files import read_regular
 
 FOLDER = "pages"
 """Of a store."""
 INDEX = "index.html"
+VARIABLE = "JURY_PAGES"
+"""Environment variable: the address under which somebody serves the pages of the store."""
+NOTE = ".served.json"
+"""In the folder of the pages: where `jury up` serves them, and its process."""
+_ADDRESS = re.compile(r"https?://[\w.:\[\]-]+(/[\w./~%-]*)?", re.ASCII)
 _PLAIN = re.compile(r"(?!index$)[\w][\w.-]{0,150}", re.ASCII)
 
 
@@ -15,3 +32,34 @@ def page_name(run_id: str) -> str:
     """
     name = run_id if _PLAIN.fullmatch(run_id) else hashlib.sha256(run_id.encode("utf-8", "replace")).hexdigest()
     return f"{name}.html"
+
+
+def folder_of(store: Path) -> Path:
+    """Where the pages of a store lie."""
+    return store / FOLDER
+
+
+def page_of(store: Path, run_id: str) -> Path:
+    """Where the page of an evaluation lies, made or not."""
+    return folder_of(store) / page_name(run_id)
+
+
+def where(page: Path) -> str:
+    """Under which address people open a page: that which it is served by, else its place on the disk."""
+    named = os.environ.get(VARIABLE, "")
+    served = named if is_address(named) else served_at(page.parent)
+    return f"{served.rstrip('/')}/{quote(page.name)}" if served else str(page.absolute())
+
+
+def served_at(folder: Path) -> str:
+    """The address at which `jury up` serves these pages, from its note; "": it does not."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        note: Any = json.loads(read_regular(folder / NOTE, 1000))
+        os.kill(note["pid"], 0)
+        return note["address"] if is_address(note["address"]) else ""
+    return ""
+
+
+def is_address(place: str) -> bool:
+    """Whether a link may lead there, which a browser does not follow from a page of a server to a file."""
+    return _ADDRESS.fullmatch(place) is not None

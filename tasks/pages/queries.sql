@@ -122,6 +122,19 @@ SELECT sample_id, candidate, category, difficulty, tag, prompt, status, overall,
        pictures['image'].source_sha256 AS image
 FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $run;
 
+-- earlier: What came of the same samples in the 14 evaluations before
+WITH before AS (
+    SELECT b.run_id, b.started_at,
+           (b.dataset_key, b.protocol_key) = (e.dataset_key, e.protocol_key) AS comparable
+    FROM evaluations e JOIN evaluations b USING (flow, dataset)
+    WHERE e.run_id = $run AND b.started_at < e.started_at AND list_has_any(b.candidates, e.candidates)
+    ORDER BY b.started_at DESC, b.run_id DESC LIMIT 14
+)
+SELECT b.run_id, b.started_at, b.comparable, o.candidate, o.sample_id, o.tag, o.status, o.overall, o.score,
+       '' AS "path", list_transform(o.dimensions, lambda each: each.verdict) AS verdicts
+FROM before b JOIN shard_runs s ON s.evaluation_id = b.run_id JOIN outcomes o ON o.run_id = s.run_id
+ORDER BY b.started_at DESC, b.run_id DESC, o.candidate, o.sample_id;
+
 -- reasons: What the judge said
 SELECT candidate, sample_id, dimension, "order", vote, status, verdict, seen, reasoning, error
 FROM judgments JOIN shard_runs USING (run_id)

@@ -25,6 +25,7 @@ from tasks.kinds import kind_of
 from tasks.kinds.display import Display, Headline, Terms
 from tasks.ledger.anew import unmeasured_words
 from tasks.ledger.layout_checks import LayoutRow
+from tasks.pages.earlier_verdicts import Before, earlier_verdicts
 from tasks.pages.people_words import corrected_words, people_lines
 from tasks.pages.queries import Answer, ask
 from tasks.pages.reasoning import reasons_by_question
@@ -71,6 +72,8 @@ class Evaluation:
     answers: Mapping[str, Answer]
     """By the name of the question; `changes` is missing where there is nothing to compare with."""
     cards: list[Card]
+    before: list[Before]
+    """The evaluations that the earlier verdicts of its samples are of, the newest first."""
     comparisons: list[Comparison]
     """With the last evaluation that this one may be compared with, a candidate each; none where there is none."""
     moved: list[str]
@@ -222,17 +225,21 @@ def _evaluation(store: Path, run_id: str, number: int, budget: int) -> Evaluatio
         shared = sorted(row["candidates"])[:MOST_COMPARED]
         comparisons = [compare(store, row["run_id"], run_id, (name, name)) for name in shared]
     changes = answers["changes"].rows if "changes" in answers else []
-    samples, reasons = (ask(store, name, run=run_id).rows for name in ("samples", "reasons"))
+    samples, reasons, earlier = (ask(store, name, run=run_id).rows for name in ("samples", "reasons", "earlier"))
+    display = kind_of(about["flow"]).display
+    known = earlier_verdicts(earlier, display)
     context = Context(
         run=number,
         reasons=reasons_by_question(reasons, budget),
         changes={(row["candidate"], row["sample_id"]): row for row in changes},
         good_from=kind_of(about["flow"]).good_from(about["parameters"]),
-        display=kind_of(about["flow"]).display,
+        display=display,
+        earlier=known.of,
     )
     moved = [each.line for each in attributions(store, run_id)]
     points = joined(store, about["flow"], map(_point, answers["trend"].rows))
-    return Evaluation(about, answers, cards(samples, context), comparisons, moved, points, watched(store, run_id))
+    places, shown = watched(store, run_id), cards(samples, context)
+    return Evaluation(about, answers, shown, known.before, comparisons, moved, points, places)
 
 
 def _point(row: Mapping[str, Any]) -> Point:

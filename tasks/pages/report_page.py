@@ -64,13 +64,14 @@ def page(evaluations: Sequence[Evaluation], pictures: dict[str, str], in_site: b
     first = evaluations[0]
     return rendered(
         "template.html.j2",
-        "page.js",
+        ("page.js", "theme.js"),
         {
             "title": f"{first.flow}: {' + '.join(first.about['candidates'])}",
             "shows": stamp(),
             "in_site": in_site,
             "evaluations": list(zip(evaluations, _draw(evaluations), strict=True)),
             "newest": [*newest_table(evaluations)] if len(evaluations) > 1 else [],
+            "before": [[each.model_dump() for each in one.before] for one in evaluations],
             "samples": [card.model_dump(exclude_defaults=True) for one in evaluations for card in one.cards],
             "pictures": pictures,
             **_HELPERS,

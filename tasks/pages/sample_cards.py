@@ -5,9 +5,11 @@ The records go into the page as JSON, and `page.js` knows them by these names; h
 
 import re
 from collections.abc import Iterable, Mapping
+from types import MappingProxyType
 from typing import Any, NamedTuple
 
 from tasks.kinds.display import Display
+from tasks.pages.earlier_verdicts import Earlier
 from tasks.pages.reasoning import Reason, Rows, cut
 from tasks.records import Record
 from tasks.text import number_words
@@ -69,6 +71,8 @@ class Card(Record):
     change: float | None = None
     """Against the evaluation before, in points of the overall score; None: nothing to compare with, or no change."""
     changed: tuple[str, ...] = ()
+    earlier: tuple[Earlier, ...] = ()
+    """In the evaluations before, the newest first."""
 
 
 class Context(NamedTuple):
@@ -84,6 +88,8 @@ class Context(NamedTuple):
     """Score from which a sample counts as good; 0 where there is no threshold."""
     display: Display[Any]
     """How what was judged is shown."""
+    earlier: Mapping[tuple[str, str], tuple[Earlier, ...]] = MappingProxyType({})
+    """(candidate, sample) -> what came of it in the evaluations before."""
 
 
 def cards(samples: Rows, context: Context) -> list[Card]:
@@ -127,6 +133,7 @@ def _card(row: Mapping[str, Any], context: Context) -> Card:
         pictures={side: row[side.lower()] or "" for side in context.display.sides},
         change=changed.get("change"),
         changed=tuple(changed.get("what", ())),
+        earlier=context.earlier.get(place, ()),
     )
 
 

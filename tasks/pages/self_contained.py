@@ -6,7 +6,7 @@ the way of templates, which escape whatever they are given.
 
 import base64
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -18,15 +18,16 @@ STYLE = "page.css"
 _HERE = Path(__file__).parent
 
 
-def rendered(template: str, script: str, values: Mapping[str, object], style: str = STYLE) -> str:
+def rendered(template: str, scripts: Sequence[str], values: Mapping[str, object], style: str = STYLE) -> str:
     """A page as HTML.
 
     Args:
         template: file of this folder; it is given `css`, `js`, `policy` and `values`.
-        script: file with the page's one script.
+        scripts: files that the page's one script is made of, one after the other.
         style: file with its one style.
     """
-    css, js = (_HERE.joinpath(name).read_text(encoding="utf-8") for name in (style, script))
+    css = _HERE.joinpath(style).read_text(encoding="utf-8")
+    js = "\n".join(_HERE.joinpath(name).read_text(encoding="utf-8") for name in scripts)
     # The template sets them in verbatim, so that the hashes of the policy are those of what the browser reads.
     return _template(template).render(css=Markup(css), js=Markup(js), policy=_policy(css, js), **values)
 

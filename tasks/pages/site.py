@@ -14,7 +14,7 @@ from tasks.files import alone, private_folder, write_whole
 from tasks.history.asking import query
 from tasks.pages.index_data import gather_index
 from tasks.pages.index_page import index_page
-from tasks.pages.page_names import FOLDER, INDEX, page_name
+from tasks.pages.page_names import INDEX, folder_of, page_name, page_of
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import write_page
 from tasks.presentation.drawing import warm_up
@@ -37,16 +37,6 @@ class Renewed(NamedTuple):
     """Bytes of the index."""
     evaluations: int
     """That it lists."""
-
-
-def folder_of(store: Path) -> Path:
-    """Where the pages of a store lie."""
-    return store / FOLDER
-
-
-def page_of(store: Path, run_id: str) -> Path:
-    """Where the page of an evaluation lies, made or not."""
-    return folder_of(store) / page_name(run_id)
 
 
 def renew(store: Path, run_ids: Iterable[str] = ()) -> Renewed:

@@ -1,0 +1,101 @@
+"""A comparison of two evaluations as an HTML page, beside the store's other pages.
+
+Owns what of a comparison stands on it and where; what is compared, and the words, are for `comparing`.
+"""
+
+import hashlib
+from collections.abc import Collection, Iterator
+from pathlib import Path
+from urllib.parse import quote
+
+from tasks.comparing.compare import Comparison, Side
+from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words
+from tasks.files import private_folder, write_whole
+from tasks.kinds import kind_of
+from tasks.pages.page_names import folder_of, page_name
+from tasks.pages.self_contained import rendered, stamp
+from tasks.text import one_line
+
+LONGEST_NAME = 120
+
+
+def write_comparison(store: Path, found: Comparison, command: str) -> Path:
+    """Write the page of a comparison, in place of an earlier one of the same; returns where it is.
+
+    Args:
+        command: that which makes it, as a person types it.
+
+    Raises:
+        OSError: it cannot be written.
+    """
+    folder = folder_of(store)
+    private_folder(folder)
+    target = folder / _name(found)
+    names = {file.name for file in folder.glob("*.html")}
+    write_whole(target, comparison_page(found, command, names).encode("utf-8", "replace"), private=True)
+    return target
+
+
+def _name(found: Comparison) -> str:
+    """A file of its own for every two sides and margin."""
+    asked = "\n".join(
+        (found.before.run_id, found.before.candidate, found.after.run_id, found.after.candidate, str(found.margin))
+    )
+    return f"compare-{hashlib.sha256(asked.encode('utf-8', 'replace')).hexdigest()[:16]}.html"
+
+
+def comparison_page(found: Comparison, command: str, pages: Collection[str]) -> str:
+    """The comparison as HTML.
+
+    Args:
+        command: that which makes it.
+        pages: names of the files that lie beside it.
+    """
+    title, *lines = changed_lines(found) or ["No samples are paired"]
+    kind = kind_of(found.before.flow)
+    known = pages if kind.unit == kind.display.counted else ()  # A prompt has several samples, and no place of its own.
+    sides = {"before": found.before, "after": found.after}
+    return rendered(
+        "comparison.html.j2",
+        ("theme.js",),
+        {
+            "title": f"{found.before.flow}: {_candidates(found)}",
+            "shows": stamp(),
+            "command": command,
+            "sides": [_side(name, side, pages) for name, side in sides.items()],
+            "unmeasured": found.unmeasured,
+            "outcome": outcome_words(found),
+            "table": difference_grid(found.rows, found.before.flow),
+            "notes": notes(found),
+            "changed_title": title.strip().rstrip(":").capitalize(),
+            "changed": [
+                {"words": line.strip(), "links": [*_links(sides, each.sample_id, known)]}
+                for line, each in zip(lines, found.changed, strict=True)
+            ],
+        },
+    )
+
+
+def _candidates(found: Comparison) -> str:
+    names = dict.fromkeys((found.before.candidate, found.after.candidate))
+    return " against ".join(one_line(name, LONGEST_NAME) for name in [*names][::-1])
+
+
+def _side(name: str, side: Side, pages: Collection[str]) -> dict[str, str]:
+    words = {
+        key: one_line(str(getattr(side, key)), LONGEST_NAME) for key in ("candidate", "model", "prompt_set", "dataset")
+    }
+    when = f"{side.started_at:%Y-%m-%d %H:%M}"
+    return {"name": name, "run_id": side.run_id, "when": when, "page": _page(side, pages), **words}
+
+
+def _page(side: Side, pages: Collection[str]) -> str:
+    name = page_name(side.run_id)
+    return quote(name) if name in pages else ""
+
+
+def _links(sides: dict[str, Side], sample_id: str, pages: Collection[str]) -> Iterator[dict[str, str]]:
+    """Where the sample stands in the pages of both; once, where both are one."""
+    for name, side in ({"in it": sides["after"]} if sides["before"] == sides["after"] else sides).items():
+        if page := _page(side, pages):
+            yield {"words": name, "href": f"{page}#sample={quote(sample_id, safe='')}"}

@@ -1,0 +1,123 @@
+"""The pages of a store served: who reads what, and what nobody does."""
+
+import http.client
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from served import free_port
+
+from flows.runtime.pages_server import serving_pages
+from flows.runtime.sign_in import header
+from tasks.pages.page_names import NOTE, where
+
+INDEX = b"<!doctype html>the index" + bytes(600_000)
+SIGNED = "jury:not-a-secret"
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("served") / "store"
+    (store / "pages").mkdir(parents=True)
+    (store / "history.html").write_text("a file of the store")
+    (store / "pages" / "index.html").write_bytes(INDEX)
+    (store / "pages" / "run.html").write_bytes(b"a run")
+    (store / "pages" / "notes.txt").write_bytes(b"no page")
+    (store / "pages" / ".hidden.html").write_bytes(b"a draft")
+    (store / "pages" / "link.html").symlink_to(store / "history.html")
+    (store / "pages" / "folder.html").mkdir()
+    return store
+
+
+@pytest.fixture(scope="module")
+def address(store: Path) -> Iterator[str]:
+    with serving_pages(store, free_port(), "") as address:
+        yield address
+
+
+def asked(address: str, path: str, method: str = "GET", **headers: str) -> tuple[int, bytes, dict[str, str]]:
+    """What is answered to these very words: no path is tidied up."""
+    connection = http.client.HTTPConnection(address.removeprefix("http://"), timeout=30)
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    connection.putrequest(method, path, skip_host="Host" in named)
+    for name, value in named.items():
+        connection.putheader(name, value)
+    connection.endheaders()
+    reply = connection.getresponse()
+    found = reply.status, reply.read(), {name.lower(): value for name, value in reply.getheaders()}
+    connection.close()
+    return found
+
+
+def test_pages_are_read_whole_and_nothing_is_done_to_them(address: str) -> None:
+    status, body, headers = asked(address, "/")
+    assert (status, body) == (200, INDEX) and asked(address, "/index.html")[1] == INDEX
+    assert headers["content-type"] == "text/html; charset=utf-8" and headers["x-content-type-options"] == "nosniff"
+    assert asked(address, "/run.html?a=b")[:2] == (200, b"a run")
+    status, body, headers = asked(address, "/", "HEAD")
+    assert (status, body, headers["content-length"]) == (200, b"", str(len(INDEX)))
+    for method in ("POST", "PUT", "DELETE", "OPTIONS", "TRACE"):
+        status, _, headers = asked(address, "/", method)
+        assert (status, headers["allow"]) == (405, "GET, HEAD")
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        *("/none.html", "/notes.txt", "/.hidden.html", f"/{NOTE}", "/link.html", "/folder.html", "/run", "//run.html"),
+        *(
+            "/../history.html",
+            "/%2e%2e/history.html",
+            "/..%2fhistory.html",
+            "/pages/run.html",
+            "/run.html%00",
+            "/\\run.html",
+        ),
+    ],
+)
+def test_nothing_but_pages_is_answered(address: str, path: str) -> None:
+    status, body, _ = asked(address, path)
+    assert status == 404 and b"no such page" in body
+
+
+def test_who_asks_by_another_name_or_from_another_page_gets_nothing(address: str) -> None:
+    assert asked(address, "/", Host="evil.example")[0] == 403
+    assert asked(address, "/", Origin="http://evil.example")[0] == 403
+    assert asked(address, "/", Sec_Fetch_Site="cross-site", Sec_Fetch_Dest="iframe")[0] == 403
+    assert asked(address, "/", Origin="http://127.0.0.1:4200")[0] == 403, "not even Prefect's pages"
+    assert asked(address, "/", Sec_Fetch_Site="same-site", Sec_Fetch_Dest="document")[0] == 200, "a link in an artifact"
+
+
+def test_a_folder_that_is_a_link_is_not_followed(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "other").mkdir()
+    (tmp_path / "other" / "pages").symlink_to(store / "pages")
+    with serving_pages(tmp_path / "other", free_port(), "") as address:
+        assert asked(address, "/")[0] == 404
+
+
+def test_others_of_the_machine_are_kept_out_by_the_text_that_signs_in(tmp_path: Path) -> None:
+    (tmp_path / "pages").mkdir()
+    (tmp_path / "pages" / "index.html").write_bytes(b"the index")
+    with serving_pages(tmp_path, free_port(), SIGNED) as address:
+        status, body, headers = asked(address, "/")
+        assert (status, headers["www-authenticate"]) == (401, 'Basic realm="jury"') and b"index" not in body
+        assert asked(address, "/", **header("jury:another"))[0] == 401
+        assert asked(address, "/", **header(SIGNED))[:2] == (200, b"the index")
+
+
+def test_a_note_tells_others_the_address_as_long_as_it_is_served(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("JURY_PAGES", raising=False)
+    page = tmp_path / "pages" / "run.html"
+    with serving_pages(tmp_path, free_port(), "") as address:
+        assert where(page) == f"{address}/run.html"
+        (tmp_path / "pages" / NOTE).write_text('{"address": "javascript:alert(1)", "pid": 1}')
+        assert where(page) == str(page)
+    assert where(page) == str(page) and not (tmp_path / "pages" / NOTE).exists()
+
+
+def test_a_taken_port_is_left_to_who_has_it(store: Path, address: str) -> None:
+    taken = int(address.rpartition(":")[2])
+    with serving_pages(store, taken, "") as other:
+        assert other != address and asked(other, "/run.html")[0] == 200
