@@ -15,6 +15,7 @@ from prefect.utilities.urls import url_for
 
 from tasks.comparing.earlier_runs import Past, look_back
 from tasks.pages.artifact import failure_rows, markdown
+from tasks.pages.behind import LARGE, renew_behind
 from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.run_summary import Summary, summarize
 from tasks.pages.summary_texts import cost_lines, sentence, status_counts
@@ -47,12 +48,13 @@ async def report(folder: str, run_id: str, warnings: list[str], scheduled: bool,
     if summary.start.run_id != summary.start.evaluation_id:  # a shard is no result that anybody waits for
         return sentence(summary)
     past = await _past(Path(folder), summary.start) if scheduled else None
-    renewing = asyncio.create_task(asyncio.to_thread(renewed, Path(folder), run_id))
+    large = summary.start.samples > LARGE
+    renewing = asyncio.create_task(asyncio.to_thread(renew_behind if large else renewed, Path(folder), run_id))
     try:
         await publish(summary, key, warnings, past)
     finally:  # a drop is announced even where it cannot be shown
         dropped = announce(Path(folder), summary.start, past, key) if past else []
-        unmade = await renewing
+        unmade = await renewing or []
     get_run_logger().info(where_words(summary, key))
     return " ".join([sentence(summary), *dropped, *unmade])
 

@@ -25,6 +25,7 @@ from tasks.files import private_folder
 from tasks.judging import shared_layout
 from tasks.kinds.loading import load_ahead
 from tasks.ledger.remote import local_cache
+from tasks.pages.behind import LARGE
 from tasks.pages.page_names import page_of, where
 from tasks.pages.people_words import people_lines_of
 from tasks.pages.rate_tables import repeat_lines
@@ -213,5 +214,6 @@ def _print_summary(summary: Summary) -> None:
         console.print("; ".join(price_lines(summary)), soft_wrap=True)
     console.print(f"run {summary.start.run_id}", soft_wrap=True)
     page = page_of(summary.store, summary.start.run_id)
-    if page.exists():
-        console.print(printable(f"page {where(page)}"), soft_wrap=True, highlight=False)
+    if page.exists() or summary.start.samples > LARGE:
+        still = "" if page.exists() else " (being made; the command ends after it)"
+        console.print(printable(f"page {where(page)}{still}"), soft_wrap=True, highlight=False)

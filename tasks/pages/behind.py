@@ -1,0 +1,52 @@
+"""The pages of a large run, made behind it by a process of low priority, so that nobody waits for them.
+
+It begins when the thumbnails are there: a page makes those that it lacks by itself, one after the other. Run as a
+module, this file is such a process. What it does not get done, the next run or `jury sync` does.
+"""
+
+import atexit
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from tasks.errors import HistoryLocked
+from tasks.pictures.thumbnails import LOWEST_PRIORITY, waiting
+
+LARGE = 16
+"""Samples of a run above which its pages are worth a process of their own, which takes a second to start."""
+PATIENCE_SECONDS = 900.0
+"""Longest wait for the thumbnails: those that are missing then are made here."""
+LOOK_EVERY_SECONDS = 0.2
+TIMES = 5
+"""A history that stays in use is asked so often."""
+
+
+def renew_behind(store: Path, run_id: str) -> None:
+    """Let a process make the pages of a run; this process ends after it."""
+    command = [sys.executable, "-P", "-m", __name__, str(store), run_id]
+    atexit.register(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait)
+
+
+def _main(store: Path, run_id: str) -> None:
+    from tasks.pages.site import renew  # DuckDB, which whoever starts this process need not load
+
+    if hasattr(os, "nice"):  # absent on Windows
+        os.nice(LOWEST_PRIORITY)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without words
+    last = time.monotonic() + PATIENCE_SECONDS
+    while waiting(store) and time.monotonic() < last:
+        time.sleep(LOOK_EVERY_SECONDS)
+    for tries_left in reversed(range(TIMES)):
+        try:
+            renew(store, [run_id])
+            return
+        except HistoryLocked:
+            if not tries_left:
+                raise
+
+
+if __name__ == "__main__":
+    _main(Path(sys.argv[1]), sys.argv[2])
