@@ -58,7 +58,7 @@ LONGEST = [
     for name in (
         *("without_server", "registering", "up", "pipeline", "rubric_flows", "endpoint_twins", "sign_in", "secrets"),
         *("shared_limit", "control_runs", "results", "orders_and_votes", "compare", "deployments", "cli", "remote"),
-        *("paired", "fault_mix", "report_page_browser"),
+        *("alarms", "bridge", "collect", "remote_runs", "anchor_runs", "attribution", "report_page_browser"),
     )
 ]
 """Modules of tests that take so long that one which came late would be waited for at the end, the longest first."""
@@ -225,8 +225,12 @@ def jury(
 ) -> Callable[..., tuple[int, str, str]]:
     """Run the command on a store of the test's own; returns exit code, standard output and standard error.
 
-    It is waited for, however busy the machine is: this process goes on, so that nothing may be left behind in it.
+    It is waited for, however busy the machine is: this process goes on, so that nothing may be left behind in it. No
+    run makes pages, which takes as long as to judge a few samples: whole commands, and the tests of pages, make them.
     """
+    from tasks import report  # Prefect, which reads the environment as soon as it is imported
+
+    monkeypatch.setattr(report, "renewed", lambda *_: [])
     monkeypatch.setattr(process, "END_SECONDS", 120.0)
     monkeypatch.setattr(without_server, "SILENT", 24)
 

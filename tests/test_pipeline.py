@@ -508,7 +508,7 @@ def test_the_run_in_prefect_says_what_was_judged_and_keeps_its_artifacts(
     said = "\n".join(log.message for log in logs)
     assert "judges 4 samples of data (results) with m at 127.0.0.1:" in said
     assert "16 calls made, 0 replies taken from earlier runs; " in said
-    assert "price: unknown. The report is the artifact diagram-command, and `jury report " in said
+    assert "price: unknown. The report is the artifact diagram-command, and the page " in said
 
 
 def test_a_judge_that_gives_out_in_the_middle_leaves_an_unfinished_run_in_the_history(

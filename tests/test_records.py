@@ -20,11 +20,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "304ad71df65c596c804240684cda50b08831d516ff92b4b7259d0d57f56af787"),
-        (Probe, "ef04f56b365523275ac8736127d0f05970b26b9315fad42308e02ce8cfff1020"),
-        (Parameters, "a1949bc91d4528e386597e4cff0beb29266405a27115513d94cdcbcf23c25b2a"),
-        (PairwiseParameters, "4c35759bf3fdd9773821a8b41c585d22d1ee62968ca6086dec8cd90d17d036a6"),
-        (RubricParameters, "4f551d8eecf588d8026d75afb0e787ce5ee2367a5ef494555a3720ea91b89280"),
+        (Judge, "24cecfef75f41d3038ad584ac26c83f645fbaeb08382640172e3694f58036105"),
+        (Probe, "165689540ed15696f5544da693de1fcc62eca4e9e834a20d812725c107e98928"),
+        (Parameters, "2fe9e748546191c9704cf501e9c553a7edeb3563f7a961e8b1baeafab2b055d9"),
+        (PairwiseParameters, "415905668870d978c8e23e6baa12c32e2a896348d27f8dae499e8296e275e5ed"),
+        (RubricParameters, "4adaea337a916023ba3bd7e63f411109e682413745f8834a41cb760be2af4e3f"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:

@@ -71,7 +71,7 @@ def test_reasoning_in_parts_is_kept_as_json() -> None:
 
 def test_schema_asks_for_reasoning_first_and_for_allowed_verdicts_only() -> None:
     prompt = RESTRICTED
-    made = schema(prompt)
+    made = schema(prompt.verdicts)
     assert list(made["properties"]) == made["required"] == ["comparison_reasoning", "winner"]
     assert made["properties"]["winner"]["enum"] == ["Human", "Both are good"]
     assert "JSON" in format_words(prompt) and '"Human", "Both are good"' in format_words(prompt)
