@@ -9,7 +9,7 @@ from loopback_judge import LoopbackJudge, judged_by
 from served import wait_for
 
 from tasks import report
-from tasks.pages.behind import LARGE
+from tasks.pages.behind import LARGE, renew_behind
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 
@@ -18,6 +18,7 @@ def test_the_page_of_a_large_run_is_made_behind_it_with_all_pictures(
     tmp_path: Path, loopback: LoopbackJudge, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     held_up: list[object] = []
+    monkeypatch.setattr(report, "renew_behind", renew_behind)
     monkeypatch.setattr(report, "renewed", lambda *given: held_up.append(given))
     pairs = LARGE + 1
     draw_pairs(tmp_path / "data", pairs, "PNG")
