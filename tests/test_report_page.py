@@ -150,6 +150,13 @@ def test_a_sample_has_its_verdicts_of_the_evaluations_before(report: Path) -> No
     }
 
 
+def test_pictures_are_left_out_where_they_may_not_be_and_the_page_says_so(store: Path, tmp_path: Path) -> None:
+    without = written(store, tmp_path / "without.html", "--no-pictures").read_text()
+    assert "Pictures are left out of this page (--no-pictures)." in without
+    assert 'type="text/plain"' not in without and "data:image" not in without.replace("`data:image", "")
+    assert [card["id"] for card in data(tmp_path / "without.html")] == [f"s{number}" for number in range(1, 13)]
+
+
 def test_an_image_is_shown_with_prompt_aspects_and_check(store: Path, tmp_path: Path) -> None:
     page = written(store, tmp_path / "images.html", "--flow", "counting")
     good, bad = data(page)

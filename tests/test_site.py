@@ -76,6 +76,14 @@ def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(st
     assert addresses(text) == {"#now", "#all", *(f"{run}.html" for run in lines)}
 
 
+def test_pages_without_pictures(store: Path, jury: Jury) -> None:
+    assert jury("pages", LATER, "--no-pictures", "--store", store)[0] == 0
+    text = page_of(store, LATER).read_text()
+    assert "Pictures are left out of this page" in text and 'type="text/plain"' not in text
+    assert jury("pages", LATER, "--store", store)[0] == 0
+    assert 'type="text/plain"' in page_of(store, LATER).read_text()
+
+
 def test_a_trend_is_broken_where_evaluations_do_not_compare(tmp_path: Path) -> None:
     store = tmp_path / "store"
     keep(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")

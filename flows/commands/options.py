@@ -54,6 +54,12 @@ def json_option(words: str) -> Callable[[F], F]:
     return click.option("--json", "as_json", is_flag=True, help=words)
 
 
+def no_pictures_option(function: F) -> F:
+    """Add `--no-pictures`: pages that go where pictures may not."""
+    words = "Leave all pictures out of the pages, and say so on them: for a bucket or website where they may not lie."
+    return click.option("--no-pictures", is_flag=True, help=words)(function)
+
+
 def notify_option(function: F) -> F:
     """Add `--notify`: who is told of drops."""
     words = "Tell people through this notification block when the score of scheduled runs has dropped."

@@ -6,7 +6,7 @@ import click
 
 from flows.commands.behind import tell_if_behind
 from flows.commands.messages import number_of, say
-from flows.commands.options import store_option
+from flows.commands.options import no_pictures_option, store_option
 from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.history.evaluations import find
@@ -25,8 +25,9 @@ from tasks.pages.site import all_evaluations, renew
     metavar="N",
     help="Without runs: pages of so many of the newest evaluations; 0: of all, which takes a second or more each.",
 )
+@no_pictures_option
 @store_option
-def command(runs: Sequence[str], last: int, store: str) -> int:
+def command(runs: Sequence[str], last: int, no_pictures: bool, store: str) -> int:
     """Make the pages of these evaluations and the index, and say where they are.
 
     Raises:
@@ -39,7 +40,7 @@ def command(runs: Sequence[str], last: int, store: str) -> int:
     wanted = [find(folder, run).run_id for run in runs] or all_evaluations(folder, last)
     if not wanted:
         raise InputError(f"{store} holds no finished evaluation; `jury status` shows what there is")
-    made = renew(folder, wanted)
+    made = renew(folder, wanted, with_pictures=not no_pictures)
     what = f"{number_of(made.evaluations, 'evaluation')} and {number_of(len(made.pages), 'page')} made anew"
     say(f"{where(made.place)}: the index of {what}; it opens in any browser, offline too")
     return 0

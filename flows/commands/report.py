@@ -6,7 +6,7 @@ import click
 
 from flows.commands.behind import tell_if_behind
 from flows.commands.messages import say
-from flows.commands.options import files, store_option
+from flows.commands.options import files, no_pictures_option, store_option
 from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
@@ -28,8 +28,9 @@ from tasks.parameters import FLOWS
     help="File to write.",
     shell_complete=files,
 )
+@no_pictures_option
 @store_option
-def command(run: str, flow: str | None, last: int, output: str, store: str) -> int:
+def command(run: str, flow: str | None, last: int, output: str, no_pictures: bool, store: str) -> int:
     """Write the report of one evaluation or of the last ones, and say where it is.
 
     Raises:
@@ -48,7 +49,7 @@ def command(run: str, flow: str | None, last: int, output: str, store: str) -> i
     folder = local_cache(store)
     tell_if_behind(folder)
     evaluations = gather(folder, choose(folder, run, flow or "", last))
-    size = write_page(folder, evaluations, target)
+    size = write_page(folder, evaluations, target, with_pictures=not no_pictures)
     samples = sum(len(one.cards) for one in evaluations)
     ids = ", ".join(one.about["run_id"] for one in evaluations)
     say(f"{target}: {samples:,} samples of {ids}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")

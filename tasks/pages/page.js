@@ -43,7 +43,7 @@ function picture(side, sha256) {
   const show = () => {
     const data = document.getElementById(`p-${sha256}`);
     if (data) image.src = `data:image/jpeg;base64,${data.textContent}`;
-    else button.replaceWith(make("p", { className: "absent" }, "picture not kept"));
+    else button.replaceWith(make("p", { className: "absent" }, document.getElementById("lacks") ? "not on this page" : "picture not kept"));
   };
   // The pictures stand at the end of the page: the first cards are drawn before they are there.
   if (document.readyState === "loading") addEventListener("DOMContentLoaded", show, { once: true });

@@ -24,6 +24,8 @@ from tasks.presentation import wording
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.drawing import svgs
 
+LEFT_OUT = "Pictures are left out of this page (--no-pictures)."
+
 
 class Drawings(NamedTuple):
     """The charts of one evaluation."""
@@ -34,11 +36,14 @@ class Drawings(NamedTuple):
     """In the order of the evaluation's trends."""
 
 
-def write_page(store: Path, evaluations: Sequence[Evaluation], target: Path, in_site: bool = False) -> int:
+def write_page(
+    store: Path, evaluations: Sequence[Evaluation], target: Path, in_site: bool = False, with_pictures: bool = True
+) -> int:
     """Write the report of these evaluations, at least one, with the pictures that the store keeps.
 
     Args:
         in_site: it is the store's, beside its other pages and as private as they are.
+        with_pictures: whether it may hold any; a page without says so.
 
     Returns:
         The bytes of the file.
@@ -47,19 +52,22 @@ def write_page(store: Path, evaluations: Sequence[Evaluation], target: Path, in_
         OSError: the file cannot be written.
         RuntimeError: a chart cannot be drawn.
     """
-    hashes = [sha256 for one in evaluations for card in one.cards for sha256 in card.pictures.values() if sha256]
-    data = page(evaluations, thumbnails(store, hashes), in_site).encode("utf-8", "replace")
+    cards = (card for one in evaluations for card in one.cards) if with_pictures else ()
+    hashes = [sha256 for card in cards for sha256 in card.pictures.values() if sha256]
+    lacks = "" if with_pictures else LEFT_OUT
+    data = page(evaluations, thumbnails(store, hashes), in_site, lacks).encode("utf-8", "replace")
     write_whole(target, data, private=in_site)
     return len(data)
 
 
-def page(evaluations: Sequence[Evaluation], pictures: dict[str, str], in_site: bool = False) -> str:
+def page(evaluations: Sequence[Evaluation], pictures: dict[str, str], in_site: bool = False, lacks: str = "") -> str:
     """The report as HTML.
 
     Args:
         evaluations: the newest first; the others stand folded up beneath it, and a table of all above it.
         pictures: SHA-256 -> a JPEG in base64.
         in_site: whether it stands beside the store's other pages, and may lead to them.
+        lacks: what the page says that it does not hold, a sentence; empty: nothing.
     """
     first = evaluations[0]
     return rendered(
@@ -69,6 +77,7 @@ def page(evaluations: Sequence[Evaluation], pictures: dict[str, str], in_site: b
             "title": f"{first.flow}: {' + '.join(first.about['candidates'])}",
             "shows": stamp(),
             "in_site": in_site,
+            "lacks": lacks,
             "evaluations": list(zip(evaluations, _draw(evaluations), strict=True)),
             "newest": [*newest_table(evaluations)] if len(evaluations) > 1 else [],
             "before": [[each.model_dump() for each in one.before] for one in evaluations],

@@ -39,8 +39,11 @@ class Renewed(NamedTuple):
     """That it lists."""
 
 
-def renew(store: Path, run_ids: Iterable[str] = ()) -> Renewed:
+def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) -> Renewed:
     """Make the pages of these evaluations anew, as far as the history has them, and then the index.
+
+    Args:
+        with_pictures: whether these pages may hold any.
 
     Raises:
         HistoryLocked: the history stayed in use.
@@ -51,7 +54,7 @@ def renew(store: Path, run_ids: Iterable[str] = ()) -> Renewed:
     """
     known = _known(store, run_ids)
     private_folder(folder_of(store))
-    made = [_write(store, run_id) for run_id in known]
+    made = [_write(store, run_id, with_pictures) for run_id in known]
     with alone(folder_of(store), LOCK_SECONDS):
         index = gather_index(store)
         data = index_page(index, _names(store)).encode("utf-8", "replace")
@@ -96,10 +99,10 @@ def _known(store: Path, run_ids: Iterable[str]) -> list[str]:
     return [run_id for run_id in asked if run_id in known]
 
 
-def _write(store: Path, run_id: str) -> Path:
+def _write(store: Path, run_id: str, with_pictures: bool) -> Path:
     warm_up()
     target = page_of(store, run_id)
-    write_page(store, gather(store, [run_id]), target, in_site=True)
+    write_page(store, gather(store, [run_id]), target, in_site=True, with_pictures=with_pictures)
     return target
 
 
