@@ -41,6 +41,10 @@ bench-limits: $(READY)
 bench-layout: $(READY)
 	$(BIN)/python tests/bench_layout.py
 
+.PHONY: bench-batches
+bench-batches: $(READY)
+	$(BIN)/python tests/bench_batches.py
+
 bench-outages: $(READY)
 	$(BIN)/python tests/bench_outages.py
 

@@ -3,6 +3,7 @@
 import asyncio
 import json
 import tempfile
+import tracemalloc
 from pathlib import Path
 from typing import Any
 
@@ -14,9 +15,9 @@ from hypothesis import strategies as st
 from loopback_replies import Request as Seen
 from loopback_replies import error
 
-from tasks.batches import requests
+from tasks.batches import requests, taking_out
 from tasks.batches.log import Log, begin, lease, waiting_runs
-from tasks.batches.requests import RequestFiles, lines_of, reseeded
+from tasks.batches.requests import RequestFiles, Requests, lines_of, reseeded
 from tasks.batches.taking_out import Replies
 from tasks.endpoint import known
 from tasks.endpoint.arguments import Manner, body
@@ -61,8 +62,8 @@ def test_a_line_holds_the_very_body_of_a_call_and_gives_it_back(log: Log) -> Non
         row = json.loads(line)
         assert row["method"] == "POST" and row["url"] == "/v1/chat/completions"
         assert row["body"] == json.loads(b"".join(made.pieces))
-    found = dict(lines_of([path]))
-    assert [*found] == ["one", "two"] and found["two"].body() == b"".join(made.pieces)
+    assert [name for name, _ in lines_of([path])] == ["one", "two"]
+    assert Requests([path]).body("two") == b"".join(made.pieces)
 
 
 def test_another_seed_is_another_seed_and_nothing_else() -> None:
@@ -207,6 +208,30 @@ def test_a_reply_is_found_by_its_name_whatever_the_file_holds(log: Log, line: by
 def test_of_two_replies_to_one_call_the_first_counts(log: Log) -> None:
     twice = [row("x", response={"status_code": 200, "body": number}) for number in (1, 2)]
     assert replies(log, *twice).find("x", read).text == "1"
+
+
+def test_where_replies_stand_takes_no_memory_for_each(log: Log) -> None:
+    many = [row(f"{number:032}", response={"status_code": 200, "body": number}) for number in range(20_000)]
+    log.add("prepared", requests=(len(many),), asked="a")
+    log.replies(log.current[0], "output").write_bytes(b"".join(many))
+    tracemalloc.start()
+    try:
+        found = Replies(log, 1)
+        most = tracemalloc.get_traced_memory()[1]
+    finally:
+        tracemalloc.stop()
+    assert most < 1_000_000 and found.find(f"{12_345:032}", read).text == "12345"
+
+
+def test_a_line_that_is_too_long_is_no_reply_and_hides_none_behind_it(
+    log: Log, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(taking_out, "LONGEST_LINE", 200)
+    inner = row("y", response={"status_code": 200, "body": 1})
+    long = row("x", response={"status_code": 200, "body": " " * 300})[:-1] + inner
+    found = replies(log, long, row("z", response={"status_code": 200, "body": 2}))
+    assert found.find("z", read).text == "2"
+    assert {found.find(name, read).status for name in "xy"} == {"unavailable"}
 
 
 @given(st.lists(st.binary(max_size=60), max_size=8))

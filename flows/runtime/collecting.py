@@ -1,15 +1,13 @@
-"""Runs that wait for their batches, taken as far as they get: files sent, replies taken in, calls made again, ended.
+"""Runs that wait for their batches, taken as far as they get: files sent, replies fetched and taken in, runs ended.
 
-Every step can be broken off and done again: what was done is on record, and a reply that is in the ledger is not
-written twice. Only one process at a time is at work on a run. A run that is ended here is stored and reported as any
-other, under its own night.
+Every step can be broken off and done again, for what was done is on record. Only one process at a time is at work on a
+run. What becomes of the replies is for `taking_in`. A run that is ended here is stored and reported as any other, under
+its own night.
 """
 
-import asyncio
-from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
 from prefect.client.schemas.objects import State
 from prefect.states import Completed, Failed
@@ -20,39 +18,22 @@ from flows.runtime.log import tell_in_sentences
 from flows.runtime.prefect_run import show_end
 from flows.runtime.secrets import secret_block
 from flows.runtime.session import Session, opened
-from tasks.aggregate import aggregate_sample
+from flows.runtime.taking_in import taken_in
 from tasks.batches.asking import asked_of, asking, looked_after
-from tasks.batches.cases import custom_id, place_of, read_cases
-from tasks.batches.log import ROUNDS, Log, lease, waiting_runs
-from tasks.batches.requests import Line, RequestFiles, lines_of, reseeded
-from tasks.batches.taking_out import Replies, clear, remove
+from tasks.batches.log import Log, lease, waiting_runs
+from tasks.batches.taking_out import clear, remove
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.roots import check_place
 from tasks.endpoint.batches import Batches
-from tasks.endpoint.requests import Request
 from tasks.errors import BatchesUnavailable, InputError, first_of
-from tasks.judge import write_down
-from tasks.judging.case import Call, Case
-from tasks.judging.run import Run
-from tasks.ledger.reading import read_judgments, read_outcomes, read_start
+from tasks.ledger.reading import read_start
 from tasks.parameters import Collect, Parameters, at_store
-from tasks.records import Judgment
 from tasks.report import report
-from tasks.spending.prices import BATCH
 from tasks.store import store as store_step
 from tasks.text import printable
 
 WAITING = "Waiting"
 """Name of the state of a run whose replies have not come yet."""
-ASKED_AT_ONCE = 64
-"""Calls whose requests are in memory together."""
-
-
-class Open(NamedTuple):
-    """A call that has no reply yet that can be used."""
-
-    case: Case
-    call: Call
 
 
 def waiting(run_id: str, words: str) -> State:
@@ -110,10 +91,7 @@ async def _taken_in(log: Log, asked: Parameters) -> State | None:
     assert told
     async with opened(start.flow, asked, []) as session:
         async with session.going_on(start, told.shown_as, told.said) as run:
-            cases = await _with_replies(log, run)
-            session.waits = await _asks_again(log, run, cases)
-            if not session.waits:
-                await asyncio.to_thread(_decide, log, run, cases)
+            session.waits = await taken_in(log, run)
         return None if session.waits else await _ended(session, start.prefect_run_id)
 
 
@@ -124,101 +102,6 @@ async def _ended(session: Session, first_run: str) -> State:
     state = await session.completed(storing, session.reporting(shown))
     await show_end(first_run, str(state.message))
     return state
-
-
-async def _with_replies(log: Log, run: Run) -> list[Case]:
-    """The cases of the run with all that was said of them, the replies of the last turn written down."""
-    assert log.prepared
-    manner = {"rung": log.prepared.rung, "not_sent": log.prepared.not_sent, "tier": BATCH}
-    recorded: defaultdict[tuple[str, str, str], list[Judgment]] = defaultdict(list)
-    for row in read_judgments(log.run):
-        recorded[row.candidate, row.sample_id, row.control].append(row)
-    replies = await asyncio.to_thread(Replies, log, log.turn)
-    cases = await asyncio.to_thread(lambda: [*read_cases(log.work)])
-    for case in cases:
-        _take_over(run, case, recorded[place_of(case)])
-        for call in [*_open_calls(case)]:
-            if len(case.attempts(call)) == log.turn - 1:
-                found = replies.find(custom_id(case, call, log.turn), run.vlm.read)
-                await write_down(run, case, call, found._replace(**manner))
-        await asyncio.sleep(0)
-    return cases
-
-
-def _take_over(run: Run, case: Case, recorded: Sequence[Judgment]) -> None:
-    """Give a case what was said of it: replies of earlier runs, written down now if they are not, and its own."""
-    known = {(row.dimension, row.order, row.vote) for row in recorded}
-    for row in case.judgments:
-        if (row.dimension, row.order, row.vote) not in known:
-            run.ledger.append(row)
-    known = {(row.dimension, row.order, row.vote) for row in case.judgments}
-    case.judgments += [row for row in recorded if (row.dimension, row.order, row.vote) not in known]
-
-
-def _open_calls(case: Case) -> Iterator[Call]:
-    for dimension in dict.fromkeys(call.dimension for call in case.calls):
-        yield from case.unsettled(dimension)
-
-
-async def _asks_again(log: Log, run: Run, cases: Sequence[Case]) -> bool:
-    """See to the calls without a reply that can be used; whether they were put down for another batch."""
-    left = [Open(case, call) for case in cases for call in _open_calls(case)]
-    rest = run.parameters.batch_rest
-    if not left or log.cancelled or rest == "leave":
-        return False
-    if rest == "live":
-        await _ask_live(log, run, left)
-    elif log.turn < ROUNDS:
-        await asyncio.to_thread(_put_down, log, run, left)
-        return True
-    return False
-
-
-def _requests(log: Log, left: Sequence[Open]) -> dict[str, Line]:
-    """The requests of the first turn about these calls, by what they are called there."""
-    wanted = {custom_id(case, call, 1) for case, call in left}
-    files = [log.requests(part.turn, part.number) for part in log.parts if part.turn == 1]
-    return {name: line for name, line in lines_of(files) if name in wanted}
-
-
-def _body(run: Run, line: Line, each: Open) -> bytes:
-    """What a call sends when it is made again: after an invalid reply with another seed, as in any run."""
-    turn, seed = each.call.vote - 1, run.parameters.judge.seed
-    invalid = sum(row.status == "invalid" for row in each.case.attempts(each.call))
-    again = turn + invalid * run.parameters.votes
-    return reseeded(line.body(), seed + turn, seed + again) if seed >= 0 else line.body()
-
-
-def _put_down(log: Log, run: Run, left: Sequence[Open]) -> None:
-    turn = log.turn + 1
-    files, requests = RequestFiles(log, turn), _requests(log, left)
-    for each in left:
-        line = requests[custom_id(each.case, each.call, 1)]
-        files.add(custom_id(each.case, each.call, turn), [_body(run, line, each)])
-    log.add("prepared", turn=turn, requests=files.close())
-
-
-async def _ask_live(log: Log, run: Run, left: Sequence[Open]) -> None:
-    """Ask one call at a time what the batch left over, as often as any run does."""
-    requests = _requests(log, left)
-
-    async def ask(each: Open) -> None:
-        line = requests[custom_id(each.case, each.call, 1)]
-        answer = await run.vlm.ask(Request("", (), "", {}, body=_body(run, line, each)))
-        await write_down(run, each.case, each.call, answer)
-
-    for _ in range(run.parameters.retries + 1):
-        still = [each for each in left if each.call in _open_calls(each.case)]
-        for first in range(0, len(still), ASKED_AT_ONCE):
-            async with asyncio.TaskGroup() as group:
-                for each in still[first : first + ASKED_AT_ONCE]:
-                    group.create_task(ask(each))
-
-
-def _decide(log: Log, run: Run, cases: Sequence[Case]) -> None:
-    decided = {(row.candidate, row.sample_id, row.control): row for row in read_outcomes(log.run)}
-    for case in cases:
-        aggregate_sample(run, case, decided.get(place_of(case)))
 
 
 async def handed_in(session: Session, dataset: Dataset) -> State:

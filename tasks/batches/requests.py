@@ -7,8 +7,8 @@ import json
 from collections.abc import Iterable, Iterator
 from io import BufferedWriter
 from pathlib import Path
-from typing import NamedTuple
 
+from tasks.batches.index import Index, Line
 from tasks.batches.log import Log
 from tasks.files import keep_private
 
@@ -57,18 +57,15 @@ class RequestFiles:
         self.sizes.append(0)
 
 
-class Line(NamedTuple):
-    """Where a request stands."""
+class Requests:
+    """The requests in files, found by what they are called."""
 
-    path: Path
-    start: int
-    length: int
+    def __init__(self, files: Iterable[Path]) -> None:
+        self._lines = Index(lines_of(files))
 
-    def body(self) -> bytes:
-        """What it asks."""
-        with self.path.open("rb") as file:
-            file.seek(self.start)
-            line = file.read(self.length)
+    def body(self, name: str) -> bytes:
+        """What a request asks, which is there."""
+        line = self._lines.find(name)[0].read()
         return line[line.index(_AFTER_ID) + len(_AFTER_ID) : -len(_END)]
 
 
@@ -77,8 +74,9 @@ def lines_of(files: Iterable[Path]) -> Iterator[tuple[str, Line]]:
     for path in files:
         start = 0
         with path.open("rb") as lines:
-            for line in lines:
-                yield line[len(_BEGIN) : line.index(b'"', len(_BEGIN))].decode(), Line(path, start, len(line))
+            for number, line in enumerate(lines, 1):
+                name = line[len(_BEGIN) : line.index(b'"', len(_BEGIN))].decode()
+                yield name, Line(path, number, start, len(line))
                 start += len(line)
 
 

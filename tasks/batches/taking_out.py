@@ -5,11 +5,13 @@ becomes of calls without one, the run that is collected decides.
 """
 
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 
+from tasks.batches.index import Index, Line
 from tasks.batches.log import LOCK, Log, Part
 from tasks.batches.progress import PROGRESS, Progress
 from tasks.endpoint.batches import Batches, BatchState
@@ -64,47 +66,26 @@ def _write_progress(log: Log, states: list[BatchState]) -> None:
     write_whole(log.work / PROGRESS, progress.model_dump_json().encode(), private=True)
 
 
-class _Place(NamedTuple):
-    path: Path
-    start: int
-
-
 class Replies:
     """The replies of one turn, found by what their calls are called, in whatever order the files have them."""
 
     def __init__(self, log: Log, turn: int) -> None:
-        self._places: dict[str, _Place] = {}
-        self._problems: list[str] = []
-        for part in (part for part in log.parts if part.turn == turn):
-            self._add(log.replies(part, "output"))
-            self._add(log.replies(part, "error"))
-            told = log.work / _problem(part)
-            self._problems += [told.read_text(encoding="utf-8")] if told.exists() else []
+        parts = [part for part in log.parts if part.turn == turn]
+        self._lines = Index(_named(log.replies(part, kind) for part in parts for kind in ("output", "error")))
+        told = [log.work / _problem(part) for part in parts]
+        self._problems = [each.read_text(encoding="utf-8") for each in told if each.exists()]
         self._cancelled = log.cancelled
 
-    def _add(self, path: Path) -> None:
-        if not path.exists():
-            return
-        with path.open("rb") as lines:
-            start = 0
-            for line in lines:
-                name = _object(line).get("custom_id")
-                if isinstance(name, str):
-                    self._places.setdefault(name, _Place(path, start))
-                start += len(line)
-
     def find(self, name: str, read: Callable[[int, bytes], Reply]) -> Reply:
-        """The reply to a call, or why there is none.
+        """The reply to a call, the first of several, or why there is none.
 
         Args:
             read: reads status and body of a reply.
         """
-        place = self._places.get(name)
-        if place is None:
+        found = self._lines.find(name)
+        if not found:
             return Reply("unavailable", error=self._absent())
-        with place.path.open("rb") as file:
-            file.seek(place.start)
-            line = file.readline(LONGEST_LINE)
+        line = found[0].read()
         row = _object(line)
         response, status = _inner(row, "response"), _inner(row, "response").get("status_code")
         if isinstance(status, int):
@@ -116,6 +97,19 @@ class Replies:
         if self._problems:
             return one_line(f"the batch failed: {'; '.join(self._problems)}", LONGEST_WORDS)
         return "the batch was cancelled" if self._cancelled else "the batch has no reply to it in its files"
+
+
+def _named(files: Iterable[Path]) -> Iterator[tuple[str, Line]]:
+    """Lines of files of replies by the names of their calls; of one that is too long only the beginning is read."""
+    for path in (path for path in files if path.exists()):
+        with path.open("rb") as file:
+            start, number, is_new = 0, 1, True
+            for text in iter(partial(file.readline, LONGEST_LINE), b""):
+                name = _object(text).get("custom_id") if is_new else None
+                if isinstance(name, str):
+                    yield name, Line(path, number, start, len(text))
+                start, is_new = start + len(text), text.endswith(b"\n")
+                number += is_new
 
 
 def _object(line: bytes) -> dict[str, Any]:

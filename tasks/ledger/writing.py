@@ -61,10 +61,11 @@ class Ledger:
         """
         for name in self._rows:
             path = self.folder / name
-            lengths = [len(line) for _, line in whole_lines(path)]
-            self._rows[name] = len(lengths)
+            length = 0
+            for self._rows[name], (start, line) in enumerate(whole_lines(path), 1):
+                length = start + len(line)
             self._files[name] = file = FileIO(path, "ab")
-            file.truncate(sum(lengths))  # a last row that was cut by a kill is none
+            file.truncate(length)  # a last row that was cut by a kill is none
 
     def _open(self) -> None:
         if not self._files:
