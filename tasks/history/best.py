@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from duckdb import DuckDBPyConnection as Connection
 
 from tasks.history.compared import OUTCOMES, compared
-from tasks.history.database import attach, staging
+from tasks.history.database import revising
 from tasks.history.newest import DUE, MEMBERS
 from tasks.history.staging import insert_rows
 from tasks.kinds import kind_of
@@ -25,8 +25,6 @@ from tasks.statistics.paired import Difference
 
 TAGS = 6
 """That make up the overall of generated images."""
-_MEMORY = 200_000_000
-"""Bytes of what is put together here, at most."""
 
 
 class _Member(NamedTuple):
@@ -49,10 +47,7 @@ def compare_with_best(history: Path, wait_seconds: float) -> None:
     Raises:
         HistoryLocked: the history stayed in use for `wait_seconds`.
     """
-    with staging(_MEMORY) as db:
-        attach(db, history, wait_seconds)
-        db.execute("USE history")
-        db.begin()
+    with revising(history, wait_seconds) as db:
         due = {(str(flow), str(dataset), str(alike)) for flow, dataset, alike in db.execute(DUE).fetchall()}
         members = [_Member(*row) for row in db.execute(f"{MEMBERS} ORDER BY ALL").fetchall()]
         for group in due:
@@ -60,8 +55,6 @@ def compare_with_best(history: Path, wait_seconds: float) -> None:
         for group, its in groupby(members, key=lambda member: member.group):
             if group in due:
                 insert_rows(db, "versus_best", _rows(db, list(its)), history)
-        db.commit()
-        db.execute("USE memory")
 
 
 def _rows(db: Connection, members: Sequence[_Member]) -> Iterator[dict[str, Any]]:

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 
 from duckdb import DuckDBPyConnection as Connection
 
-from tasks.history.database import attach, staging
+from tasks.history.database import revising
 from tasks.history.staging import insert_rows
 from tasks.history.told_labels import DUE, TOLD
 from tasks.kinds import kind_of
@@ -41,8 +41,6 @@ _JUDGED = """
     FROM ratings r JOIN outcomes o ON o.candidate = r.candidate AND o.sample_id = r.sample_id
     JOIN shard_runs s ON s.run_id = o.run_id AND s.evaluation_id = r.source
     WHERE r.source = ? ORDER BY r.candidate, r.sample_id, r.question"""
-_MEMORY = 200_000_000
-"""Bytes of what is put together here, at most."""
 
 
 class Correction(HistoryRecord):
@@ -140,16 +138,11 @@ def correct(history: Path, wait_seconds: float) -> None:
     Raises:
         HistoryLocked: the history stayed in use for `wait_seconds`.
     """
-    with staging(_MEMORY) as db:
-        attach(db, history, wait_seconds)
-        db.execute("USE history")
-        db.begin()
+    with revising(history, wait_seconds) as db:
         for (run_id,) in db.execute(DUE).fetchall():
             db.execute("DELETE FROM corrections WHERE run_id = ?", [run_id])
             for row in db.execute(_EVALUATION, [run_id]).fetchall():
                 insert_rows(db, "corrections", _rows(db, _Evaluation(*row)), history)
-        db.commit()
-        db.execute("USE memory")
 
 
 def _rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[str, Any]]:

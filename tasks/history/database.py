@@ -38,6 +38,8 @@ _LOADER: Config = {**_STORAGE, "threads": 1}
 _LEAST_MEMORY, _MOST_MEMORY = 100_000_000, 1_000_000_000
 """What loading may hold, in bytes: the same whatever the number of rows, more where rows are large, and never so much
 that the machine has none left; DuckDB refuses what needs more."""
+_REVISED = 200_000_000
+"""Bytes of what is put together while the history is revised, at most: two years of nights have 20 MB of scores."""
 VECTOR_ROWS = 2048
 """Rows that DuckDB handles together, with all their texts in memory at once; no setting makes them fewer."""
 _READER: Config = {
@@ -117,6 +119,22 @@ def attach(db: Connection, history: Path, wait_seconds: float) -> None:
     _when_free(history, lambda: db.execute(f"ATTACH '{place}' AS history"), wait_seconds)
     if new:
         keep_private(history)
+
+
+@contextmanager
+def revising(history: Path, wait_seconds: float) -> Generator[Connection]:
+    """The history in one transaction, for tables that are computed from others in it; an error leaves it as it was.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+    """
+    with staging(_REVISED) as db:
+        attach(db, history, wait_seconds)
+        db.execute("USE history")
+        db.begin()
+        yield db
+        db.commit()
+        db.execute("USE memory")
 
 
 @contextmanager

@@ -16,15 +16,12 @@ from typing import Any, NamedTuple
 from duckdb import DuckDBPyConnection as Connection
 
 from tasks.history.anchor_watching import anchor_nights
-from tasks.history.database import attach, staging
+from tasks.history.database import revising
 from tasks.history.staging import insert_rows
 from tasks.history.unit_tables import parted, table
 from tasks.kinds import kind_of
 from tasks.ledger.alarm_records import Restart
 from tasks.statistics.cusum import Night, watch
-
-_MEMORY = 200_000_000
-"""Bytes of what is put together here, at most: the scores of two years of nights are some 20 MB."""
 
 _SCORES = """
     WITH wanted AS (
@@ -67,10 +64,7 @@ def bring_up_to_date(history: Path, restarts: Sequence[Restart], due: str, wait_
     Raises:
         HistoryLocked: the history stayed in use for `wait_seconds`.
     """
-    with staging(_MEMORY) as db:
-        attach(db, history, wait_seconds)
-        db.execute("USE history")
-        db.begin()
+    with revising(history, wait_seconds) as db:
         rows = [restart.model_dump(mode="json") for restart in restarts]
         insert_rows(db, "baselines", rows, history)
         for flow in {restart.flow for restart in restarts} | {str(flow) for (flow,) in db.execute(due).fetchall()}:
@@ -79,8 +73,6 @@ def bring_up_to_date(history: Path, restarts: Sequence[Restart], due: str, wait_
             insert_rows(db, "nights", _nights(db, flow, restarted), history)
             db.execute("DELETE FROM anchor_nights WHERE flow = ?", [flow])
             insert_rows(db, "anchor_nights", anchor_nights(db, flow, restarted), history)
-        db.commit()
-        db.execute("USE memory")
 
 
 def _nights(db: Connection, flow: str, restarted: Sequence[tuple[str, datetime]]) -> Iterator[dict[str, Any]]:
