@@ -97,9 +97,11 @@ def test_a_run_that_waits_gets_its_turn_and_says_once_what_it_waits_for(
         async with shared_slots(made) as first:
             await free(first, 4)
             async with shared_slots(made) as second:
-                await asyncio.wait_for(second.acquire(), 30)
-                second.release()
+                for _ in range(3):  # more than one block: each has to be waited for
+                    await asyncio.wait_for(second.acquire(), 30)
                 assert await active("jury:turn.example") <= 4
+                for _ in range(3):
+                    second.release()
 
     asyncio.run(run())
     assert capsys.readouterr().err.count("waiting for other runs") == 1

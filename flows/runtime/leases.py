@@ -82,7 +82,8 @@ class Leases:
         """
         async with self._line:
             self._limit = None  # people may have changed it
-            self._in_use_since = None
+            if self._in_use_since != math.inf:  # runs that share a limit wait for each of their blocks
+                self._in_use_since = None
             while True:
                 if block := await self._asked(number):
                     return block
@@ -108,7 +109,7 @@ class Leases:
             _log.debug("Slots of %s could not be given back: %s", self._name, error)
 
     def _in_use(self) -> None:
-        """Others have the slots: said once, when that has lasted."""
+        """Others have the slots: said once a run, when that has lasted."""
         now = time.monotonic()
         self._in_use_since = self._in_use_since or now
         if now - self._in_use_since >= TELL_SECONDS:
