@@ -16,7 +16,7 @@ from tasks.comparing.bridge import answers_of, bridge
 from tasks.comparing.trend import breaks, joints, series_of, trend_chart, trend_points
 from tasks.errors import InputError
 from tasks.history.loading import sync
-from tasks.ledger.bridges import ROWS, BridgeRow, bridge_folders, keep_bridge, read_bridge
+from tasks.ledger.bridges import BRIDGES, BridgeRow
 from tasks.ledger.evaluations import read_evaluation
 from tasks.records import Outcome, RunStart
 from tasks.statistics.offsets import CANNOT_TELL, CONTINUED, WITH_OFFSET
@@ -161,7 +161,7 @@ def test_a_mistake_is_told_before_anything_is_asked(
     keep(tmp_path, NEW, "gpt-b", figures(*[TIES] * 40))
     code, _, err = jury("bridge", *arguments, "--store", tmp_path)
     assert code == 2 and words in err
-    assert bridge_folders(tmp_path) == []
+    assert BRIDGES.folders(tmp_path) == []
 
 
 # Through real judges
@@ -215,7 +215,7 @@ def test_the_three_sentences_of_judges_that_are_asked(
     assert code == 0 and loopback.count == before
     [row] = json.loads(out)
     assert (row["decision"], row["shift"], row["n"]) == (WITH_OFFSET, 1.0, 140)
-    kept = [each for place in bridge_folders(tmp_path / "store") for each in read_bridge(place)]
+    kept = [each for place in BRIDGES.folders(tmp_path / "store") for each in BRIDGES.read(place)]
     assert [each.decision for each in kept] == [CONTINUED, WITH_OFFSET, CANNOT_TELL, WITH_OFFSET]
     assert jury("sync", "--rebuild")[0] == 0 and len(ask("bridges")) == 4
 
@@ -268,7 +268,7 @@ def told(**changes: Any) -> BridgeRow:
 def test_the_trend_is_one_line_in_the_units_of_the_newer_judge(tmp_path: Path) -> None:
     before = trend_points(tmp_path, _sync(tmp_path, nights(tmp_path, "gpt-a", (1, 2, 3), TIES)))
     last = nights(tmp_path, "gpt-b", (4, 5), WINS)
-    keep_bridge(tmp_path, [told()])
+    BRIDGES.keep(tmp_path, [told()])
     [line] = series_of(trend_points(tmp_path, _sync(tmp_path, last)))
     assert [(point.started_at.day, point.score) for point in line] == [(1, 60), (2, 60), (3, 60), (4, 100), (5, 100)]
     assert breaks(line) == [] and [point.started_at.day for point in joints(line)] == [4]
@@ -303,7 +303,7 @@ def _sync(store: Path, begun: RunStart) -> RunStart:
 def test_only_what_was_bridged_is_joined(tmp_path: Path, changes: dict[str, Any]) -> None:
     nights(tmp_path, "gpt-a", (1, 2), TIES)
     last = nights(tmp_path, "gpt-b", (3, 4), WINS)
-    keep_bridge(tmp_path, [told(**changes)])
+    BRIDGES.keep(tmp_path, [told(**changes)])
     assert [point.score for point in trend_points(tmp_path, _sync(tmp_path, last))] == [100, 100]
 
 
@@ -311,9 +311,9 @@ def test_a_history_that_may_be_continued_stands_as_it_is_and_bridges_follow_each
     nights(tmp_path, "gpt-a", (1, 2), TIES)
     nights(tmp_path, "gpt-b", (3, 7), TIES)
     last = nights(tmp_path, "gpt-c", (5, 6), WINS)  # gpt-b went on beside it for a night
-    keep_bridge(tmp_path, [told(decision=CONTINUED)])
+    BRIDGES.keep(tmp_path, [told(decision=CONTINUED)])
     later = {"bridge_id": "20261121T0-x", "old_model": "gpt-b", "new_model": "gpt-c"}
-    keep_bridge(tmp_path, [told(**later, old_protocol_key="b" * 64, new_protocol_key="c" * 64)])
+    BRIDGES.keep(tmp_path, [told(**later, old_protocol_key="b" * 64, new_protocol_key="c" * 64)])
     line = trend_points(tmp_path, _sync(tmp_path, last))
     assert [(point.run_id[-1], point.score) for point in line] == [
         *[("1", 60), ("2", 60), ("3", 60)],
@@ -335,14 +335,14 @@ def test_a_model_that_its_provider_changed_is_bridged_by_its_two_runs(tmp_path: 
         write_run(tmp_path, begun, figures(*[result] * 10), ended)  # type: ignore
     unbridged = trend_points(tmp_path, _sync(tmp_path, begun))
     assert [point.break_reason for point in unbridged] == [None, None, "model answered"]
-    keep_bridge(tmp_path, [told(old_model="gpt", new_model="gpt")])
+    BRIDGES.keep(tmp_path, [told(old_model="gpt", new_model="gpt")])
     [line] = series_of(trend_points(tmp_path, _sync(tmp_path, begun)))
     assert [point.score for point in line] == [60, 60, 100] and breaks(line) == [] and len(joints(line)) == 1
 
 
 def test_a_damaged_bridge_is_left_out_and_told(tmp_path: Path) -> None:
     nights(tmp_path, "gpt-a", (1,), TIES)
-    file = keep_bridge(tmp_path, [told()]) / ROWS
+    file = BRIDGES.keep(tmp_path, [told()]) / BRIDGES.file
     file.write_bytes(file.read_bytes().replace(b'"shift":10.0', b'"shift":11.0'))
     done = sync(tmp_path)
     assert done.bridges == () and len(done.left_out) == 1

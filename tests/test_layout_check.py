@@ -19,7 +19,7 @@ from tasks.errors import InputError
 from tasks.history.loading import sync
 from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.layout_checks import ROWS, LayoutRow, check_folders, keep_check, newest_check, read_check
+from tasks.ledger.layout_checks import LAYOUT_CHECKS, LayoutRow, newest_check
 from tasks.ledger.protocol_keys import protocol_key
 from tasks.parameters import PairwiseParameters
 from tasks.records import Judgment, Outcome
@@ -159,7 +159,7 @@ def test_a_mistake_is_told_before_anything_is_asked(tmp_path: Path, jury: Any) -
         assert code == 2 and words in err
     code, _, err = jury("layout", "check", "diagram", "-n", 29, "--store", tmp_path)
     assert code == 2 and "-n 29: a layout check takes 30 samples at least" in err
-    assert check_folders(tmp_path) == []
+    assert LAYOUT_CHECKS.folders(tmp_path) == []
 
 
 def test_a_run_whose_prompts_have_changed_is_not_repeated(tmp_path: Path) -> None:
@@ -181,7 +181,7 @@ def test_a_run_that_has_not_ended_is_waited_for(tmp_path: Path, jury: Any, monke
     monkeypatch.setattr(run, "run_flow", waits)
     code, _, err = jury("layout", "check", PUBLISHED, "--store", tmp_path)
     assert code == 2 and "the layouts are compared once that run has ended" in err
-    assert check_folders(tmp_path) == []
+    assert LAYOUT_CHECKS.folders(tmp_path) == []
 
 
 # What is kept, and where it is shown
@@ -189,25 +189,25 @@ def test_a_run_that_has_not_ended_is_waited_for(tmp_path: Path, jury: Any, monke
 
 def test_a_check_is_kept_loaded_and_found_by_the_protocol_of_the_scores(tmp_path: Path) -> None:
     keep(tmp_path, PUBLISHED, ["MMMG"])
-    keep_check(tmp_path, [row(), row(dimension="aesthetics", n=290)])
-    keep_check(tmp_path, [row(check_id="20261122T120000-diagram-0000dd", shared_protocol_key="c" * 64)])
-    assert sync(tmp_path).layout_checks == tuple(place.name for place in check_folders(tmp_path))
+    LAYOUT_CHECKS.keep(tmp_path, [row(), row(dimension="aesthetics", n=290)])
+    LAYOUT_CHECKS.keep(tmp_path, [row(check_id="20261122T120000-diagram-0000dd", shared_protocol_key="c" * 64)])
+    assert sync(tmp_path).layout_checks == tuple(place.name for place in LAYOUT_CHECKS.folders(tmp_path))
     assert [each.dimension for each in newest_check(tmp_path, "b" * 64)] == ["overall", "aesthetics"]
     assert newest_check(tmp_path, "d" * 64) == []
 
 
 def test_a_damaged_check_is_left_out_and_told(tmp_path: Path) -> None:
     keep(tmp_path, PUBLISHED, ["MMMG"])
-    file = keep_check(tmp_path, [row()]) / ROWS
+    file = LAYOUT_CHECKS.keep(tmp_path, [row()]) / LAYOUT_CHECKS.file
     file.write_bytes(file.read_bytes().replace(b'"agreement":0.91', b'"agreement":0.99'))
     done = sync(tmp_path)
     assert done.layout_checks == () and "its checksum does not hold" in done.left_out[0]
     assert newest_check(tmp_path, "b" * 64) == []
     moved = file.parent.rename(file.parent.with_name("20261123T120000-diagram-0000ee"))
-    file = moved / ROWS
+    file = moved / LAYOUT_CHECKS.file
     file.write_bytes(file.read_bytes().replace(b'"agreement":0.99', b'"agreement":0.91'))
     with pytest.raises(InputError, match="it is of another check"):
-        [*read_check(moved)]
+        [*LAYOUT_CHECKS.read(moved)]
 
 
 def test_scores_of_the_published_layout_have_nothing_beside_them() -> None:

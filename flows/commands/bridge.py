@@ -1,35 +1,31 @@
 """`jury bridge`: whether a history may be continued with another judge, and with what offset."""
 
-import sys
-from contextlib import redirect_stdout, suppress
+from contextlib import suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import click
 
-from flows.commands.messages import number_of, printable_json, say, warn
+from flows.commands.asking_anew import OK, STOPPED, asked_anew, keep
+from flows.commands.messages import printable_json
 from flows.commands.options import STORE, model_options, parse_options
 from flows.commands.renewing import renew_pages
 from flows.commands.sections import Command, Option
-from tasks.comparing.bridge import Answers, answers_of, bridge
+from tasks.comparing.bridge import Answers, bridge
 from tasks.comparing.bridge_words import bridge_grid, confusion_grid, sentences
 from tasks.comparing.judges_to_bridge import Basis, basis, stored, to_ask
 from tasks.errors import HistoryLocked, InputError
 from tasks.history.evaluations import shared_replies
 from tasks.history.loading import store_bridge
-from tasks.kinds import kind_of
-from tasks.ledger.bridges import FOLDER, BridgeRow, keep_bridge
-from tasks.ledger.bucket import RemoteUnavailable
-from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.reading import read_start, run_folders
-from tasks.ledger.remote import Remote, is_remote, local_cache
-from tasks.parameters import FLOWS, Parameters, Probe
+from tasks.ledger.bridges import BRIDGES, BridgeRow
+from tasks.ledger.remote import local_cache
+from tasks.parameters import FLOWS, Probe
 from tasks.presentation.tables import console, grid_table
 from tasks.statistics.offsets import CANNOT_TELL, MARGIN
 from tasks.text import printable
 
-OK, STOPPED, CANNOT = 0, 2, 3
+CANNOT = 3
 _JUDGE = {"judge__model"}
 """Options of the judge that `--new` stands for."""
 
@@ -79,7 +75,8 @@ def make(old: str, new: str, flow: str, samples: int, margin: float, as_json: bo
             return STOPPED
         sides.append(answers)
     rows = bridge(sides[0], sides[1], margin)
-    _keep(folder, store, rows)
+    if keep(BRIDGES, rows, store_bridge, store):
+        renew_pages(folder, [row.new_run for row in rows])
     if as_json:
         print(printable_json([row.model_dump(mode="json") for row in rows]))
     else:
@@ -105,31 +102,10 @@ def headlines(rows: list[BridgeRow]) -> list[BridgeRow]:
 def _asked(
     folder: Path, store: str, model: str, wanted: Basis, settings: dict[str, Any], as_json: bool
 ) -> Answers | None:
-    """What a judge says of the samples in a run that is made now; None where it was stopped, which was told."""
-    from flows.commands.run import run_flow
-
-    flow = wanted.answers.evaluation.start.flow
-    asked: Parameters = to_ask(folder, model, wanted, settings).model_copy(update={"store": store})
-    what = number_of(len(wanted.units), kind_of(flow).unit.removesuffix("s"))
-    before = {*run_folders(folder)}
-    with redirect_stdout(sys.stderr if as_json else sys.stdout):
-        say(f"{model} has not judged these {what}: it is asked")
-        code = run_flow(flow, asked)
-    made = [run for run in run_folders(folder) if run not in before and read_start(run).model == model]
-    return answers_of(read_evaluation(folder, made[-1].name)).of(wanted.units) if code != STOPPED and made else None
-
-
-def _keep(folder: Path, store: str, rows: list[BridgeRow]) -> None:
-    """Keep the bridge; that the history or the remote store cannot be reached now costs a warning."""
-    place = keep_bridge(folder, rows)
-    try:
-        store_bridge(folder, place.name)
-        if is_remote(store):
-            Remote(store, folder).send_folder(FOLDER)
-    except (HistoryLocked, RemoteUnavailable, InputError) as error:
-        warn(f"{error}; `jury sync` does the rest")
-    else:
-        renew_pages(folder, [row.new_run for row in rows])
+    """What a judge says of the samples in a run that is made now; None where that came to no end, which was told."""
+    asked = to_ask(folder, model, wanted, settings).model_copy(update={"store": store})
+    found = asked_anew(wanted, asked, "", "the judges", as_json)
+    return found and found.of(wanted.units)
 
 
 def _print(folder: Path, rows: list[BridgeRow]) -> None:
@@ -143,7 +119,7 @@ def _print(folder: Path, rows: list[BridgeRow]) -> None:
         if its[0].confusion:
             out.print(f"\n{its[0].dimension}, the old judge in rows and the new one in columns:\n")
             out.print(grid_table(confusion_grid(its[0]), []))
-    with suppress(HistoryLocked, InputError):  # of which `_keep` has told
+    with suppress(HistoryLocked, InputError):  # of which `keep` has told
         if shared := shared_replies(folder, first.old_run, first.new_run):
             out.print(printable(shared), soft_wrap=True)
     out.print(f"kept as bridge {first.bridge_id}: `jury query bridges`", soft_wrap=True)

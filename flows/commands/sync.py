@@ -11,12 +11,10 @@ from tasks.errors import InputError
 from tasks.history.database import HISTORY
 from tasks.history.loading import sync
 from tasks.ledger.alarm_records import exchange_alarm_records
-from tasks.ledger.bridges import FOLDER as BRIDGES
-from tasks.ledger.bridges import bridge_folders
+from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.label_pages import FOLDER as LABEL_PAGES
 from tasks.ledger.label_sets import label_folders
-from tasks.ledger.layout_checks import FOLDER as LAYOUTS
-from tasks.ledger.layout_checks import check_folders
+from tasks.ledger.layout_checks import LAYOUT_CHECKS
 from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.passports import passport_folders
 from tasks.ledger.reading import run_folders
@@ -37,10 +35,10 @@ def command(rebuild: bool, store: str) -> int:
         share_labels(remote.bucket, folder)
         exchange_passports(remote.bucket, folder)
         exchange_alarm_records(remote.bucket, folder)
-        for name in (BRIDGES, LAYOUTS, LABEL_PAGES):
+        for name in (BRIDGES.folder, LAYOUT_CHECKS.folder, LABEL_PAGES):
             remote.send_folder(name)
             remote.fetch_folder(name)
-    kept = (run_folders, label_folders, passport_folders, bridge_folders, check_folders)
+    kept = (run_folders, label_folders, passport_folders, BRIDGES.folders, LAYOUT_CHECKS.folders)
     if not any(found(folder) for found in kept):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
     done = sync(folder, rebuild=rebuild)

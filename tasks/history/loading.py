@@ -17,10 +17,13 @@ from tasks.history.database import HISTORY, attach, kept_out, reading, staging
 from tasks.history.layout import is_laid_out, lay_out
 from tasks.history.newest import DUE as BEST_DUE
 from tasks.history.told_labels import DUE as CORRECTIONS_DUE
-from tasks.ledger import bridges, layout_checks, passports
 from tasks.ledger import label_sets as labels
+from tasks.ledger import passports
 from tasks.ledger import reading as ledger
 from tasks.ledger.alarm_records import Restart, read_restart, restart_files
+from tasks.ledger.bridges import BRIDGES
+from tasks.ledger.kept_rows import Kept
+from tasks.ledger.layout_checks import LAYOUT_CHECKS
 
 _OF_RUNS = ("runs", "judgments", "outcomes", "controls", "anchor_outcomes", "aspect_scores")
 _OF_EVALUATIONS = ("scores", "rates")
@@ -44,10 +47,14 @@ class _Once(NamedTuple):
     folders: Callable[[Path], list[Path]]
 
 
+def _kept(table: str, kept: Kept[Any]) -> _Once:
+    return _Once(table, kept.column, kept.file, kept.folders)
+
+
 _LABELS = _Once("labels", "name", labels.ABOUT, labels.label_folders)
 _PASSPORTS = _Once("passports", "passport_id", passports.CARD, passports.passport_folders)
-_BRIDGES = _Once("bridges", "bridge_id", bridges.ROWS, bridges.bridge_folders)
-_LAYOUTS = _Once("layout_checks", "check_id", layout_checks.ROWS, layout_checks.check_folders)
+_BRIDGES = _kept("bridges", BRIDGES)
+_LAYOUTS = _kept("layout_checks", LAYOUT_CHECKS)
 _ONCE = (_LABELS, _PASSPORTS, _BRIDGES, _LAYOUTS)
 
 

@@ -21,10 +21,12 @@ from tasks.history.database import VECTOR_ROWS
 from tasks.history.layout import make_tables
 from tasks.judging.results import results_of
 from tasks.kinds import kind_of
-from tasks.ledger import bridges, layout_checks, passports
 from tasks.ledger import label_sets as labels
+from tasks.ledger import passports
 from tasks.ledger import reading as ledger
+from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.evaluations import evaluation_folders
+from tasks.ledger.layout_checks import LAYOUT_CHECKS
 from tasks.ledger.protocol_keys import judge_key
 from tasks.records import Record, RunEnd, RunStart
 
@@ -75,8 +77,8 @@ def stage_run(db: Connection, run: Path, ledger_bytes: int) -> None:
 _KEPT: Mapping[str, tuple[Callable[[Path], Iterable[Mapping[str, Any]]], str]] = {
     "labels": (labels.history_rows, labels.LABELS),
     "passports": (passports.history_rows, passports.CARD),
-    "bridges": (bridges.history_rows, bridges.ROWS),
-    "layout_checks": (layout_checks.history_rows, layout_checks.ROWS),
+    "bridges": (BRIDGES.history_rows, BRIDGES.file),
+    "layout_checks": (LAYOUT_CHECKS.history_rows, LAYOUT_CHECKS.file),
 }
 """Table of what is written once -> the rows of a folder, and the file that they are in."""
 

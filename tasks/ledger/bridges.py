@@ -1,24 +1,13 @@
 """Bridges: what two judges said of the same samples, kept beside the ledgers of the runs.
 
-Owns `<store>/bridges/<bridge_id>/bridge.jsonl`, a row for each candidate and dimension, each with its checksum; written
-once, whole, and never changed: the source of the history's table `bridges`. What it says is for `comparing.bridge`.
+Owns the rows of `<store>/bridges/<bridge_id>/bridge.jsonl`, one for each candidate and dimension: the source of the
+history's table `bridges`. How they are kept is `kept_rows`', what they say is for `comparing.bridge`.
 """
-
-from collections.abc import Iterator, Sequence
-from pathlib import Path
-from typing import Any
 
 from pydantic import Field
 
-from tasks.errors import InputError
-from tasks.files import private_folder, write_whole
-from tasks.ledger import reading as ledger
-from tasks.ledger.checksums import sealed
+from tasks.ledger.kept_rows import Kept
 from tasks.records import SCHEMA, Offset
-
-ROWS = "bridge.jsonl"
-FOLDER = "bridges"
-"""Of the store: whole files, which the machines of a remote store share."""
 
 
 class BridgeRow(Offset):
@@ -66,29 +55,5 @@ class BridgeRow(Offset):
     """The old judge's answer and the new one's, as in `Model > Human` -> how often; scores in whole points."""
 
 
-def keep_bridge(store: Path, rows: Sequence[BridgeRow]) -> Path:
-    """Write the rows of one bridge, at least one; returns their folder."""
-    place = store / FOLDER / rows[0].bridge_id
-    private_folder(place)
-    write_whole(place / ROWS, b"".join(sealed(row.model_dump_json()) for row in rows))
-    return place
-
-
-def bridge_folders(store: Path) -> list[Path]:
-    """Folders of all bridges in the store, oldest first."""
-    return sorted(path.parent for path in (store / FOLDER).glob(f"*/{ROWS}"))
-
-
-def read_bridge(place: Path) -> Iterator[BridgeRow]:
-    """The rows of a bridge; InputError where one is damaged, of a newer version, or of another bridge."""
-    file = place / ROWS
-    for number, row in enumerate(ledger.read_rows(file), 1):
-        found = ledger.validate_row(BridgeRow, row, file, number)
-        if found.bridge_id != place.name:
-            raise InputError(f"{file}, line {number}: refused: it is of another bridge")
-        yield found
-
-
-def history_rows(place: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a bridge as rows of the history's table `bridges`; InputError as `read_bridge`."""
-    return (row.model_dump(mode="json") for row in read_bridge(place))
+BRIDGES = Kept(BridgeRow, "bridge", "bridges", "bridge.jsonl", "bridge_id")
+"""All that were made in a store."""

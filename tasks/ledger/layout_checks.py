@@ -1,26 +1,18 @@
 """Layout checks: how far one judge agrees with itself in the shared and in the published layout, kept in the store.
 
-Owns `<store>/layouts/<check_id>/layouts.jsonl`, a row for overall and for each dimension, each with its checksum;
-written once, whole, and never changed: the source of the history's table `layout_checks`. What is compared is for
-`comparing.layouts`.
+Owns the rows of `<store>/layouts/<check_id>/layouts.jsonl`, one for overall and for each dimension: the source of the
+history's table `layout_checks`. How they are kept is `kept_rows`', what is compared is for `comparing.layouts`.
 """
 
-from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 from pydantic import Field
 
 from tasks.errors import InputError
-from tasks.files import private_folder, write_whole
-from tasks.ledger import reading as ledger
-from tasks.ledger.checksums import sealed
+from tasks.ledger.kept_rows import Kept
 from tasks.records import SCHEMA, HistoryRecord
-
-ROWS = "layouts.jsonl"
-FOLDER = "layouts"
-"""Of the store: whole files, which the machines of a remote store share."""
 
 
 class LayoutRow(HistoryRecord):
@@ -80,39 +72,15 @@ class LayoutRow(HistoryRecord):
     """Protocol key of the evaluation in the shared layout: which scores the check stands beside."""
 
 
-def keep_check(store: Path, rows: Sequence[LayoutRow]) -> Path:
-    """Write the rows of one check, at least one; returns their folder."""
-    place = store / FOLDER / rows[0].check_id
-    private_folder(place)
-    write_whole(place / ROWS, b"".join(sealed(row.model_dump_json()) for row in rows))
-    return place
-
-
-def check_folders(store: Path) -> list[Path]:
-    """Folders of all checks in the store, oldest first."""
-    return sorted(path.parent for path in (store / FOLDER).glob(f"*/{ROWS}"))
-
-
-def read_check(place: Path) -> Iterator[LayoutRow]:
-    """The rows of a check; InputError where one is damaged, of a newer version, or of another check."""
-    file = place / ROWS
-    for number, row in enumerate(ledger.read_rows(file), 1):
-        found = ledger.validate_row(LayoutRow, row, file, number)
-        if found.check_id != place.name:
-            raise InputError(f"{file}, line {number}: refused: it is of another check")
-        yield found
-
-
-def history_rows(place: Path) -> Iterator[dict[str, Any]]:
-    """The rows of a check as rows of the history's table `layout_checks`; InputError as `read_check`."""
-    return (row.model_dump(mode="json") for row in read_check(place))
+LAYOUT_CHECKS = Kept(LayoutRow, "check", "layouts", "layouts.jsonl", "check_id")
+"""All that were made in a store."""
 
 
 def newest_check(store: Path, protocol_key: str) -> list[LayoutRow]:
     """The newest check that stands beside scores of this protocol; empty: there is none that can be read."""
-    for place in reversed(check_folders(store)):
+    for place in reversed(LAYOUT_CHECKS.folders(store)):
         with suppress(InputError, OSError):
-            rows = [*read_check(place)]
+            rows = [*LAYOUT_CHECKS.read(place)]
             if rows and rows[0].shared_protocol_key == protocol_key:
                 return rows
     return []
