@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from tasks.comparing.gate import bounded
+from tasks.comparing.candidate_gate import bounded
 from tasks.statistics.paired import difference
 
 N = 292

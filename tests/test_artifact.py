@@ -13,10 +13,13 @@ from typing import Any
 from uuid import UUID
 
 import pytest
+from answered_page import figures_store, made_page, prefer, saved
 from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
 from PIL import Image
 from strangers import HOSTILE, tokens
+from written_history import keep, pair
 
+from flows.cli import main
 from flows.runtime.progress import Progress
 from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
 from tasks.pages.run_summary import Summary, summarize
@@ -105,6 +108,28 @@ def test_groups_failures_defects_and_warnings_are_told_where_there_are_any(tmp_p
     assert "- caught 1 of 1 injected defects\n  - black 1/1" in text
     assert "- judgments: 1 refused\n  - s2, faithfulness: refused: not allowed" in text
     assert "- the history is locked" in text
+
+
+def test_a_forfeit_is_told_as_missing_output(tmp_path: Path) -> None:
+    lost = outcome("lost", "----", None, status="forfeit", score=0.0, path="forfeit: no picture")
+    text = markdown(summary(tmp_path, [outcome(), lost]))
+    assert "## Missing output (forfeit): lost" in text and "Not complete" not in text
+
+
+def test_what_people_say_stands_in_it_with_agreement_and_why_labels_do_not_count(tmp_path: Path) -> None:
+    store = figures_store(tmp_path / "store")
+    assert "What people say" not in markdown(summarize(store, RUN))
+    page = made_page(store, tmp_path / "label.html")
+    file = saved(page, tmp_path / "reader-1.json", prefer("human"))
+    assert main(["labels", "import", str(file), "--store", str(store)]) == 0
+    text = markdown(summarize(store, RUN))
+    assert re.search(r"## What people say\n\n- alpha, overall: \S+ \\\[.+\\\] corrected by 30 labels of 1 person", text)
+    assert re.search(r"judge and people agree on \d+% of 30, which can mean", text)
+    rows = [row for at in range(40) for row in pair(f"secret-{at:03}", "GGGG", "Tie")]
+    keep(store, "20261121T120000-diagram-0000bb", rows, samples=40, dataset_key="e" * 64)
+    other = markdown(summarize(store, "20261121T120000-diagram-0000bb"))
+    why = "15 labels are needed, 0 count; reader-1 does not count: of another dataset"
+    assert f"not corrected by people: {why}" in other
 
 
 def test_a_run_without_them_has_no_empty_sections(tmp_path: Path) -> None:

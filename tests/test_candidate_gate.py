@@ -10,8 +10,8 @@ from factories import image, judgment, outcome, start, write_run
 from simulate_gate import CASES, Case, N, shares
 from test_compare import LOSES, WINS, keep
 
+from tasks.comparing.candidate_gate import Found, least_score, no_worse
 from tasks.comparing.compare import compare
-from tasks.comparing.gate import Found, least_score, no_worse
 from tasks.comparing.wording import outcome_words
 from tasks.errors import InputError
 from tasks.history.loading import sync

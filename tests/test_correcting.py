@@ -1,5 +1,6 @@
 """What people's labels make of scores in the history, which of them count, and what is said of others."""
 
+import re
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -71,6 +72,7 @@ def test_a_score_is_corrected_by_15_labels_and_stands_beside_the_raw_one(store: 
     report = (store.parent / "report.html").read_text()
     words = f"{value:.1f} [{low:.1f}, {high:.1f}]"
     assert f"corrected by people {words}" in report and "What people say" in report
+    assert re.search(rf"judge and people agree on {agreed:.0%} of 30, which can mean \d+-\d+%", report)
     said = f"alpha, overall: {words} corrected by 30 labels of 1 person; the judge alone: 50.0"
     assert said in people_lines_of(store, RUN) and said in report
 
@@ -86,12 +88,29 @@ def test_people_are_compared_with_each_other_on_what_they_share(store: Path) -> 
     [row] = as_json_rows(query(store, "corrections"))
     told = Correction.model_validate(row)
     assert (told.people_agreed_low, told.people_agreed, told.people_agreed_high) == (0.0, 0.0, high)
+    # 30 are too few for an interval of kappa, and here each says one thing of all.
+    assert (told.people_kappa_low, told.people_kappa_high) == (None, None)
     assert told.agreed == 0.0 and told.agreed_low == 0.0 and told.agreed_high == high
     # Ties, brought nearer to 50 by half of what the judge's own score of the drawn lies above or below that of all.
     assert told.corrected and told.corrected_low and told.corrected_high
     assert 40 < told.corrected_low < told.corrected < told.corrected_high < 60
     lines = people_lines_of(store, RUN)
     assert "people agree with each other on 0% of 30, which can mean 0-12%" in lines[1]
+
+
+def test_kappa_stands_beside_agreement_and_has_its_interval_from_50_on(tmp_path: Path) -> None:
+    def now_and_then(item: LabelItem, question: str) -> str:
+        return prefer("model" if item.token < "8" else "human")(item, question)
+
+    store = figures_store(tmp_path / "store", 60)
+    brought(store, now_and_then, "reader-1", "-n", "60")
+    sql = "SELECT agreed, kappa, kappa_low < kappa AND kappa < kappa_high, people_kappa FROM corrected"
+    [(agreed, kappa, inside, people_kappa)] = ask(store, sql)
+    assert inside and people_kappa is None and kappa < agreed
+    [_, line] = people_lines_of(store, RUN)
+    assert re.search(rf"of 60, which can mean .*, kappa {kappa:.2f} \[−?-?\d", line)
+    brought(store, now_and_then, "reader-2", "-n", "20")
+    assert ask(store, "SELECT shared, people_kappa_low FROM corrected") == [(20, None)]
 
 
 def test_cannot_tell_is_no_answer_and_is_counted(store: Path) -> None:

@@ -1,6 +1,6 @@
 """The index of a store in a real browser: what a reader can do with it."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -10,9 +10,13 @@ from factories import outcome, score_rows
 from opened_page import SCREENSHOTS, Opened
 from strangers import HOSTILE
 
-from tasks.pages.index_data import Index, Line, Place
+from tasks.comparing.points import Point
+from tasks.pages.index_data import Index, Place
+from tasks.pages.index_lines import Line
 from tasks.pages.index_page import index_page
+from tasks.pages.index_trends import Change, Past
 from tasks.pages.page_names import page_name
+from tasks.statistics.paired import difference
 
 RUNS = 1_000
 ALARM = "painter has dropped since 2026-11-18: −6.2 to 48.1 over 3 nights, from 54.3 (14 nights from 2026-11-01 on)"
@@ -35,6 +39,7 @@ def line(number: int) -> Line:
         dataset="paperbanana",
         candidate=name,
         name=name,
+        dimension="overall",
         score=row,
         judge="gpt-x at judge.example",
         status=("✓ GREEN", "✗ RED")[number % 4 == 3],
@@ -46,10 +51,20 @@ def line(number: int) -> Line:
     )
 
 
+def past(lines: Sequence[Line]) -> Past:
+    """A trend that breaks once, and a change that is none."""
+    points = [
+        Point(each.candidate, "overall", each.started_at, each.run_id, each.value, None, None, None) for each in lines
+    ]
+    points[20] = points[20]._replace(break_reason="prompt aesthetics, temperature (0.5 → 1.0)")
+    found = difference([50.0] * 12, [100.0, 0.0, 0.0, 100.0, 100.0, 100.0] + [50.0] * 6)
+    return Past(points, Change(lines[-2], found), "")
+
+
 @pytest.fixture(scope="module")
 def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
     lines = [line(number) for number in range(RUNS)]
-    places = [Place(lines[at], lines[at : at + 120 : 4][::-1], [ALARM] if not at else []) for at in range(4)]
+    places = [Place(lines[at], past(lines[at : at + 120 : 4][::-1]), [ALARM] if not at else []) for at in range(4)]
     text = index_page(Index(places, lines, RUNS, RUNS), {page_name(each.run_id) for each in lines})
     assert len(text.encode()) < 1_000_000
     file = tmp_path_factory.mktemp("pages") / "index.html"
@@ -81,13 +96,13 @@ def test_the_table_is_chosen_from_and_sorted(opened: Opened) -> None:
     page.fill("[name=search]", "")
     page.select_option("[name=flow]", "")
     page.select_option("[name=status]", "RED")
-    assert set(cells(opened, 8)) == {"✗ RED"}
+    assert set(cells(opened, 9)) == {"✗ RED"}
     page.click("th >> text=price")
-    prices = [float(price) for price in cells(opened, 9)]
-    assert prices == sorted(prices, reverse=True) and page.get_attribute("th >> nth=9", "aria-sort") == "descending"
-    page.focus("th >> nth=9 >> button")
+    prices = [float(price) for price in cells(opened, 10)]
+    assert prices == sorted(prices, reverse=True) and page.get_attribute("th >> nth=10", "aria-sort") == "descending"
+    page.focus("th >> nth=10 >> button")
     page.keyboard.press("Enter")
-    assert [float(price) for price in cells(opened, 9)] == prices[::-1]
+    assert [float(price) for price in cells(opened, 10)] == prices[::-1]
     page.click("th >> text=begun")
     assert cells(opened, 1)[0] > cells(opened, 1)[-1]
 

@@ -104,7 +104,8 @@ def test_one_sample_of_each_kind_is_chosen_and_none_twice(tmp_path: Path) -> Non
         "Won": "win",
         "Lost in tier 1": "loss",
         "Verdicts pull apart": "flip",
-        "Not complete": "forfeit",
+        "Missing output (forfeit)": "forfeit",
+        "Not complete": "incomplete",
     }
 
 

@@ -9,14 +9,18 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import end, outcome, start, write_run
+from answered_page import figures_store, made_page, prefer, saved
+from factories import RUN, end, outcome, start, write_run
 from strangers import HOSTILE
-from written_history import EARLIER, LATER, figures, keep, write_evaluations
+from test_bridge import told
+from written_history import EARLIER, LATER, figures, keep, pair, write_evaluations
 
+from flows.cli import main
 from tasks.errors import HistoryLocked
 from tasks.files import alone
 from tasks.history.database import HISTORY, attach, staging
 from tasks.history.loading import store_run, sync
+from tasks.ledger.bridges import keep_bridge
 from tasks.pages import index_data, queries, site
 from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
@@ -27,6 +31,8 @@ from tasks.report import renewed
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
 Jury = Callable[..., tuple[int, str, str]]
 COUNTING = "20261118T120000-counting-0000cc"
+NIGHT = "2026-11-19T12:00:00+00:00"
+WINS, LOSES = ("MMMM", "Model"), ("HHHH", "Human")
 
 
 @pytest.fixture(scope="module")
@@ -66,13 +72,14 @@ def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(st
     lines = listed(store)
     assert [*lines] == [LATER, EARLIER, COUNTING]
     assert lines[LATER][1:] == [
-        *("2026-11-20 12:00", "diagram", "alpha", "54.5", "[38.6, 70.4]", "11/12"),
+        *("2026-11-20 12:00", "diagram", "alpha", "54.5", "[38.6, 70.4]", "", "11/12"),
         *("gpt-x at judge.example", "no controls", "12.0000"),
     ]
     assert lines[COUNTING][3:5] == ["alpha, counting", "5.25"]
     text = (store / "pages" / "index.html").read_text()
     assert re.findall(r"<h3>(.*?)</h3>", text) == ["counting: alpha, counting", "diagram: alpha"]
-    assert "+4.5 since 2026-11-19 12:00" in text and "no earlier evaluation compares" in text
+    change = "since 2026-11-19 12:00 +4.5 (no interval: 1 changed): no difference shown (at n = 11 samples)"
+    assert change in text and "<p>no earlier evaluation compares</p>" in text
     assert addresses(text) == {"#now", "#all", *(f"{run}.html" for run in lines)}
 
 
@@ -84,14 +91,62 @@ def test_pages_without_pictures(store: Path, jury: Jury) -> None:
     assert 'type="text/plain"' in page_of(store, LATER).read_text()
 
 
-def test_a_trend_is_broken_where_evaluations_do_not_compare(tmp_path: Path) -> None:
+def test_a_change_has_its_interval_sample_by_sample(tmp_path: Path) -> None:
+    lost = [row for number in range(20) for row in pair(f"s{number}", *(WINS if number < 8 else LOSES))]
+    keep(tmp_path, EARLIER, [row for number in range(20) for row in pair(f"s{number}", *WINS)], started_at=NIGHT)
+    keep(tmp_path, LATER, lost)
+    [place] = gather_index(tmp_path).places
+    found = place.past.change and place.past.change.found
+    assert found and (found.n, found.change, found.decision) == (20, -60.0, "worse")
+    ends = f"[−{abs(found.ci_low or 0):.1f}, −{abs(found.ci_high or 0):.1f}]"
+    said = f"since 2026-11-19 12:00 −60.0 {ends}: worse at n = 20 samples"
+    assert said in index_page(gather_index(tmp_path), ())
+
+
+def test_a_trend_is_broken_where_evaluations_do_not_compare_and_says_what_differs(tmp_path: Path) -> None:
     store = tmp_path / "store"
-    keep(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
-    keep(store, LATER, figures(later=True), samples=12, ended={"protocol_key": "f" * 64})
-    text = index_page(gather_index(store), ())
+    protocol = {"model answered": "gpt-x-1", "prompt aesthetics": "a" * 64}
+    keep(store, EARLIER, figures(later=False), samples=12, started_at=NIGHT, ended={"protocol": protocol})
+    changed = {"model answered": "gpt-x-2", "prompt aesthetics": "b" * 64}
+    ended = {"protocol_key": "f" * 64, "protocol": changed}
+    keep(store, LATER, figures(later=True), samples=12, dataset_key="e" * 64, ended=ended)
+    text = html.unescape(index_page(gather_index(store), ()))
     assert "2 evaluations: 50.0 on 2026-11-19 to 54.5 on 2026-11-20, broken 1 time" in text
-    assert text.count('class="break"') == 1 and "no earlier evaluation compares" in text
+    differs = "dataset, model answered (gpt-x-1 → gpt-x-2), prompt aesthetics"
+    assert f"gap before 2026-11-20: {differs}" in text
+    assert f"no earlier evaluation compares; the last one differs in {differs}" in text
+    assert text.count('class="break"') == 1 and 'class="joint"' not in text
     assert addresses(text) == {"#now", "#all"}, "no page lies beside it"
+
+
+def test_a_bridge_joins_the_trends_of_two_judges(tmp_path: Path) -> None:
+    for run_id, model, moment in ((EARLIER, "gpt-a", NIGHT), (LATER, "gpt-b", "2026-11-20T12:00:00+00:00")):
+        judged = {"model": model, "started_at": moment, "samples": 12}
+        keep(tmp_path, run_id, figures(later=False), **judged, ended={"protocol_key": model[-1] * 64})
+    [place] = gather_index(tmp_path).places
+    assert len(place.past.trend) == 1, "another judge's scores are no part of it"
+    keep_bridge(tmp_path, [told()])
+    sync(tmp_path)
+    [place] = gather_index(tmp_path).places
+    assert [(point.run_id, point.score) for point in place.past.trend] == [(EARLIER, 60.0), (LATER, 50.0)]
+    text = html.unescape(index_page(gather_index(tmp_path), ()))
+    assert "joined by a bridge on 2026-11-20: +10.0 → gpt-b (gpt-a in its units)" in text
+    assert text.count('class="joint"') == 1 and 'class="break"' not in text
+
+
+def test_people_s_scores_stand_beside_the_raw_ones_with_how_far_all_agree(tmp_path: Path) -> None:
+    store = figures_store(tmp_path / "store")
+    page = made_page(store, tmp_path / "label.html", "-n", "40")
+    for name, role in (("reader-1", "human"), ("reader-2", "model")):
+        file = saved(page, tmp_path / f"{name}.json", prefer(role), name)
+        assert main(["labels", "import", str(file), "--store", str(store)]) == 0
+    [line] = gather_index(store).lines
+    assert line.people and line.people["labels"] == 40
+    text = html.unescape((store / "pages" / "index.html").read_text())
+    assert re.search(r"corrected by 40 labels of 2 people: 50\.0 \[\d\d\.\d, \d\d\.\d\]", text)
+    assert "people agree with each other on 0% of 40, which can mean 0-9%" in text
+    [cells] = listed(store).values()
+    assert re.fullmatch(r"50\.0 \[.+\]", cells[6])
 
 
 def test_an_evaluation_that_stopped_at_its_budget_is_told_as_such(tmp_path: Path) -> None:
@@ -265,6 +320,22 @@ def test_imported_labels_make_the_index_anew(store: Path, jury: Jury) -> None:
     code, _, err = jury("labels", "import", people, "--flow", "diagram", "--store", store)
     assert (code, err) == (0, "")
     assert LATER in listed(store)
+
+
+def test_labels_make_the_pages_anew_of_the_evaluations_that_they_correct_when_they_come_and_when_they_go(
+    tmp_path: Path, jury: Jury
+) -> None:
+    store = figures_store(tmp_path / "store", 20)
+    other = small(store, 1, flow="plot")
+    jury("sync")
+    pages = {run: store / "pages" / f"{run}.html" for run in (RUN, other)}
+    pages[other].write_text("as it was")
+    label_page = made_page(store, tmp_path / "label.html", "-n", "20")
+    jury("labels", "import", saved(label_page, tmp_path / "reader-1.json", prefer("human")))
+    assert "corrected by 20 labels of 1 person" in pages[RUN].read_text()
+    jury("labels", "remove", "reader-1")
+    assert "corrected by 20 labels" not in pages[RUN].read_text() and "What people say" not in pages[RUN].read_text()
+    assert pages[other].read_text() == "as it was"
 
 
 def test_what_cannot_be_shown_is_said(tmp_path: Path, store: Path, jury: Jury) -> None:

@@ -8,8 +8,8 @@ from flows.commands.behind import tell_if_behind
 from flows.commands.messages import printable_json
 from flows.commands.options import json_option, store_option
 from flows.commands.sections import Command
-from tasks.comparing.gate import Gate, least_score, no_worse
-from tasks.comparing.gate_words import markdown
+from tasks.comparing.candidate_gate import Gate, least_score, no_worse
+from tasks.comparing.candidate_gate_words import markdown
 from tasks.errors import InputError
 from tasks.ledger.remote import local_cache
 from tasks.parameters import FLOWS

@@ -48,13 +48,13 @@ def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     run = about.of_run or "RUN"
     print(f"compare them: {command_line(f'agreement {run} {about.name}')}")
     try:
-        store_labels(folder, about.name)
+        corrected = store_labels(folder, about.name)
         if is_remote(store):
             share_labels(Remote(store, folder).bucket, folder)
     except (HistoryLocked, RemoteUnavailable) as error:
         warn(f"{error}; `jury sync` does the rest")
     else:
-        renew_pages(folder)
+        renew_pages(folder, corrected)
     return 0
 
 
@@ -80,13 +80,13 @@ def remove(name: str, store: str) -> int:
     about = remove_labels(folder, name)
     say(f"removed {name}: {_words(about)}")
     try:
-        drop_labels(folder)
+        corrected = drop_labels(folder)
         if is_remote(store):
             share_labels(Remote(store, folder).bucket, folder)
     except (HistoryLocked, RemoteUnavailable) as error:
         warn(f"{error}; `jury sync` does the rest")
     else:
-        renew_pages(folder)
+        renew_pages(folder, corrected)
     return 0
 
 

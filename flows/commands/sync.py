@@ -54,5 +54,6 @@ def command(rebuild: bool, store: str) -> int:
         print(f"{number_of(thumbnails, 'thumbnail')} made that a stopped run had left to be made")
     if lost:
         warn(f"{number_of(lost, 'picture')} that a stopped run had kept cannot be read: no thumbnail is left of them")
-    renew_pages(folder, () if rebuild else done.loaded)  # a history made anew shows what the old one did
+    # A history made anew shows what the old one did.
+    renew_pages(folder, () if rebuild else (*done.loaded, *done.corrected))
     return 2 if done.left_out else 0

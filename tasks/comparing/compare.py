@@ -95,7 +95,9 @@ def compare(
     first, second = find(store, before), find(store, after)
     differing = _differing(first, second, across)
     names = _candidates(first, second, candidates)
-    one, other = (series_of(store, run, name) for run, name in zip((first, second), names, strict=True))
+    one, other = (
+        series_of(store, run.run_id, run.flow, name) for run, name in zip((first, second), names, strict=True)
+    )
     found = rows(one, other)
     if not found:
         raise NotAlike(f"{first.run_id} and {second.run_id} have no tag in common")
@@ -183,14 +185,14 @@ def _only(names: list[str]) -> str:
     return names[0] if len(names) == 1 else ""
 
 
-def series_of(store: Path, run: Evaluation, candidate: str) -> Series:
+def series_of(store: Path, run_id: str, flow: str, candidate: str) -> Series:
     """One candidate of an evaluation, sample by sample.
 
     Raises:
         HistoryLocked: the history stayed in use.
     """
-    table = query(store, OUTCOMES, values=(run.run_id, candidate))
-    measured = kind_of(run.flow).measured
+    table = query(store, OUTCOMES, values=(run_id, candidate))
+    measured = kind_of(flow).measured
     return series(measured(compared(*row)) for row in table.rows)
 
 

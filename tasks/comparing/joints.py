@@ -4,7 +4,8 @@ Owns which points a bridge joins, and how sure a point is once it was moved. Onl
 flow, candidate, dimension and dataset key, and scores by the protocol keys that the bridge is about.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from functools import partial
 from itertools import groupby, pairwise
 from math import hypot
 from pathlib import Path
@@ -61,6 +62,11 @@ class _Units(NamedTuple):
     """The bridge that leads on to the next judge."""
 
 
+Earlier = Callable[[Sequence[Point], Collection[str]], Sequence[Point]]
+"""Takes a series and protocol keys; gives the points of other series by these protocols that are about the same (flow,
+candidate, dimension, dataset key) and from before it, oldest first."""
+
+
 def joined(store: Path, flow: str, points: Iterable[Point]) -> list[Point]:
     """The same points, with those of earlier judges before them where bridges lead there, in the newest one's units.
 
@@ -71,15 +77,17 @@ def joined(store: Path, flow: str, points: Iterable[Point]) -> list[Point]:
         HistoryLocked: the history stayed in use.
     """
     given = [*points]
-    joints = _joints(store, flow) if given else []
-    if not joints:
-        return given
+    joints = joints_of(store, flow) if given else []
     series = (list(its) for _, its in groupby(given, key=lambda point: (point.candidate, point.dimension)))
-    return [point for each in series for point in _line(store, flow, each, joints)]
+    return [point for each in series for point in joined_line(each, joints, partial(_earlier, store, flow))]
 
 
-def _joints(store: Path, flow: str) -> list[Joint]:
-    """What the bridges of a flow allow, the newest first; none in a history that knows no bridges."""
+def joints_of(store: Path, flow: str) -> list[Joint]:
+    """What the bridges of a flow allow, the newest first; none in a history that knows no bridges.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+    """
     sql = f"""SELECT {", ".join(Joint._fields)} FROM bridges WHERE flow = $1 AND decision <> $2 AND shift IS NOT NULL
         ORDER BY bridge_id DESC"""
     try:
@@ -88,12 +96,12 @@ def _joints(store: Path, flow: str) -> list[Joint]:
         return []
 
 
-def _line(store: Path, flow: str, series: list[Point], joints: Sequence[Joint]) -> list[Point]:
-    """One series, joined as far as bridges reach from its newest point."""
+def joined_line(series: list[Point], joints: Sequence[Joint], earlier: Earlier) -> list[Point]:
+    """One series, not empty and oldest first, joined as far as bridges reach from its newest point."""
     units = _reached(series[-1], joints)
     if len(units) == 1:
         return series
-    before = _earlier(store, flow, series, units) if _is_reached(series[0], series[-1], units) else []
+    before = earlier(series, [*units]) if _is_reached(series[0], series[-1], units) else ()
     line = _in_order([*before, *series], series[-1], units)
     moved = [_moved(point, units) if _is_reached(point, series[-1], units) else point for point in line]
     line = [moved[0], *(_met(one, other, series[-1], units) for one, other in pairwise(moved))]
@@ -130,13 +138,13 @@ def _is_reached(point: Point, newest: Point, units: dict[str, _Units]) -> bool:
     return point.protocol_key in units and point.dataset_key == newest.dataset_key
 
 
-def _earlier(store: Path, flow: str, series: Sequence[Point], units: dict[str, _Units]) -> list[Point]:
+def _earlier(store: Path, flow: str, series: Sequence[Point], keys: Collection[str]) -> list[Point]:
     """Points of other series by the judges that were reached, from before this one, oldest first."""
     first, newest = series[0], series[-1]
     sql = f"""SELECT {", ".join(COLUMNS)} FROM trend WHERE flow = $1 AND candidate = $2 AND dimension = $3
         AND dataset_key = $4 AND list_contains($5, protocol_key) AND started_at < $6
         ORDER BY started_at DESC, run_id DESC LIMIT {MOST_RUNS}"""
-    values = (flow, newest.candidate, newest.dimension, newest.dataset_key, [*units], first.started_at)
+    values = (flow, newest.candidate, newest.dimension, newest.dataset_key, [*keys], first.started_at)
     return [Point(*row) for row in reversed(query(store, sql, values=values).rows)]
 
 

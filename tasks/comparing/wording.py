@@ -63,6 +63,16 @@ def _decided(found: Difference, n: str, margin: float) -> str:
     return f"{NO_DIFFERENCE} (at {n}), nor that both are equal within ±{margin:g}"
 
 
+def in_brief(found: Difference, flow: str) -> str:
+    """What came of it where there is little room: how much, how sure, and what that comes to at this n."""
+    decimals, n = kind_of(flow).decimals, f"n = {found.n} {kind_of(flow).unit}"
+    if found.change is None:
+        return f"nothing to compare: no {kind_of(flow).unit} with a score on both sides"
+    words = {"few differ": f"{NO_DIFFERENCE} (at {n})", "too few": f"too few to tell ({n})"}
+    said = words.get(found.decision) or _decided(found, n, 0.0)
+    return f"{signed(found.change, decimals)} {change_interval(found, decimals)}: {said}"
+
+
 def decision_words(found: Difference) -> str:
     """The decision in a word or two."""
     return NO_DIFFERENCE if found.decision == "few differ" else found.decision

@@ -72,6 +72,12 @@ class Correction(HistoryRecord):
     """Lower end of its exact 95% interval."""
     agreed_high: float | None
     """Upper end of its exact 95% interval."""
+    kappa: float | None
+    """Cohen's kappa of judge and people (of images with quadratic weights); None: one of them says the same to all."""
+    kappa_low: float | None
+    """Lower end of its 95% interval; None below 50 samples."""
+    kappa_high: float | None
+    """Upper end of its 95% interval; None below 50 samples."""
     shared: int
     """Samples that two people or more judged."""
     people_agreed: float | None
@@ -80,6 +86,12 @@ class Correction(HistoryRecord):
     """Lower end of its exact 95% interval, as of so many samples."""
     people_agreed_high: float | None
     """Upper end of its exact 95% interval, as of so many samples."""
+    people_kappa: float | None
+    """Cohen's kappa of two people among them, over all pairs of people; None: one of a pair says the same to all."""
+    people_kappa_low: float | None
+    """Lower end of its 95% interval; None below 50 samples."""
+    people_kappa_high: float | None
+    """Upper end of its 95% interval; None below 50 samples."""
     names: tuple[str, ...]
     """Labels that count (labels.name)."""
     why: str
@@ -132,17 +144,19 @@ class _Evaluation(NamedTuple):
     stamp: str
 
 
-def correct(history: Path, wait_seconds: float) -> None:
-    """Bring the table `corrections` up to date.
+def correct(history: Path, wait_seconds: float) -> list[str]:
+    """Bring the table `corrections` up to date; returns the evaluations that it concerns.
 
     Raises:
         HistoryLocked: the history stayed in use for `wait_seconds`.
     """
     with revising(history, wait_seconds) as db:
-        for (run_id,) in db.execute(DUE).fetchall():
+        due = [run_id for (run_id,) in db.execute(DUE).fetchall()]
+        for run_id in due:
             db.execute("DELETE FROM corrections WHERE run_id = ?", [run_id])
             for row in db.execute(_EVALUATION, [run_id]).fetchall():
                 insert_rows(db, "corrections", _rows(db, _Evaluation(*row)), history)
+    return due
 
 
 def _rows(db: Connection, evaluation: _Evaluation) -> Iterator[dict[str, Any]]:
@@ -220,7 +234,8 @@ def _correction(kind: Kind, judged: Sequence[_Judged], labels: Sequence[_Label])
         "cannot_tell": len({label.sample_id for label in labels} - said.keys()),
         "names": tuple(sorted({label.name for label in labels})),
         **_agreement("agreed", [float(kind.alike(ours, theirs)) for _, ours, theirs in given.values()]),
-        **_among(kind, [[*some.values()] for some in said.values() if len(some) > 1]),
+        **_kappa("kappa", kind, [(ours, theirs, each.unit) for each, ours, theirs in given.values()]),
+        **_among(kind, {sample: some for sample, some in said.items() if len(some) > 1}),
     }
     if found:
         ends = {"corrected_low": found.ci_low, "corrected_high": found.ci_high}
@@ -259,10 +274,21 @@ class _Units:
         return corrected(judge, judged, people, len(self._scores) - len(judge), self._highest)
 
 
-def _among(kind: Kind, shared: Sequence[Sequence[Answered]]) -> dict[str, Any]:
+def _among(kind: Kind, shared: Mapping[str, Mapping[str, Answered]]) -> dict[str, Any]:
     """How far people agree among themselves, on what two or more of them answered."""
-    shares = [fmean(float(kind.alike(a, b)) for a, b in combinations(answers, 2)) for answers in shared]
-    return {"shared": len(shared), **_agreement("people_agreed", shares)}
+    pairs = {
+        sample: [(some[one], some[other]) for one, other in combinations(sorted(some), 2)]
+        for sample, some in shared.items()
+    }
+    shares = [fmean(float(kind.alike(a, b)) for a, b in each) for each in pairs.values()]
+    met = [(a, b, sample) for sample, each in pairs.items() for a, b in each]
+    return {"shared": len(shared), **_agreement("people_agreed", shares), **_kappa("people_kappa", kind, met)}
+
+
+def _kappa(name: str, kind: Kind, met: Sequence[tuple[Answered, Answered, str]]) -> dict[str, float | None]:
+    """Cohen's kappa of two raters' answers, each with what is drawn when resampling."""
+    found = kind.concordance([a for a, _, _ in met], [b for _, b, _ in met], [drawn for *_, drawn in met]).kappa
+    return {name: found.value, f"{name}_low": found.ci_low, f"{name}_high": found.ci_high}
 
 
 def _agreement(name: str, shares: Sequence[float]) -> dict[str, float | None]:

@@ -77,6 +77,17 @@ class Synced(NamedTuple):
     """Ids of the bridges that were loaded."""
     layout_checks: tuple[str, ...] = ()
     """Ids of the layout checks that were loaded."""
+    corrected: tuple[str, ...] = ()
+    """Ids of the evaluations of which people's labels say something else than before."""
+
+
+class _BroughtUp(NamedTuple):
+    """What was computed anew of what the history holds."""
+
+    damaged: list[str]
+    """A sentence for every restart that cannot be read."""
+    corrected: list[str]
+    """Evaluations of which people's labels say something else than before."""
 
 
 def store_run(store: Path, run_id: str, wait_seconds: float = 2.0) -> None:
@@ -98,29 +109,29 @@ def store_nights(store: Path, wait_seconds: float = 2.0) -> list[str]:
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: the history was made by another version.
     """
-    return _bring_up_to_date(store / HISTORY, store, wait_seconds)
+    return _bring_up_to_date(store / HISTORY, store, wait_seconds).damaged
 
 
-def store_labels(store: Path, name: str, wait_seconds: float = 2.0) -> None:
-    """Load the labels of a name, where the history has none of that name.
+def store_labels(store: Path, name: str, wait_seconds: float = 2.0) -> list[str]:
+    """Load the labels of a name, where the history has none of that name; returns the evaluations that they concern.
 
     Raises:
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: their ledger is damaged, or the history was made by another version.
     """
     _store_once(_LABELS, store, name, wait_seconds)
-    _bring_up_to_date(store / HISTORY, store, wait_seconds)
+    return _bring_up_to_date(store / HISTORY, store, wait_seconds).corrected
 
 
-def drop_labels(store: Path, wait_seconds: float = 2.0) -> None:
-    """Take those labels out of the history that were removed from the store.
+def drop_labels(store: Path, wait_seconds: float = 2.0) -> list[str]:
+    """Take those labels out of the history that were removed from the store; returns the evaluations concerned.
 
     Raises:
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: the history was made by another version.
     """
     _drop_labels(store / HISTORY, store, wait_seconds)
-    _bring_up_to_date(store / HISTORY, store, wait_seconds)
+    return _bring_up_to_date(store / HISTORY, store, wait_seconds).corrected
 
 
 def store_passport(store: Path, passport_id: str, wait_seconds: float = 2.0) -> None:
@@ -210,9 +221,9 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
             loaded.append(place)
         except (DamagedLedger, NotLoaded) as error:
             left_out.append(str(error))
-    left_out += _bring_up_to_date(history, store, wait_seconds)
+    brought = _bring_up_to_date(history, store, wait_seconds)
     runs, *others = (tuple(place.name for place in loaded if _once(place) is kind) for kind in (None, *_ONCE))
-    return Synced(runs, tuple(left_out), *others)
+    return Synced(runs, (*left_out, *brought.damaged), *others, corrected=tuple(brought.corrected))
 
 
 def _drop_labels(history: Path, store: Path, wait_seconds: float) -> None:
@@ -226,24 +237,25 @@ def _drop_labels(history: Path, store: Path, wait_seconds: float) -> None:
             db.execute("DELETE FROM history.labels WHERE name = ? AND source_sha256 = ?", [name, sha256])
 
 
-def _bring_up_to_date(history: Path, store: Path, wait_seconds: float) -> list[str]:
+def _bring_up_to_date(history: Path, store: Path, wait_seconds: float) -> _BroughtUp:
     if not history.exists():
-        return []
+        return _BroughtUp([], [])
     restarts, damaged = _new_restarts(history, store, wait_seconds)
     if restarts or _known(history, _DUE, wait_seconds):
         # Brings numpy, which whoever only asks what is pending does without.
         from tasks.history.watching import bring_up_to_date
 
         bring_up_to_date(history, restarts, _DUE, wait_seconds)
+    corrected: list[str] = []
     if _known(history, CORRECTIONS_DUE, wait_seconds):
         from tasks.history.correcting import correct
 
-        correct(history, wait_seconds)
+        corrected = correct(history, wait_seconds)
     if _known(history, BEST_DUE, wait_seconds):
         from tasks.history.best import compare_with_best
 
         compare_with_best(history, wait_seconds)
-    return damaged
+    return _BroughtUp(damaged, corrected)
 
 
 def _new_restarts(history: Path, store: Path, wait_seconds: float) -> tuple[list[Restart], list[str]]:

@@ -41,6 +41,9 @@ from tasks.records import (
 from tasks.rubrics.rubric import Prompt, PromptModel, Rubric
 from tasks.statistics.concordance import Concordance
 
+MISSING_OUTPUT = "Missing output (forfeit)"
+"""Why to look at a sample of which the candidate delivered nothing."""
+
 
 class Tally(Protocol):
     """Scores while the outcomes of real samples are taken in, one after the other."""

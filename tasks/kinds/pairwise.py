@@ -17,7 +17,7 @@ from tasks.datasets.rows import Columns
 from tasks.kinds import figure_labels, verdict_reply
 from tasks.kinds.figure_display import FigureDisplay
 from tasks.kinds.figure_tables import CEILINGS
-from tasks.kinds.kind import Kind, Tally
+from tasks.kinds.kind import MISSING_OUTPUT, Kind, Tally
 from tasks.kinds.sensitivity import chances, pivotal
 from tasks.kinds.tier_rule import Decision, decide, overall, undecided
 from tasks.kinds.values import (
@@ -146,7 +146,7 @@ class PairwiseKind(Kind):
         """Wins, clear losses, and dimensions that contradict each other."""
         verdicts = {each.verdict for each in outcome.dimensions}
         if outcome.status != "complete":
-            yield "Not complete"
+            yield MISSING_OUTPUT if outcome.status == "forfeit" else "Not complete"
         if outcome.overall == "Model":
             yield "Won"
         if outcome.overall == "Human" and outcome.tier == "tier 1":

@@ -16,7 +16,7 @@ from tasks.errors import InputError
 from tasks.kinds import image_labels, score_reply
 from tasks.kinds.geneval_export import Export, open_export
 from tasks.kinds.image_display import ImageDisplay
-from tasks.kinds.kind import Kind, Tally
+from tasks.kinds.kind import MISSING_OUTPUT, Kind, Tally
 from tasks.kinds.requirements_check import objects_text, relation_text
 from tasks.kinds.rubric_votes import grade
 from tasks.kinds.values import (
@@ -157,7 +157,7 @@ class RubricKind(Kind):
     def notable(self, outcome: Outcome, good_from: float) -> Iterator[str]:
         """Images whose score and check, or score and aspects, contradict each other; a good one and a bad one."""
         if outcome.score is None:
-            yield "Not scored"
+            yield MISSING_OUTPUT if outcome.status == "forfeit" else "Not scored"
             return
         good = outcome.score >= good_from
         if outcome.satisfied is not None and outcome.satisfied != good:

@@ -15,6 +15,7 @@ from tasks.comparing.wording import difference_grid
 from tasks.controls.status import red_words, status_lines
 from tasks.judging.tallies import NotableSample
 from tasks.kinds.display import Quoted
+from tasks.ledger.label_sets import label_folders
 from tasks.ledger.passports import newest_card
 from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.rate_tables import rate_grid, rate_notes
@@ -68,6 +69,7 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
     parts = [
         *_heading(summary, past),
         *_scores(summary),
+        *_section("What people say", _people_lines(summary)),
         *_past(past, summary),
         *_section("Layout", beside_layout(summary)),
         *_rates(summary),
@@ -202,6 +204,15 @@ def _groups(summary: Summary) -> list[str]:
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
     return [f"## {title}", bullets(lines)] if lines else []
+
+
+def _people_lines(summary: Summary) -> list[str]:
+    """What people's labels make of the scores, and which of them do not count; nothing where there are none."""
+    if not label_folders(summary.store):
+        return []
+    from tasks.pages.people_words import people_lines_of  # DuckDB, which is not needed before
+
+    return people_lines_of(summary.store, summary.start.evaluation_id)
 
 
 def _passport_lines(summary: Summary) -> list[str]:

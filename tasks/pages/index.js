@@ -9,7 +9,7 @@ const rows = [...body.rows].map((node) => ({ node, words: node.textContent.toLow
 const told = document.getElementById("compare");
 const HOW = told.textContent;
 const FLOW = 2;
-const STATUS = 8;
+const STATUS = 9;
 const PLAIN = /^[\w@%+=:,./-]+$/;
 
 // Choosing

@@ -1,29 +1,37 @@
 """The index of a store as one HTML page: every flow and candidate as it is now, and a table of all evaluations.
 
-Owns the words of its cells and the bounds on names; what stands on it is for `index_data`, that it is safe for
+Owns the words of its cells and the bounds on texts; what stands on it is for `index_data`, that it is safe for
 `self_contained`. It leads to the pages of evaluations that lie beside it, and to nothing else.
 """
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from typing import NamedTuple
 from urllib.parse import quote
 
 from markupsafe import Markup
 
-from tasks.kinds import kind_of
-from tasks.pages.index_data import Index, Line, Place
+from tasks.comparing.points import Point
+from tasks.comparing.wording import in_brief
+from tasks.pages.index_data import Index, Place
+from tasks.pages.index_lines import Line
 from tasks.pages.page_names import page_name
+from tasks.pages.people_words import corrected_words, people_in_brief
 from tasks.pages.self_contained import rendered, stamp
 from tasks.pages.sparkline import sparkline
-from tasks.presentation.wording import coverage_words, interval_words, score_words, signed, worst_case_words
+from tasks.presentation.wording import coverage_words, interval_words, score_words, worst_case_words
 from tasks.spending.money import money
-from tasks.text import one_line
+from tasks.text import bounded, one_line
 
 LONGEST_NAME = 60
 """Characters of a name; what is longer is no name, and its page has it whole."""
 LONGEST_ALARM = 400
-NUMBERS = ("score", "price")
-COLUMNS = ("begun (UTC)", "flow", "candidate", "score", "95% interval", "scored", "judge", "judge status", "price")
+LONGEST_REASON = 200
+MOST_MARKS = 3
+"""Gaps and bridges of a trend that are told, the newest; the page of an evaluation has all."""
+COLUMNS = (
+    *("begun (UTC)", "flow", "candidate", "score", "95% interval", "corrected by people", "scored", "judge"),
+    *("judge status", "price"),
+)
 
 
 class Cells(NamedTuple):
@@ -50,6 +58,7 @@ class Tile(NamedTuple):
     score: str
     interval: str
     worst: str
+    people: str
     scored: str
     change: str
     judge: str
@@ -59,6 +68,8 @@ class Tile(NamedTuple):
     trend: Markup
     evaluations: int
     """Of the trend."""
+    marks: list[str]
+    """What breaks and what joins it, in sentences."""
 
 
 def index_page(index: Index, pages: Collection[str]) -> str:
@@ -90,15 +101,21 @@ def _cells(line: Line, pages: Collection[str]) -> Cells:
         candidate=line.candidate if len(line.candidate) <= LONGEST_NAME else "",
         when=f"{line.started_at:%Y-%m-%d %H:%M}",
         words=tuple(_words(line)),
-        numbers=("", "", _sorted_by(line.value), "", "", "", "", _sorted_by(line.price)),
+        numbers=("", "", _sorted_by(line.value), "", _sorted_by(_corrected(line)), "", "", "", _sorted_by(line.price)),
     )
 
 
 def _words(line: Line) -> Iterator[str]:
     yield from (line.flow, one_line(line.name, LONGEST_NAME))
     score = line.score
-    yield from (score_words(score), interval_words(score), coverage_words(score)) if score else ("–", "", "")
+    yield from (score_words(score), interval_words(score)) if score else ("–", "")
+    yield corrected_words(line.people) if line.people else ""
+    yield coverage_words(score) if score else ""
     yield from (one_line(line.judge, LONGEST_NAME), line.status, money(line.price))
+
+
+def _corrected(line: Line) -> float | None:
+    return line.people["corrected"] if line.people else None
 
 
 def _sorted_by(value: float | None) -> str:
@@ -115,24 +132,40 @@ def _tile(place: Place, pages: Collection[str]) -> Tile:
         score=score_words(score) if score else "nothing scored",
         interval=interval_words(score) if score else "",
         worst=worst_case_words(score) if score else "",
+        people=one_line(people_in_brief(line.people), LONGEST_ALARM) if line.people else "",
         scored=coverage_words(score) if score else "",
         change=_change(place),
         judge=one_line(line.judge, LONGEST_NAME),
         status=line.status,
         price=money(line.price),
         alarms=[one_line(words, LONGEST_ALARM) for words in place.alarms],
-        trend=sparkline(place.trend),
-        evaluations=len(place.trend),
+        trend=sparkline(place.past.trend),
+        evaluations=len(place.past.trend),
+        marks=_marks(place.past.trend),
     )
 
 
 def _change(place: Place) -> str:
-    """How the newest score differs from the last one that compares; whether that is more than chance its page says."""
-    line, before = place.newest, place.before
+    """What became of the newest score since the last one that compares, or why none does."""
+    line, past = place.newest, place.past
     if line.stopped:
         return "stopped at the budget"
     if not line.measured:
         return "nothing was measured anew"
-    if before is None or before.value is None or line.value is None:
-        return "no earlier evaluation compares"
-    return f"{signed(line.value - before.value, kind_of(line.flow).decimals)} since {before.started_at:%Y-%m-%d %H:%M}"
+    if past.change:
+        since = f"since {past.change.since.started_at:%Y-%m-%d %H:%M}"
+        return f"{since} {in_brief(past.change.found, line.flow)}"
+    differs = f"; the last one differs in {one_line(past.otherwise, LONGEST_REASON)}" if past.otherwise else ""
+    return f"no earlier evaluation compares{differs}"
+
+
+def _marks(trend: Sequence[Point]) -> list[str]:
+    """What breaks a trend and what joins it, the newest first."""
+    found = [_mark(point) for point in reversed(trend[1:]) if point.break_reason or point.joint]
+    return bounded(found[:MOST_MARKS], len(found))
+
+
+def _mark(point: Point) -> str:
+    if point.break_reason:
+        return f"gap before {point.started_at:%Y-%m-%d}: {one_line(point.break_reason, LONGEST_REASON)}"
+    return f"joined by a bridge on {point.started_at:%Y-%m-%d}: {one_line(point.joint or '', LONGEST_REASON)}"

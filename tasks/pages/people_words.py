@@ -10,6 +10,7 @@ from typing import Any
 from tasks.errors import HistoryLocked, InputError
 from tasks.kinds import kind_of
 from tasks.pages.queries import ask
+from tasks.statistics.concordance import FEWEST
 
 Row = Mapping[str, Any]
 
@@ -24,7 +25,17 @@ def people_lines_of(store: Path, run_id: str) -> list[str]:
 
 def people_lines(rows: Iterable[Row]) -> list[str]:
     """A sentence for each score that people's labels are about, and one more on what agreement can mean."""
-    return [line for row in rows if row["labels"] or "does not count" in row["why"] for line in _lines(row)]
+    return [line for row in rows if _is_about(row) for line in _lines(row)]
+
+
+def people_in_brief(row: Row) -> str:
+    """The same where there is little room, beside the raw score; empty where no labels are about it."""
+    if not _is_about(row):
+        return ""
+    if not (words := corrected_words(row)):
+        return f"not corrected by people: {row['why']}"
+    told = f"corrected by {row['labels']} labels of {_people(row['people'])}: {words}"
+    return "; ".join([told, *agreement_words(row), *filter(None, [row["why"]])])
 
 
 def corrected_words(row: Row) -> str:
@@ -34,6 +45,11 @@ def corrected_words(row: Row) -> str:
     decimals = kind_of(row["flow"]).decimals
     value, low, high = (f"{row[name]:.{decimals}f}" for name in ("corrected", "corrected_low", "corrected_high"))
     return f"{value} [{low}, {high}]"
+
+
+def _is_about(row: Row) -> bool:
+    """Whether people answered to what the score is of, or would have if their labels counted."""
+    return bool(row["labels"]) or "does not count" in row["why"]
 
 
 def _lines(row: Row) -> Iterable[str]:
@@ -47,22 +63,33 @@ def _lines(row: Row) -> Iterable[str]:
         )
     else:
         yield f"{whose}: not corrected by people: {row['why']}"
-    yield from _agreement(row)
+    if told := agreement_words(row):
+        yield f"  {'; '.join(told)} (95% intervals: what so few leave open; kappa has none below {FEWEST} samples)"
 
 
-def _agreement(row: Row) -> Iterable[str]:
+def agreement_words(row: Row) -> list[str]:
     """How far judge and people agree, and people among themselves, each with what so few samples leave open."""
-    told = [_share("judge and people agree on", row, "agreed", row["labels"])]
-    told.append(_share("people agree with each other on", row, "people_agreed", row["shared"]))
-    if any(told):
-        yield f"  {'; '.join(filter(None, told))} (95% intervals: what so few leave open; kappa: jury agreement)"
+    told = (
+        _share("judge and people agree on", row, ("agreed", "kappa"), row["labels"]),
+        _share("people agree with each other on", row, ("people_agreed", "people_kappa"), row["shared"]),
+    )
+    return [*filter(None, told)]
 
 
-def _share(words: str, row: Row, name: str, n: int) -> str:
+def _share(words: str, row: Row, names: tuple[str, str], n: int) -> str:
+    name, kappa = names
     if row[name] is None:
         return ""
     low, high = 100 * row[f"{name}_low"], 100 * row[f"{name}_high"]
-    return f"{words} {row[name]:.0%} of {n}, which can mean {low:.0f}-{high:.0f}%"
+    return f"{words} {row[name]:.0%} of {n}, which can mean {low:.0f}-{high:.0f}%{_kappa(row, kappa)}"
+
+
+def _kappa(row: Row, name: str) -> str:
+    """Agreement beyond chance; nothing where it is undefined, as where a rater has one answer for everything."""
+    if row[name] is None:
+        return ""
+    low, high = row[f"{name}_low"], row[f"{name}_high"]
+    return f", kappa {row[name]:.2f}" + (f" [{low:.2f}, {high:.2f}]" if low is not None and high is not None else "")
 
 
 def _people(number: int) -> str:

@@ -36,8 +36,8 @@ FROM t2i_leaderboard WHERE tag = 'overall' AND list_contains(runs, $run) ORDER B
 
 -- people: What people say of the scores (jury label)
 SELECT flow, candidate, dimension, score, ci_low, ci_high, corrected, corrected_low, corrected_high, labels, people,
-       cannot_tell, agreed, agreed_low, agreed_high, shared, people_agreed, people_agreed_low, people_agreed_high,
-       weight, why
+       cannot_tell, agreed, agreed_low, agreed_high, kappa, kappa_low, kappa_high, shared, people_agreed,
+       people_agreed_low, people_agreed_high, people_kappa, people_kappa_low, people_kappa_high, weight, why
 FROM corrected WHERE run_id = $run;
 
 -- rates: Order and votes
@@ -160,3 +160,12 @@ SELECT run_id, measure, n, failed, unusable, samples, failed_samples FROM contro
 -- index_cost: What they cost
 SELECT run_id, sum(calls)::BIGINT AS calls, CASE WHEN count(price) = count(*) THEN sum(price) END AS price
 FROM cost WHERE started_at >= $since GROUP BY run_id;
+
+-- index_people: What people's labels make of their scores
+SELECT run_id, flow, candidate, dimension, score, corrected, corrected_low, corrected_high, labels, people, cannot_tell,
+       agreed, agreed_low, agreed_high, kappa, kappa_low, kappa_high, shared, people_agreed, people_agreed_low,
+       people_agreed_high, people_kappa, people_kappa_low, people_kappa_high, weight, why
+FROM corrected WHERE started_at >= $since;
+
+-- index_protocols: How their judges were asked
+SELECT protocol_key, any_value(protocol) AS protocol FROM evaluations WHERE started_at >= $since GROUP BY protocol_key;

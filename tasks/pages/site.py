@@ -63,15 +63,15 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
 
 
 def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:
-    """Of the newest evaluations of each flow those that one of these runs belongs to, and those that have no page; by
-    id, newest first.
+    """Of the newest evaluations of each flow those that one of these runs is or belongs to, and those that have no
+    page; by id, newest first.
 
     Raises:
         HistoryLocked: the history stayed in use.
         InputError: there is no history, or it cannot be asked.
     """
     sql = f"""
-        SELECT e.run_id, bool_or(list_contains($1, s.run_id)) FROM evaluations e
+        SELECT e.run_id, bool_or(list_contains($1, s.run_id) OR list_contains($1, e.run_id)) FROM evaluations e
         JOIN shard_runs s ON s.evaluation_id = e.run_id
         GROUP BY e.run_id, flow, started_at
         QUALIFY row_number() OVER (PARTITION BY flow ORDER BY started_at DESC, e.run_id DESC) <= {KEPT}

@@ -1,7 +1,7 @@
 """Whether a candidate may go on: it passes, it fails, or that cannot be told, by the bounds of a 95% interval.
 
 Owns the rule and which evaluations it goes by. How two evaluations are compared stands in `compare`, the intervals in
-`statistics`, the words in `gate_words`.
+`statistics`, the words in `candidate_gate_words`.
 """
 
 from collections.abc import Collection, Iterator
@@ -76,7 +76,7 @@ def least_score(store: Path, flow: str, candidate: str, least: float) -> Gate:
     if not 0 < least <= highest:
         raise InputError(f"--min {least:g}: scores of {flow} lie between 0 and {highest:g}")
     run = _newest(store, flow, candidate)
-    side = series_of(store, run, candidate)
+    side = series_of(store, run.run_id, run.flow, candidate)
     score = interval([*side.headline.values()], 0.0, highest)
     found = Found(value=score.value, low=score.ci_low, high=score.ci_high, n=len(side.headline), bound=least)
     return _gate(store, run, candidate, found)

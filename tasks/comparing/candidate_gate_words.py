@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from tasks.comparing.gate import Gate
+from tasks.comparing.candidate_gate import Gate
 from tasks.comparing.wording import difference_grid, notes
 from tasks.kinds import kind_of
 from tasks.presentation.markup import bullets, plain, table
