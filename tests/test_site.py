@@ -20,7 +20,7 @@ from tasks.errors import HistoryLocked
 from tasks.files import alone
 from tasks.history.database import HISTORY, attach, staging
 from tasks.history.loading import store_run, sync
-from tasks.ledger.bridges import keep_bridge
+from tasks.ledger.bridges import BRIDGES
 from tasks.pages import index_data, queries, site
 from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
@@ -125,7 +125,7 @@ def test_a_bridge_joins_the_trends_of_two_judges(tmp_path: Path) -> None:
         keep(tmp_path, run_id, figures(later=False), **judged, ended={"protocol_key": model[-1] * 64})
     [place] = gather_index(tmp_path).places
     assert len(place.past.trend) == 1, "another judge's scores are no part of it"
-    keep_bridge(tmp_path, [told()])
+    BRIDGES.keep(tmp_path, [told()])
     sync(tmp_path)
     [place] = gather_index(tmp_path).places
     assert [(point.run_id, point.score) for point in place.past.trend] == [(EARLIER, 60.0), (LATER, 50.0)]
