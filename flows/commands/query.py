@@ -7,7 +7,8 @@ for an answer of 10,000 rows.
 import json
 import re
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 
 import click
@@ -72,9 +73,20 @@ def command(question: str, as_json: bool, seconds: float, store: str) -> int:
     Raises:
         InputError: there is no such thing to ask for, or the answer is too much.
     """
+    with bounded_answer():
+        return _answer(question, as_json, seconds, local_cache(store))
+
+
+@contextmanager
+def bounded_answer() -> Generator[None]:
+    """Let an answer take so much memory and no more.
+
+    Raises:
+        InputError: it does not fit.
+    """
     try:
         with bounded_memory(MOST_BYTES):
-            return _answer(question, as_json, seconds, local_cache(store))
+            yield
     except MemoryError:
         raise InputError(
             f"the answer does not fit into {MOST_BYTES / 1e9:g} GB: ask for fewer rows (LIMIT) or for shorter texts"

@@ -69,20 +69,11 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     """
     parameters = at_store(parameters)
     store = local_cache(parameters.store)
-    prepare_prefect(store)
     try:
-        with answered(), ended_by_sigterm(), settle_garbage_collector():
-            state, recorded = run_async(_ended(flow, parameters, _checked(flow, parameters, store)))
+        result = judged(flow, parameters)
     except InputError as error:
         warn(by_options(str(error), type(parameters)))
         return STOPPED
-    if not recorded:
-        warn(UNRECORDED)
-    if not state.is_completed():
-        raise_fault(state, store)
-        warn(by_options(str(state.message), type(parameters)))
-        return STOPPED
-    result = cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
     for warning in result["warnings"]:
         warn(warning)
     if found := result.get("quote"):
@@ -94,6 +85,28 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
     if not result["run_id"]:  # shards whose store cannot be read here
         return NOT_ALL_OK
     return show_run(store, result["run_id"], as_json)
+
+
+def judged(flow: str, parameters: Parameters) -> dict[str, Any]:
+    """Run a flow in this process, with the Prefect server that there is or a temporary one.
+
+    Returns:
+        What a completed run has as its result: `run_id`, `warnings`, and what else there is to say.
+
+    Raises:
+        InputError: the run was stopped, and why.
+        Exception: what the flow raised, a fault of the program.
+    """
+    store = local_cache(parameters.store)
+    prepare_prefect(store)
+    with answered(), ended_by_sigterm(), settle_garbage_collector():
+        state, recorded = run_async(_ended(flow, parameters, _checked(flow, parameters, store)))
+    if not recorded:
+        warn(UNRECORDED)
+    if not state.is_completed():
+        raise_fault(state, store)
+        raise InputError(str(state.message))
+    return cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
 
 
 def show_run(store: Path, run_id: str, as_json: bool) -> int:

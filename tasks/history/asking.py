@@ -65,7 +65,13 @@ def held_open(store: Path, wait_seconds: float = 30.0) -> Generator[None]:
 
 
 @contextmanager
-def _opened(store: Path, wait_seconds: float) -> Generator[Connection]:
+def opened(store: Path, wait_seconds: float) -> Generator[Connection]:
+    """The history for a moment: the one that is held open, if it is this one.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: there is no history, or DuckDB refused what was asked of it.
+    """
     held = _HELD.get()
     if held and held[0] == store:
         with told():
@@ -88,15 +94,12 @@ def query(
         InputError: there is no history or no such name, or DuckDB refused the SQL (why, and its message): a history
             opened here cannot be written to, and SQL reaches no other files.
     """
-    text = name_or_sql.strip().rstrip(";").strip()
-    with _opened(store, wait_seconds) as db, ended_after(db, seconds):
-        if len(text.split()) <= 1:
-            text = f'FROM "{_known(db, text)}"'
-        db.execute(text, list(values))
+    with opened(store, wait_seconds) as db, ended_after(db, seconds):
+        db.execute(as_sql(db, name_or_sql), list(values))
         described = db.description or []
         rows = db.fetchall() if described else []
     kinds = [str(column[1]) for column in described]
-    columns = _distinct([column[0] for column in described])
+    columns = distinct([column[0] for column in described])
     return Table(columns, _decoded(rows, kinds) if "JSON" in kinds else rows)
 
 
@@ -136,7 +139,18 @@ def _known(db: Connection, name: str) -> str:
     return name
 
 
-def _distinct(names: list[str]) -> tuple[str, ...]:
+def as_sql(db: Connection, name_or_sql: str) -> str:
+    """The SQL that is asked, or that for all of the table or view of this name.
+
+    Raises:
+        InputError: there is no such name.
+    """
+    text = name_or_sql.strip().rstrip(";").strip()
+    return text if len(text.split()) > 1 else f'FROM "{_known(db, text)}"'
+
+
+def distinct(names: list[str]) -> tuple[str, ...]:
+    """The names of columns, each once: a second `score` is `score_2`."""
     return tuple(
         f"{name}_{names[:at].count(name) + 1}" if name in names[:at] else name for at, name in enumerate(names)
     )

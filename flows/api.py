@@ -1,0 +1,251 @@
+"""Image Jury from Python: judge samples that are objects, and take tables of the history as Polars frames.
+
+    from flows.api import FigureSample, judge, table
+
+    judged = judge("diagram", [FigureSample(id="1", context="…", caption="…", human_image="a.png", model_image=drawn)])
+    judged.score().score, judged.outcomes[0].overall
+    table("leaderboard")
+
+Parameters, checks, ledger, history, reuse and pages are those of `jury run`: samples are written as a manifest into a
+private folder of the store, which is removed when the run has ended. A run has a process of its own
+(`runtime.apart`), so that it may be asked for anywhere: in a script, in a notebook whose event loop runs, in a thread.
+What it says while it runs goes to the logger `flows` at level INFO; nothing is printed.
+"""
+
+import asyncio
+import shutil
+import tempfile
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flows.runtime.apart import Apart
+from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Picture, write_samples
+from tasks.errors import HistoryLocked, InputError
+from tasks.files import private_folder
+from tasks.ledger.evaluations import read_evaluation
+from tasks.ledger.reading import read_judgments, read_outcomes
+from tasks.ledger.remote import local_cache
+from tasks.pages.page_names import page_of, where
+from tasks.pages.run_summary import summarize
+from tasks.parameters import (
+    DEFAULT_STORE,
+    FLOWS,
+    Judge,
+    PairwiseParameters,
+    Parameters,
+    RubricParameters,
+    at_store,
+    default_store,
+    parameters_of,
+)
+from tasks.presentation.wording import Scored
+from tasks.records import Judgment, Outcome, Record
+
+if TYPE_CHECKING:
+    import polars
+
+__all__ = [
+    "FigureSample", "HistoryLocked", "ImageSample", "InputError", "Judge", "PairwiseParameters", "Picture", "Result",
+    "RubricParameters", "judge", "judge_async", "table", "tables",
+]  # fmt: skip
+
+
+class Result(Record):
+    """What a run came to."""
+
+    run_id: str
+    flow: str
+    store: Path
+    """The local folder of the store."""
+    exit_code: int
+    """That of `jury run`: 0 when every call was answered in the end, 3 when any was not, a Human picture is bad, or the
+    budget stopped the run."""
+    scores: tuple[Scored, ...]
+    """Each candidate on each dimension or tag, in each group of samples: with interval and coverage; see `score`."""
+    outcomes: tuple[Outcome, ...]
+    """What came of each sample, without controls and anchors. What could not be judged has a status that says so, and
+    no score."""
+    statuses: dict[str, int]
+    """Status -> outcomes."""
+    judgments_by_status: dict[str, int]
+    """Status -> judgments that count, of the samples."""
+    calls: int
+    """Calls that were made, attempts included."""
+    reused: int
+    """Replies that were taken from earlier runs."""
+    cost: float | None
+    """In the currency of the prices; None: some price is not known."""
+    warnings: tuple[str, ...]
+    """What a reader should know, a sentence each."""
+    page: str
+    """Address or file of its page; empty: none was made."""
+
+    def score(self, dimension: str = "", candidate: str = "") -> Scored:
+        """The score over all samples.
+
+        Args:
+            dimension: or tag; empty: the first that tables show, of figures `overall`.
+            candidate: empty: the only one.
+
+        Raises:
+            KeyError: there is no such score, or there are several candidates and none is named.
+        """
+        whole = [row for row in self.scores if (row.measure, row.grouping) == ("score", "all")]
+        wanted = dimension or ("overall" if any(row.dimension == "overall" for row in whole) else whole[0].dimension)
+        found = [row for row in whole if row.dimension == wanted and candidate in ("", row.candidate)]
+        if len(found) != 1:
+            there = sorted({(row.dimension, row.candidate) for row in whole})
+            raise KeyError(f"{len(found)} scores of {wanted!r}, {candidate or 'any candidate'!r}; there are {there}")
+        return found[0]
+
+    def judgments(self) -> Iterator[Judgment]:
+        """Every reply of the run, controls and anchors among them, read one at a time from its ledger."""
+        return chain.from_iterable(map(read_judgments, read_evaluation(self.store, self.run_id).folders))
+
+
+def judge(
+    flow: str, samples: Sequence[Given] | None = None, parameters: Parameters | None = None, name: str = "given"
+) -> Result:
+    """Run a flow to its end.
+
+    Ctrl-C stops the run; every reply until then is in the ledger, and the same call goes on from there.
+
+    Args:
+        flow: `diagram`, `plot`, `object`, `counting`, `colors` or `position`.
+        samples: None: those of `parameters.dataset`.
+        parameters: `PairwiseParameters` or `RubricParameters`, as the flow takes them.
+        name: of the dataset that the samples are, and of a candidate without a name.
+
+    Raises:
+        InputError: a mistake in the input, or what stopped the run, as `jury run` tells it.
+        RuntimeError: a fault of the program.
+    """
+    return _Run(flow, samples, parameters, name).result()
+
+
+async def judge_async(
+    flow: str, samples: Sequence[Given] | None = None, parameters: Parameters | None = None, name: str = "given"
+) -> Result:
+    """What `judge` does, while the event loop goes on; cancelled, it stops the run and waits for its end."""
+    run = _Run(flow, samples, parameters, name)
+    work = asyncio.create_task(asyncio.to_thread(run.result))
+    try:
+        return await asyncio.shield(work)
+    except asyncio.CancelledError:
+        run.stop()
+        with suppress(Exception):
+            await work
+        raise
+
+
+def table(question: str, store: str = DEFAULT_STORE, seconds: float = 60) -> "polars.DataFrame":
+    """One table of the history; see `tables`."""
+    return tables(question, store=store, seconds=seconds)[question]
+
+
+def tables(*questions: str, store: str = DEFAULT_STORE, seconds: float = 60) -> "dict[str, polars.DataFrame]":
+    """Tables and views of the history by their names, or the answers to SQL, at one moment; it is closed afterwards.
+
+    Args:
+        questions: as `jury query` takes them; `jury query` alone lists the names.
+        seconds: longest time of an answer; 0: however long it takes.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: there is no history or no such name, the SQL is refused, or an answer is too much.
+    """
+    import polars
+
+    with tempfile.TemporaryDirectory() as folder:
+        place = local_cache(default_store() if store == DEFAULT_STORE else store)
+        asked = {"store": str(place), "questions": questions, "seconds": seconds, "folder": folder}
+        Apart("tables", asked).result()
+        return {question: polars.read_ipc(Path(folder) / str(number)) for number, question in enumerate(questions)}
+
+
+class _Run:
+    """One run: its samples written, its process, and what it came to."""
+
+    def __init__(self, flow: str, samples: Sequence[Given] | None, parameters: Parameters | None, name: str) -> None:
+        self._flow, self._samples, self._name = flow, samples, name
+        self._parameters = at_store(_checked(flow, samples, parameters))
+        self._store = local_cache(self._parameters.store)
+        self._apart: Apart | None = None
+        self._stopped = False
+
+    def result(self) -> Result:
+        folder = self._folder()
+        try:
+            asked = self._parameters
+            if folder and self._samples is not None:
+                manifest = write_samples(folder, self._flow, self._samples, self._name)
+                asked = asked.model_copy(update={"dataset": _as_parameter(manifest)})
+            self._apart = Apart(
+                "run", {"flow": self._flow, "parameters": asked.model_dump(mode="json")}, str(folder or "")
+            )
+            if self._stopped:
+                self._apart.stop()
+            told = self._apart.result()
+        finally:
+            if folder:
+                shutil.rmtree(folder, ignore_errors=True)
+        return _result(self._store, told)
+
+    def stop(self) -> None:
+        self._stopped = True
+        if self._apart:
+            self._apart.stop()
+
+    def _folder(self) -> Path | None:
+        if self._samples is None:
+            return None
+        private_folder(self._store)
+        return Path(tempfile.mkdtemp(prefix="given-", dir=self._store)).absolute()
+
+
+def _checked(flow: str, samples: Sequence[Given] | None, parameters: Parameters | None) -> Parameters:
+    """What is asked for, where it can be done for a program that waits for it."""
+    if flow not in FLOWS:
+        raise InputError(f"flow is {flow!r}, allowed are {', '.join(FLOWS)}")
+    asked = parameters or parameters_of(flow)()
+    if not isinstance(asked, parameters_of(flow)):
+        raise InputError(f"flow {flow} takes {parameters_of(flow).__name__}, not {type(asked).__name__}")
+    if asked.quote or asked.to_be_split or asked.judge.tier == "batch":
+        raise InputError("a quote, shards and batches have no result to wait for: `jury run` is the way to them")
+    places = [each for each in ("dataset", "results", "images", "metadata", "follow_links") if _is_given(asked, each)]
+    if samples is not None and places:
+        raise InputError(f"samples are given, and {', '.join(places)} besides: give either")
+    return asked
+
+
+def _is_given(parameters: Parameters, field: str) -> bool:
+    return hasattr(parameters, field) and getattr(parameters, field) != type(parameters).model_fields[field].default
+
+
+def _as_parameter(path: Path) -> str:
+    """A path as the parameter that means just it: in one, braces stand for a date."""
+    return str(path).replace("{", "{{").replace("}", "}}")
+
+
+def _result(store: Path, told: dict[str, object]) -> Result:
+    run_id = str(told["run_id"])
+    summary, page = summarize(store, run_id), page_of(store, run_id)
+    folders = read_evaluation(store, run_id).folders
+    return Result(
+        run_id=run_id,
+        flow=summary.start.flow,
+        store=store,
+        exit_code=0 if summary.all_ok else 3,
+        scores=tuple(summary.scores),
+        outcomes=tuple(row for row in chain.from_iterable(map(read_outcomes, folders)) if not row.control),
+        statuses=dict(summary.outcomes.statuses),
+        judgments_by_status=dict(summary.judgments.statuses()),
+        calls=summary.judgments.calls,
+        reused=summary.judgments.reused,
+        cost=summary.judgments.price,
+        warnings=tuple(map(str, told["warnings"])),  # pyright: ignore
+        page=where(page) if page.exists() else "",
+    )

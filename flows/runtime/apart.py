@@ -1,0 +1,181 @@
+"""Work of ours in a process of its own, for programs that go on after it: a notebook, a training script.
+
+Prefect reads the environment while it is imported, a run takes over signals, logging and the garbage collector and has
+an event loop of its own, a query bounds the memory of its process, and DuckDB writes a list to the terminal when its
+process ends. None of that is for a process that is somebody else's. Owns both ends: what is asked goes there as one
+line of JSON and what came of it comes back as one; all that is said meanwhile goes to the log. The process ends when
+its standard input holds anything more or ends: so does a run when whoever asked for it was killed.
+"""
+
+import atexit
+import json
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import threading
+import traceback
+from collections import deque
+from collections.abc import Callable, Mapping
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+from tasks.errors import HistoryLocked, InputError
+
+GRACE_SECONDS = 20.0
+"""For what is stopped to end by itself, as after Ctrl-C."""
+LAST_WORDS = 20
+"""Lines of what a process said that an error quotes, where it ended without an answer."""
+
+_log = logging.getLogger("flows")
+
+
+class Apart:
+    """A process that does one thing; `result` waits for it, and `stop` ends it."""
+
+    def __init__(self, what: str, asked: Mapping[str, Any], folder: str = "") -> None:
+        """Args:
+        what: `run` or `tables`.
+        asked: the arguments of the function that does it, as JSON has them.
+        folder: is removed when a run has ended, however that was; empty: none.
+        """
+        self._asked = json.dumps({"what": what, "asked": dict(asked), "folder": folder})
+        self._process = subprocess.Popen(
+            [sys.executable, "-P", "-m", __name__],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,  # Ctrl-C and whatever ends a group of processes reach it through this process
+        )
+        self._said: deque[str] = deque(maxlen=LAST_WORDS)
+
+    def result(self) -> dict[str, Any]:
+        """Wait for what came of it; Ctrl-C ends it first.
+
+        Raises:
+            InputError: a mistake in what was asked, or what stopped a run.
+            HistoryLocked: the history stayed in use.
+            RuntimeError: a fault of the program, with what was said of it.
+        """
+        listening = threading.Thread(target=self._listen, daemon=True)
+        listening.start()
+        try:
+            self._send(self._asked + "\n")
+            assert self._process.stdout
+            answer = self._process.stdout.readline()
+            self._process.wait()
+        except BaseException:
+            self.stop()
+            self._process.wait()
+            raise
+        finally:
+            listening.join(1)  # what a run left behind may hold its standard error open
+            self._close()
+        return self._told(answer)
+
+    def stop(self) -> None:
+        """End it as Ctrl-C does, or by force where that takes too long; returns at once."""
+        self._send("\n")
+        last = threading.Timer(GRACE_SECONDS, self._process.kill)
+        last.daemon = True
+        last.start()
+
+    def _send(self, text: str) -> None:
+        assert self._process.stdin
+        with suppress(OSError, ValueError):  # it has ended
+            self._process.stdin.write(text)
+            self._process.stdin.flush()
+
+    def _close(self) -> None:
+        for pipe in (self._process.stdin, self._process.stdout):
+            with suppress(OSError):  # what could not be sent to it
+                assert pipe
+                pipe.close()
+
+    def _listen(self) -> None:
+        assert self._process.stderr
+        with self._process.stderr as lines:
+            for line in lines:
+                self._said.append(line.rstrip())
+                _log.info("%s", line.rstrip())
+
+    def _told(self, answer: str) -> dict[str, Any]:
+        told: dict[str, Any] = json.loads(answer) if answer.endswith("\n") else {}
+        if "result" in told:
+            return told["result"]
+        if "mistake" in told:
+            raise InputError(told["mistake"])
+        if "locked" in told:
+            raise HistoryLocked(told["locked"])
+        words = told.get("fault") or "\n".join(self._said)
+        raise RuntimeError(f"the process that did it ended with code {self._process.returncode}:\n{words}")
+
+
+def _main() -> int:
+    """Run what the first line of standard input asks for; what came of it is the one line of standard output."""
+    from flows.runtime.process import hush
+
+    atexit.register(hush)
+    with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
+        os.dup2(2, 1)  # whatever is printed is said, and no answer
+        with open(0, "rb", buffering=0, closefd=False) as lines:
+            asked = json.loads(lines.readline())
+        threading.Thread(target=_stop_with_input, daemon=True).start()
+        try:
+            answer = _answer(_WHAT[asked["what"]], asked["asked"])
+        except KeyboardInterrupt:
+            return 130
+        finally:
+            if asked["folder"]:
+                shutil.rmtree(asked["folder"], ignore_errors=True)
+        print(json.dumps(answer), file=answers)
+    return 0
+
+
+def _answer(work: Callable[..., dict[str, Any]], asked: Mapping[str, Any]) -> dict[str, Any]:
+    try:
+        return {"result": work(**asked)}
+    except (InputError, OSError) as error:
+        return {"mistake": str(error)}
+    except HistoryLocked as error:
+        return {"locked": str(error)}
+    except Exception:
+        return {"fault": traceback.format_exc()}
+
+
+def _run(flow: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
+    from flows.commands.run import judged
+    from tasks.parameters import parameters_of
+
+    return judged(flow, parameters_of(flow).model_validate(parameters))
+
+
+def _tables(store: str, questions: list[str], seconds: float, folder: str) -> dict[str, Any]:
+    from flows.commands.query import bounded_answer
+    from tasks.history.frames import write_frames
+
+    with bounded_answer():
+        write_frames(Path(store), questions, seconds, Path(folder))
+    return {}
+
+
+_WHAT = {"run": _run, "tables": _tables}
+
+
+def _stop_with_input() -> None:
+    os.read(0, 1)
+    os.kill(os.getpid(), signal.SIGINT)
+
+
+if __name__ == "__main__":
+    from flows.runtime.process import end_without_the_rest
+
+    code = _main()
+    end_without_the_rest(code)
+    sys.exit(code)

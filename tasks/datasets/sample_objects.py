@@ -1,0 +1,135 @@
+"""Samples that a Python program has as objects, written as a manifest beside their pictures.
+
+Owns the two kinds of samples and what of a picture is written: the bytes of a file or a text as they are, so that the
+dataset key is that of the same data read from files. What a sample must hold is checked where manifests are read.
+"""
+
+import json
+import os
+import shutil
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from PIL import Image, ImageOps
+from pydantic import ConfigDict, Field
+
+from tasks.errors import InputError, Problems
+from tasks.parameters import PAIRWISE
+from tasks.records import Record
+
+Picture = Path | str | bytes | Image.Image
+"""A file, by its path; the bytes of one; or a picture in memory, which is written as PNG, upright as EXIF tells."""
+WRITTEN = {"1", "L", "LA", "P", "RGB", "RGBA", "I", "I;16"}
+"""Pillow's modes that a PNG has; a picture of another mode is written as RGB."""
+
+
+class FigureSample(Record):
+    """A figure of a candidate and the Human figure of the same paper: a row of a manifest for `diagram` or `plot`."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    id: str
+    """The same for all candidates."""
+    context: str | dict[str, Any] | list[Any]
+    """The method section; of a plot its raw data, as text or as JSON has it."""
+    caption: str
+    """The caption; of a plot a brief description."""
+    human_image: Picture | None
+    """None: there is no reference."""
+    model_image: Picture | None
+    """None: the candidate delivered nothing, a forfeit."""
+    candidate: str = ""
+    """Empty: the parameter `candidate_name`, else the name of the dataset."""
+    category: str = ""
+    difficulty: str = ""
+
+
+class ImageSample(Record):
+    """A generated image and its prompt: a row of a manifest for `object`, `counting`, `colors` or `position`."""
+
+    model_config = ConfigDict(arbitrary_types_allowed=True)
+
+    id: str
+    """Of the image; the same for all candidates."""
+    tag: str
+    """GenEval's: `single_object`, `counting` …"""
+    prompt: str
+    image: Picture | None
+    """None: there is no image."""
+    candidate: str = ""
+    """Empty: the parameter `candidate_name`, else the name of the dataset."""
+    include: tuple[dict[str, Any], ...] = Field(default=())
+    """What the prompt asks for, as GenEval writes it: `{"class": "bench", "count": 1}`."""
+    exclude: tuple[dict[str, Any], ...] = Field(default=())
+    """What it must not get."""
+
+
+Given = FigureSample | ImageSample
+
+
+def write_samples(folder: Path, flow: str, samples: Sequence[Given], name: str) -> Path:
+    """Write samples into an empty folder, in their order; returns the manifest `<name>.jsonl`.
+
+    Files are linked where the disk allows, else copied.
+
+    Raises:
+        InputError: lists the samples that are not of the flow's kind, and the pictures and data that cannot be written.
+            A path that leads to no file is one: a program says None where nothing was delivered.
+    """
+    if not samples:
+        raise InputError("there is nothing to judge: the list of samples is empty")
+    if not name or name != Path(name).name or name.startswith("."):
+        raise InputError(f"the dataset's name is {name!r}, allowed is what may be the name of a file")
+    wanted = FigureSample if flow in PAIRWISE else ImageSample
+    problems = Problems()
+    lines: list[str] = []
+    for number, sample in enumerate(samples, 1):
+        where = f"sample {number}"
+        if type(sample) is not wanted:
+            problems.add(where, f"is of type {type(sample).__name__}, flow {flow} takes {wanted.__name__}")
+            continue
+        lines.append(_line(folder, flow, number, sample, f"{where} ({sample.id!r})", problems))
+    problems.stop("the list of samples")
+    manifest = folder / f"{name}.jsonl"
+    manifest.write_text("".join(lines), encoding="ascii")
+    return manifest
+
+
+def _line(folder: Path, flow: str, number: int, sample: Given, where: str, problems: Problems) -> str:
+    always = ("id", "context", "caption", "prompt", "human_image", "model_image", "image")
+    row: dict[str, Any] = {name: value for name, value in sample if value or name in always}
+    for field in always[4:]:
+        if (picture := row.get(field)) is not None:
+            try:
+                row[field] = _written(picture, folder / f"{number}-{field}").name
+            except (InputError, OSError, ValueError) as error:  # a path with NUL is the last
+                problems.add(where, f"{field} {error}")
+                row[field] = None
+    if isinstance(sample, FigureSample):
+        row["task"] = flow
+    try:
+        return json.dumps(row, allow_nan=False) + "\n"
+    except (ValueError, TypeError, RecursionError) as error:
+        problems.add(where, f"holds what no JSON does: {error}")
+        return ""
+
+
+def _written(picture: Picture, place: Path) -> Path:
+    """The file of a picture, under this place or with the ending that its own file has."""
+    if isinstance(picture, bytes):
+        place.write_bytes(picture)
+        return place
+    if isinstance(picture, Image.Image):
+        upright = ImageOps.exif_transpose(picture)
+        (upright if upright.mode in WRITTEN else upright.convert("RGB")).save(place, "PNG")
+        return place
+    source = Path(picture).expanduser().resolve()
+    if not source.is_file():
+        raise InputError(f"leads to no file: {picture}; where nothing was delivered, give None")
+    target = place.with_suffix(source.suffix)
+    try:
+        os.link(source, target)
+    except OSError:  # another disk, or one without such links
+        shutil.copyfile(source, target)
+    return target

@@ -1,0 +1,269 @@
+"""Image Jury from Python: runs and tables in processes of their own, for a program that goes on after them."""
+
+import asyncio
+import io
+import logging
+import os
+import re
+import shutil
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars
+import pytest
+from factories import RUN
+from loopback_judge import LoopbackJudge
+from loopback_replies import Reply, Request, allowed_reply
+from PIL import Image
+from served import environment
+
+from flows import api
+from flows.api import FigureSample, ImageSample, InputError, Judge, PairwiseParameters, Result, RubricParameters
+from tasks.history.asking import query
+from tasks.ledger.reading import read_end, run_folders
+from tasks.records import SCHEMA
+
+README = Path(__file__).parents[1] / "README.md"
+
+
+def picture(shade: int) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (64, 48), (shade, shade, shade)).save(buffer, "PNG")
+    return buffer.getvalue()
+
+
+def figures(count: int = 2) -> list[FigureSample]:
+    """Figures of which the first was not delivered."""
+    return [
+        FigureSample(
+            id=str(number),
+            context="method",
+            caption="caption",
+            human_image=picture(255),
+            model_image=picture(250 - number) if number else None,
+            candidate="mine",
+        )
+        for number in range(count)
+    ]
+
+
+def given_folders(store: Path) -> list[Path]:
+    return [*store.glob("given-*")]
+
+
+@pytest.fixture(scope="module")
+def judged(prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> tuple[Result, list[logging.LogRecord]]:
+    """A run that was asked for in a running loop, which went on, and what was logged of it."""
+    store, records, ticks = tmp_path_factory.mktemp("api") / "store", list[logging.LogRecord](), [0]
+    handler = logging.Handler()
+    handler.emit = records.append
+
+    async def asked() -> Result:
+        async def tick() -> None:
+            while True:
+                ticks[0] += 1
+                await asyncio.sleep(0.01)
+
+        ticking = asyncio.create_task(tick())
+        try:
+            return await api.judge_async("diagram", figures(), PairwiseParameters(store=str(store)))
+        finally:
+            ticking.cancel()
+
+    logger = logging.getLogger("flows")
+    logger.addHandler(handler)
+    logger.setLevel(logging.INFO)
+    try:
+        result = asyncio.run(asked())
+    finally:
+        logger.setLevel(logging.NOTSET)
+        logger.removeHandler(handler)
+    assert ticks[0] > 5, "the event loop stood still"
+    return result, records
+
+
+def test_a_run_returns_typed_results_and_makes_nothing_up(judged: tuple[Result, Any]) -> None:
+    result, _ = judged
+    assert (result.exit_code, result.statuses) == (0, {"forfeit": 1, "complete": 1})
+    assert (result.judgments_by_status, result.calls, result.reused, result.cost) == ({"ok": 4}, 4, 0, 0.0)
+    overall = result.score()
+    assert (overall.dimension, overall.candidate, overall.n, overall.ci_low) == ("overall", "mine", 2, None)
+    assert {outcome.sample_id: outcome.status for outcome in result.outcomes} == {"0": "forfeit", "1": "complete"}
+    assert all(row.schema_version == SCHEMA for row in result.outcomes)
+    assert len(list(result.judgments())) == 4
+    assert any("a forfeit in 1 sample" in warning for warning in result.warnings)
+    assert Path(result.page).is_file() and given_folders(result.store) == []
+    with pytest.raises(KeyError, match="0 scores of 'colour'"):
+        result.score("colour")
+
+
+def test_what_a_run_says_goes_to_the_log(judged: tuple[Result, list[logging.LogRecord]]) -> None:
+    assert {record.levelname for record in judged[1]} == {"INFO"} and judged[1]
+
+
+def test_a_second_run_in_a_running_loop_needs_no_await_and_reuses_the_replies(
+    judged: tuple[Result, Any], capfd: pytest.CaptureFixture[str]
+) -> None:
+    first = judged[0]
+
+    async def plain() -> Result:
+        return api.judge("diagram", figures(), PairwiseParameters(store=str(first.store)))
+
+    again = asyncio.run(plain())
+    assert (again.reused, again.calls, again.score().score) == (4, 0, first.score().score)
+    assert again.run_id != first.run_id and capfd.readouterr() == ("", "")
+    runs = api.table("SELECT DISTINCT dataset_key, dataset FROM runs", store=str(first.store))
+    assert runs["dataset"].to_list() == ["given.jsonl"]
+
+
+def test_a_mistake_in_the_dataset_is_an_input_error(tmp_path: Path, prefect_server: str) -> None:
+    twice = [*figures(), *figures()]
+    with pytest.raises(InputError, match=r"(?s)dataset given.jsonl has 2 problems.*line 3"):
+        api.judge("diagram", twice, PairwiseParameters(store=str(tmp_path)))
+    assert given_folders(tmp_path) == [] and not (tmp_path / "ledger").exists()
+
+
+@pytest.mark.parametrize(
+    ("flow", "samples", "parameters", "words"),
+    [
+        ("graph", None, None, "flow is 'graph', allowed are diagram"),
+        ("counting", None, PairwiseParameters(), "flow counting takes RubricParameters, not PairwiseParameters"),
+        ("diagram", figures(), PairwiseParameters(results="r.json"), "samples are given, and results besides"),
+        ("diagram", None, PairwiseParameters(quote="history"), "`jury run` is the way to them"),
+        ("diagram", None, PairwiseParameters(shards=2), "`jury run` is the way to them"),
+        ("diagram", [], PairwiseParameters(), "the list of samples is empty"),
+        (
+            "counting",
+            figures(),
+            RubricParameters(),
+            "is of type FigureSample, flow counting takes ImageSample",
+        ),
+    ],
+)
+def test_what_cannot_be_done_is_told_before_a_process_begins(
+    flow: str, samples: Any, parameters: Any, words: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(api, "Apart", None)
+    monkeypatch.setenv("JURY_STORE", str(tmp_path))
+    with pytest.raises(InputError, match=re.escape(words)):
+        api.judge(flow, samples, parameters)
+    assert given_folders(tmp_path) == []
+
+
+class SlowJudge(LoopbackJudge):
+    """A judge that tells when it is asked, and answers when it may."""
+
+    def __init__(self) -> None:
+        super().__init__(self._answer)
+        self.asked, self.may_answer = threading.Event(), threading.Event()
+
+    async def _answer(self, request: Request) -> Reply:
+        if self.count > 3:  # whether the judge is there, and replies for the ledger
+            self.asked.set()
+            await asyncio.to_thread(self.may_answer.wait, 60)
+        return allowed_reply("Model")(request)
+
+
+@pytest.fixture
+def slow() -> Iterator[SlowJudge]:
+    with SlowJudge() as judge:
+        yield judge
+        judge.may_answer.set()
+
+
+def asked_of(judge: LoopbackJudge, store: Path) -> PairwiseParameters:
+    return PairwiseParameters(store=str(store), judge=Judge(model="m", base_url=judge.base_url))
+
+
+def test_a_cancelled_run_ends_and_leaves_its_ledger(slow: SlowJudge, tmp_path: Path, prefect_server: str) -> None:
+    async def cancelled() -> None:
+        running = asyncio.create_task(api.judge_async("diagram", figures(), asked_of(slow, tmp_path)))
+        assert await asyncio.to_thread(slow.asked.wait, 60)
+        running.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await running
+
+    asyncio.run(cancelled())
+    [run] = run_folders(tmp_path)
+    assert read_end(run) is None and given_folders(tmp_path) == []
+
+
+SCRIPT = """
+import sys
+from flows.api import FigureSample, Judge, PairwiseParameters, judge
+sample = FigureSample(id="1", context="m", caption="c", human_image=sys.argv[3], model_image=sys.argv[3])
+judge("diagram", [sample], PairwiseParameters(store=sys.argv[1], judge=Judge(model="m", base_url=sys.argv[2])))
+"""
+
+
+def test_a_run_ends_when_the_program_that_asked_for_it_was_killed(
+    slow: SlowJudge, tmp_path: Path, prefect_server: str
+) -> None:
+    (tmp_path / "a.png").write_bytes(picture(9))
+    command = [sys.executable, "-c", SCRIPT, str(tmp_path), slow.base_url, str(tmp_path / "a.png")]
+    with subprocess.Popen(command) as program:
+        assert slow.asked.wait(90)
+        program.kill()
+    deadline = time.monotonic() + 60
+    while given_folders(tmp_path) and time.monotonic() < deadline:
+        time.sleep(0.1)
+    [run] = run_folders(tmp_path)
+    assert read_end(run) is None and given_folders(tmp_path) == []
+
+
+def test_the_program_of_the_readme_runs_and_nothing_is_imported_or_said(tmp_path: Path, prefect_server: str) -> None:
+    section = README.read_text(encoding="utf-8").partition("## From Python")[2]
+    code = section.partition("```python\n")[2].partition("```")[0]
+    after = "\nimport sys\nprint([name for name in ('prefect', 'duckdb', 'openai') if name in sys.modules])\n"
+    settings = environment() | {"PREFECT_API_URL": prefect_server, "JURY_STORE": str(tmp_path / "store")}
+    done = subprocess.run(
+        [sys.executable, "-c", code + after], env=settings, cwd=tmp_path, capture_output=True, text=True
+    )
+    assert done.stderr == ""
+    first, second, *rest = done.stdout.splitlines()
+    assert first.startswith("25.0 1.0 {'complete': 1, 'forfeit': 1} 0.0 ") and rest[-1] == "[]"
+    assert second == "[('1', 'complete', 'Tie'), ('2', 'forfeit', None)]"
+    assert [*tmp_path.iterdir()] == [tmp_path / "store"]
+
+
+@pytest.fixture(scope="module")
+def store(stored: Path, tmp_path_factory: pytest.TempPathFactory) -> str:
+    return str(shutil.copytree(stored, tmp_path_factory.mktemp("tables") / "store"))
+
+
+def test_tables_are_frames_of_the_history_which_is_closed_then(store: str) -> None:
+    sql = "SELECT run_id, 1 AS a, 2 AS a, parameters, started_at, protocol FROM runs"
+    found = api.tables("leaderboard", sql, "outcomes", store=store)
+    leaderboard, own, outcomes = found.values()
+    told = query(Path(store), "leaderboard")
+    assert tuple(leaderboard.columns) == told.columns and leaderboard.height == len(told.rows)
+    assert own.columns == ["run_id", "a", "a_2", "parameters", "started_at", "protocol"]
+    assert own.row(0)[:3] == (RUN, 1, 2) and own.schema["started_at"] == polars.Datetime("us")
+    assert outcomes["sample_id"].to_list() == ["s1"]
+    os.rename(Path(store) / "history.duckdb", Path(store) / "moved")  # noqa: PTH104
+    os.rename(Path(store) / "moved", Path(store) / "history.duckdb")  # noqa: PTH104
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("leaderbord", "no table or view is called 'leaderbord', did you mean leaderboard?"),
+        ("CREATE TABLE x(a INT)", "the history is only read"),
+        ("SELECT * FROM read_csv('/etc/passwd')", "SQL reaches the history alone"),
+        ("SELECT INTERVAL 1 DAY AS i", "cast it to another type"),
+        ("SELECT count(*) FROM range(100000000) a, range(100000) b", "took longer than it may"),
+    ],
+)
+def test_what_is_no_question_is_refused_in_words(question: str, words: str, store: str) -> None:
+    with pytest.raises(InputError, match=re.escape(words)):
+        api.table(question, store=store, seconds=1)
+
+
+def test_an_image_sample_takes_what_a_manifest_does() -> None:
+    columns = {"id", "tag", "prompt", "image", "candidate", "include", "exclude"}
+    assert ImageSample.model_fields.keys() == columns

@@ -1,0 +1,111 @@
+"""Samples given as objects are the dataset that the same data in files is."""
+
+import io
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from PIL import Image
+
+from tasks.datasets.dataset import Dataset, read_figures, read_images
+from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Picture, write_samples
+from tasks.errors import InputError
+from tasks.parameters import PairwiseParameters, RubricParameters
+
+DATA = {"Tue": [1.5, None], "Mon": "ü"}
+
+
+def png(shade: int, **saved: Any) -> bytes:
+    buffer = io.BytesIO()
+    Image.new("RGB", (8, 4), (shade, 0, 0)).save(buffer, "PNG", **saved)
+    return buffer.getvalue()
+
+
+def figure(sample_id: str = "1", **changes: Any) -> FigureSample:
+    given = {"context": "method", "caption": "caption", "human_image": png(1), "model_image": png(2)}
+    return FigureSample(id=sample_id, **{**given, **changes})
+
+
+def figures(folder: Path, samples: list[Given], flow: str = "diagram") -> Dataset:
+    folder.mkdir(exist_ok=True)
+    return read_figures(write_samples(folder, flow, samples, "given"), flow, PairwiseParameters())
+
+
+def test_figures_have_the_dataset_key_of_the_same_data_in_files(tmp_path: Path) -> None:
+    files = tmp_path / "files"
+    files.mkdir()
+    (files / "h.png").write_bytes(png(1))
+    (files / "m.png").write_bytes(png(2))
+    row = {"id": "1", "task": "plot", "context": DATA, "caption": "c", "human_image": "h.png", "model_image": "m.png"}
+    (files / "given.jsonl").write_text(json.dumps(row | {"category": "bars"}) + "\n")
+    read = read_figures(files / "given.jsonl", "plot", PairwiseParameters())
+    pictures: list[tuple[Picture, Picture]] = [
+        (png(1), png(2)),
+        (files / "h.png", str(files / "m.png")),
+        (Image.open(files / "h.png"), Image.new("RGB", (8, 4), (2, 0, 0))),  # Pillow writes what it wrote before
+    ]
+    for number, (human, model) in enumerate(pictures):
+        sample = figure(context=DATA, caption="c", category="bars", human_image=human, model_image=model)
+        given = figures(tmp_path / str(number), [sample], "plot")
+        assert (given.key, given.name, given.candidates) == (read.key, "given.jsonl", ("given",))
+        [found] = given.samples
+        assert (found.category, found.pictures["model"].problem) == ("bars", "")
+
+
+def test_images_have_the_dataset_key_of_the_same_data_in_files(tmp_path: Path) -> None:
+    asked = [{"class": "clock", "count": 2}]
+    row = {"id": "1", "tag": "counting", "prompt": "two clocks", "image": "a.png", "include": asked}
+    (tmp_path / "a.png").write_bytes(png(1))
+    (tmp_path / "given.jsonl").write_text(json.dumps(row) + "\n")
+    read = read_images(tmp_path / "given.jsonl", "counting", RubricParameters())
+    sample = ImageSample(id="1", tag="counting", prompt="two clocks", image=tmp_path / "a.png", include=tuple(asked))
+    (tmp_path / "given").mkdir()
+    manifest = write_samples(tmp_path / "given", "counting", [sample], "given")
+    given = read_images(manifest, "counting", RubricParameters())
+    assert (given.key, given.samples[0].required) == (read.key, read.samples[0].required)
+
+
+def test_a_picture_that_is_none_or_no_picture_is_a_forfeit_as_in_files(tmp_path: Path) -> None:
+    samples = [figure("1"), figure("2", model_image=None), figure("3", model_image=b"nothing")]
+    given = figures(tmp_path / "given", [*samples])
+    assert [bool(sample.pictures["model"].problem) for sample in given.samples] == [False, True, True]
+
+
+def test_a_picture_in_memory_is_written_upright_whatever_its_mode(tmp_path: Path) -> None:
+    exif = Image.Exif()
+    exif[0x0112] = 6  # a quarter turn
+    turned = Image.open(io.BytesIO(png(9, exif=exif)))
+    figures(tmp_path / "given", [figure(human_image=turned, model_image=Image.new("CMYK", (8, 4)))])
+    with (
+        Image.open(tmp_path / "given" / "1-human_image") as human,
+        Image.open(tmp_path / "given" / "1-model_image") as m,
+    ):
+        assert (human.size, human.format, m.mode) == ((4, 8), "PNG", "RGB")
+
+
+def test_a_file_is_not_changed_by_the_end_of_its_link(tmp_path: Path) -> None:
+    (tmp_path / "m.png").write_bytes(png(2))
+    figures(tmp_path / "given", [figure(model_image=tmp_path / "m.png")])
+    (tmp_path / "given" / "1-model_image.png").unlink()
+    assert (tmp_path / "m.png").read_bytes() == png(2)
+
+
+def test_all_that_is_wrong_with_samples_is_told_at_once(tmp_path: Path) -> None:
+    image = ImageSample(id="4", tag="counting", prompt="p", image=None)
+    wrong = [figure("1", model_image="no/such.png"), figure("2", context={"a": float("nan")}), image, figure("ok")]
+    with pytest.raises(InputError) as told:
+        write_samples(tmp_path, "diagram", wrong, "given")
+    first, *others = str(told.value).splitlines()
+    assert first == "the list of samples has 3 problems:"
+    assert [line.strip().partition(":")[0] for line in others] == ["sample 1 ('1')", "sample 2 ('2')", "sample 3"]
+    assert "model_image leads to no file: no/such.png; where nothing was delivered, give None" in others[0]
+    assert "is of type ImageSample, flow diagram takes FigureSample" in others[2]
+
+
+@pytest.mark.parametrize("name", ["", "a/b", "..", ".hidden"])
+def test_a_name_that_is_none_of_a_file_is_refused(tmp_path: Path, name: str) -> None:
+    with pytest.raises(InputError, match="the dataset's name is"):
+        write_samples(tmp_path, "diagram", [figure()], name)
+    with pytest.raises(InputError, match="the list of samples is empty"):
+        write_samples(tmp_path, "diagram", [], "given")
