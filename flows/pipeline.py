@@ -42,7 +42,8 @@ async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
         if session.parameters.quote:
             return await quoted(session, dataset, _judge_and_aggregate)
         if parameters.judge.tier == "batch":
-            return await handed_in(session, dataset)  # the steps that follow are those of `jury collect`
+            # The steps that follow are those of `jury collect`.
+            return await handed_in(session, dataset, _judge_and_aggregate)
         async with session.judging(dataset) as chunks:
             await chunks.each(_judge_and_aggregate)
         # Not awaited here: the session awaits the two steps, and decides what a failure of either costs.

@@ -94,6 +94,13 @@ def test_what_costs_nothing_fits_up_to_the_place_where_the_run_ends() -> None:
     assert done(money.fits({})) and not done(money.fits({"a": 0.6}))
 
 
+def test_where_nothing_comes_free_the_first_unit_that_does_not_fit_ends_the_run() -> None:
+    money = budget(1.0)
+    assert done(money.fits_or_ends({"a": 0.6})) and not money.over
+    assert not done(money.fits_or_ends({"b": 0.5}))
+    assert money.over and money.needed == 0.5 and money.used == 0.6
+
+
 class Share(NamedTuple):
     """A month of which so much is left."""
 

@@ -24,11 +24,14 @@ from written_images import prompt_row, write_geneval
 
 from flows.cli import main
 from flows.collect import collect
+from flows.diagram import diagram
 from flows.runtime import session
 from tasks.batches import requests
+from tasks.batches.asking import waiting_evaluation
 from tasks.batches.log import lease
 from tasks.endpoint import known
 from tasks.ledger.reading import read_judgments, read_outcomes, read_start, run_folders
+from tasks.parameters import Judge, PairwiseParameters
 
 SAMPLES, CALLS = 4, 16
 
@@ -426,6 +429,39 @@ def test_where_the_deployment_is_served_a_run_that_waits_sees_to_it_that_it_is_c
     assert told(store) == live and nothing_left(twin, store)
 
 
+# Shards
+
+
+def test_each_shard_waits_for_its_batch_and_the_last_that_is_taken_in_reports_the_evaluation(
+    tmp_path: Path,
+    twin: BatchTwin,
+    dataset: list[str],
+    live: object,
+    jury: Any,
+    ask: Any,
+) -> None:
+    store, evaluation = tmp_path / "store", "20261120T115900-diagram-00e0a1"
+    judge = Judge(model="m", base_url=twin.base_url, tier="batch")
+    root, results = dataset[1], dataset[3]
+    asked = PairwiseParameters(dataset=root, results=results, judge=judge, store=str(store), shards=2)
+    for number in (1, 2):
+        shard = asked.model_copy(update={"shard": number, "evaluation_id": evaluation})
+        state = asyncio.run(diagram(shard, return_state=True))
+        assert state.name == "Waiting", state.message
+    one, other = run_folders(store)
+    assert [read_start(each).shard for each in (one, other)] == [1, 2] and len(twin.batches) == 2
+    assert waiting_evaluation("diagram", asked) == evaluation
+    assert not waiting_evaluation("diagram", asked.model_copy(update={"votes": 2}))
+    again = asyncio.run(diagram(shard.model_copy(update={"shard": 1}), return_state=True))
+    assert f"Run {one.name} waits" in str(again.message) or again.name == "Completed", again.message
+    while (found := jury("collect"))[0] and (store / "batches").exists() and [*(store / "batches").glob("*")]:
+        assert found[0] == 3
+    assert f"run {evaluation}" in found[1], found
+    assert told(store) == live and nothing_left(twin, store)
+    assert len(every_judgment(store)) == len(twin.paid) == CALLS and {*twin.paid.values()} == {1}
+    assert ask("SELECT samples, shards FROM evaluations") == [{"samples": 4, "shards": 2}]
+
+
 # What is refused
 
 
@@ -457,8 +493,6 @@ def test_a_batch_that_may_have_been_made_is_looked_for_before_another_is(
     ("options", "words"),
     [
         ({"store": "s3://bucket/prefix"}, "what waits for a batch is kept in a folder"),
-        ({"shards": 2}, "one run hands in all files"),
-        ({"budget": 3}, "what the calls of a batch cost is known when all are bought"),
         ({"judge.base-url": "mistral"}, "Mistral is not known to have it; those that have are OpenAI, LiteLLM proxy"),
     ],
 )

@@ -54,6 +54,21 @@ def test_a_run_claims_ahead_as_far_as_there_is_room(share: Share) -> None:
     assert not share("third").claim(0.5)
 
 
+def test_what_is_claimed_for_a_run_that_waits_stands_until_it_is_settled(
+    tmp_path: Path, share: Share, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    one, now = share("one"), reservations.time.time()
+    assert one.claim(6.0)
+    one.keep(5.0)
+    one.renew(0.0)
+    monkeypatch.setattr(reservations.time, "time", lambda: now + 10 * reservations.LEASE_SECONDS)
+    assert not share("other").claim(5.5) and share("other").claim(5.0)
+    again = Month(tmp_path, LocalShelf(tmp_path), "2026-11", 10.0, "one", waited=True)
+    assert again.claim(5.0) and not again.claim(5.5)
+    again.keep(2.0)
+    assert share("third").claim(3.0) and not share("third").claim(3.5)
+
+
 def test_what_ledgers_tell_of_the_month_is_spent(tmp_path: Path, share: Share) -> None:
     october = NOW.replace(month=10)
     ran(tmp_path, "20261001-old", priced(2.0, october), priced(1.5))

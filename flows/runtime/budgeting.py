@@ -5,11 +5,13 @@ runs share is `tasks.spending.reservations`'.
 """
 
 import asyncio
+import math
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 from prefect.logging import get_logger
 
@@ -22,10 +24,10 @@ from tasks.judging.run import Run
 from tasks.ledger.remote import Remote
 from tasks.parameters import Parameters
 from tasks.records import BudgetStop, RunStart, Sample
-from tasks.spending.budget import Budget, CallCosts, Known
+from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.expected import Expected, past_replies, seen
 from tasks.spending.order import in_random_order, units
-from tasks.spending.prices import FREE, Tariff, tariff
+from tasks.spending.prices import BATCH, FREE, Tariff, tariff
 from tasks.spending.reservations import RENEW_SECONDS, VARIABLE, Month, month_budget, month_of
 from tasks.spending.shelves import BucketShelf, LocalShelf
 
@@ -43,6 +45,11 @@ def tariff_of(asked: Parameters) -> Tariff | None:
     """
     if not (asked.budget or month_budget()):
         return None
+    return judge_tariff(asked)
+
+
+def judge_tariff(asked: Parameters) -> Tariff | None:
+    """The same of a run that has one."""
     judge = asked.judge
     found = tariff(judge, judge.model, judge.tier, datetime.now(UTC))
     if found is None:
@@ -63,9 +70,17 @@ def in_order(dataset: Dataset, tariff: Tariff | None) -> Dataset:
 
 @asynccontextmanager
 async def budget_of(
-    asked: Parameters, tariff: Tariff | None, store: Path, remote: Remote | None, start: RunStart
+    asked: Parameters,
+    tariff: Tariff | None,
+    store: Path,
+    remote: Remote | None,
+    start: RunStart,
+    spent_before: float = 0.0,
 ) -> AsyncGenerator[Budget | None]:
     """The budget of a run, its own, the month's or both, for as long as the context lasts; None: it has none.
+
+    Args:
+        spent_before: of its own budget, by a pilot.
 
     Raises:
         InputError: the store cannot keep a month's budget.
@@ -74,14 +89,13 @@ async def budget_of(
     if tariff is None:
         yield None
         return
-    known = await asyncio.to_thread(_known, store, start, tariff)
-    costs = CallCosts(tariff, asked.judge.max_output_tokens, known)
-    limit, amount = asked.budget or None, month_budget()
+    costs = await asyncio.to_thread(costs_of, asked, store, start, tariff)
+    limit, amount = asked.budget - spent_before if asked.budget else None, month_budget()
     if amount is None:
         yield Budget(limit, costs)
         return
-    month = await in_daemon_thread(lambda: _month(store, remote, amount, start.run_id))
-    budget = Budget(limit, costs, _Share(month))
+    month = await in_daemon_thread(lambda: month_share(store, remote, amount, start.run_id))
+    budget = Budget(limit, costs, Shared(month))
     if month.unknown:
         calls = f"{month.unknown:,} calls of {month.month} in this store"
         budget.warnings.append(f"{VARIABLE} does not count {calls}, for their price is not known")
@@ -91,24 +105,40 @@ async def budget_of(
     finally:
         renewing.cancel()
         with suppress(OSError, InputError):  # the claim expires by itself, and from then on counts what the ledger says
-            await in_daemon_thread(lambda: month.close(budget.spent))
+            if not budget.waits:
+                await in_daemon_thread(lambda: month.close(budget.spent))
 
 
-def _known(store: Path, start: RunStart, tariff: Tariff) -> Known:
-    """What calls of each dimension cost in earlier runs of this judge, in 95 of 100 cases."""
-    expected = Expected(seen(past_replies(store, start), ()))
-    return {dimension: expected.percentile(dimension, tariff) for dimension in start.dimensions}.get
+def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) -> CallCosts:
+    """What calls of each dimension cost in earlier runs of this judge, in 95 of 100 cases.
+
+    Of a batch nothing is billed before all of it is bought, so that a few earlier replies tell more than none.
+    """
+    replies = seen(past_replies(store, start), ())
+    expected = Expected(replies)
+    known = {dimension: expected.percentile(dimension, tariff) for dimension in start.dimensions}
+    costs = CallCosts(tariff, asked.judge.max_output_tokens, known.get)
+    for each in replies if _is_batch(start) else ():
+        if known.get(each.dimension) is None and (price := tariff.price(each.amounts)):
+            costs.note(each.dimension, price)
+    return costs
 
 
-def _month(store: Path, remote: Remote | None, amount: float, run_id: str) -> Month:
+def _is_batch(start: RunStart) -> bool:
+    judge: Any = start.parameters.get("judge")
+    return bool(judge) and judge.get("tier") == BATCH
+
+
+def month_share(store: Path, remote: Remote | None, amount: float, run_id: str, waited: str = "") -> Month:
+    """A run's share of this month, or of the one in which it was handed in. Reads ledgers: for a thread."""
     now = datetime.now(UTC)
     if remote:
         remote.fetch(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
     shelf = BucketShelf(remote.bucket) if remote else LocalShelf(store)
-    return Month(store, shelf, month_of(now), amount, run_id)
+    return Month(store, shelf, waited or month_of(now), amount, run_id, bool(waited))
 
 
-class _Share:
+class Shared:
     """A run's share of the month, asked in a thread."""
 
     def __init__(self, month: Month) -> None:
@@ -116,7 +146,13 @@ class _Share:
         self.month, self.budget = month.month, month.budget
 
     async def claim(self, total: float) -> bool:
-        return await in_daemon_thread(lambda: self._month.claim(total, AHEAD * self.budget))
+        """See `budget.Share`."""
+        ahead = AHEAD * self.budget if math.isfinite(self.budget) else 0.0
+        return await in_daemon_thread(lambda: self._month.claim(total, ahead))
+
+    async def keep(self, total: float) -> None:
+        """See `budget.Share`."""
+        await in_daemon_thread(lambda: self._month.keep(total))
 
 
 async def _renew(month: Month, budget: Budget) -> None:
@@ -141,7 +177,9 @@ async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:
     together: list[Case] = []
     for unit in units(cases, lambda case: case.sample):
         prices = prices_of(run, budget, unit)
-        if not budget.over and not await budget.fits_now(prices):
+        if run.parameters.judge.tier == BATCH and not budget.over:
+            await budget.fits_or_ends(prices)
+        elif not budget.over and not await budget.fits_now(prices):
             if together:
                 yield together  # what is held for them comes free only when they are judged
                 together = []
@@ -155,13 +193,16 @@ async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:
         yield together
 
 
-def where_stopped(run: Run, samples: Sequence[Sample]) -> BudgetStop | None:
-    """Where the run stopped at its budget; None: it did not."""
+def where_stopped(run: Run, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
+    """Where the run stopped at its budget; None: it did not.
+
+    Args:
+        judged: how many samples it came to.
+    """
     budget = run.budget
     if not budget or not budget.over:
         return None
     month = budget.exhausted
-    judged = sum(run.tally.outcomes.values())
     return BudgetStop(
         budget=month.budget if month else run.parameters.budget,
         month=month.month if month else "",

@@ -6,6 +6,7 @@ its own night.
 """
 
 from collections.abc import Mapping
+from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -14,26 +15,30 @@ from prefect.states import Completed, Failed
 
 from flows.runtime.arranging import DEPLOYMENT, EVERY, arranged
 from flows.runtime.batching import hand_in
+from flows.runtime.chunks import Work
+from flows.runtime.evaluating import put_together
 from flows.runtime.log import tell_in_sentences
-from flows.runtime.prefect_run import show_end
+from flows.runtime.prefect_run import WAITING, parent_of, show_end
 from flows.runtime.secrets import secret_block
+from flows.runtime.sending import in_daemon_thread
 from flows.runtime.session import Session, opened
+from flows.runtime.settling import never_handed_in
 from flows.runtime.taking_in import taken_in
 from tasks.batches.asking import asked_of, asking, looked_after
-from tasks.batches.log import Log, lease, waiting_runs
+from tasks.batches.log import Event, Log, lease, waiting_runs
 from tasks.batches.taking_out import clear, remove
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.roots import check_place
 from tasks.endpoint.batches import Batches
 from tasks.errors import BatchesUnavailable, InputError, first_of
+from tasks.ledger.evaluations import evaluation_folders
 from tasks.ledger.reading import read_start
+from tasks.ledger.remote import Remote, is_remote
 from tasks.parameters import Collect, Parameters, at_store
+from tasks.records import RunStart
 from tasks.report import report
 from tasks.store import store as store_step
 from tasks.text import printable
-
-WAITING = "Waiting"
-"""Name of the state of a run whose replies have not come yet."""
 
 
 def waiting(run_id: str, words: str) -> State:
@@ -62,6 +67,7 @@ async def collected(store: Path, run_id: str) -> State:
 
 async def _taken_further(log: Log) -> State:
     if not log.prepared:  # a kill while it was put down: nothing of it was sent
+        await never_handed_in(log.store, None, log.run_id)
         remove(log)
         return Completed(message=f"Run {log.run_id} was never handed in.", data={"run_id": "", "warnings": []})
     state = None
@@ -90,9 +96,25 @@ async def _taken_in(log: Log, asked: Parameters) -> State | None:
     start, told = read_start(log.run), log.prepared
     assert told
     async with opened(start.flow, asked, []) as session:
-        async with session.going_on(start, told.shown_as, told.said) as run:
+        async with session.going_on(start, told) as run:
             session.waits = await taken_in(log, run)
-        return None if session.waits else await _ended(session, start.prefect_run_id)
+        if session.waits:
+            return None
+        state = await _ended(session, start.prefect_run_id)
+    return await _of_evaluation(asked.store, log, start, told) if start.shards > 1 else state
+
+
+async def _of_evaluation(store: str, log: Log, start: RunStart, told: Event) -> State:
+    """The evaluation that a shard belongs to, which the last of them reports."""
+    began = datetime.fromisoformat(start.started_at)
+    if is_remote(store):
+        await in_daemon_thread(lambda: Remote(store, log.store).fetch(began - timedelta(days=1)))
+    if left := start.shards - len(evaluation_folders(log.run)):
+        words = f"Shard {start.shard} of evaluation {start.evaluation_id} is taken in, {left} of {start.shards} are not"
+        return Completed(message=f"{words}.", data={"run_id": "", "warnings": []})
+    state = await put_together(start.evaluation_id, store, began, [], told.shown_as)
+    await show_end(await parent_of(start.prefect_run_id), str(state.message))
+    return state
 
 
 async def _ended(session: Session, first_run: str) -> State:
@@ -104,9 +126,13 @@ async def _ended(session: Session, first_run: str) -> State:
     return state
 
 
-async def handed_in(session: Session, dataset: Dataset) -> State:
-    """Hand a run in, and take it as far as it gets at once: as a rule to where it waits."""
-    run_id, unstored = await hand_in(session, dataset)
+async def handed_in(session: Session, dataset: Dataset, work: Work) -> State:
+    """Hand a run in, and take it as far as it gets at once: as a rule to where it waits.
+
+    Args:
+        work: by which samples are judged live, for a pilot.
+    """
+    run_id, unstored = await hand_in(session, dataset, work)
     try:
         state = await collected(Path(session.store), run_id)
     except BatchesUnavailable:

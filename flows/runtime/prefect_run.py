@@ -16,6 +16,8 @@ from flows.runtime.run_names import is_made_up
 from tasks.presentation.wording import judge_words
 from tasks.records import RunStart
 
+WAITING = "Waiting"
+"""Name of the state of a run whose replies have not come yet."""
 ANSWER_SECONDS = 10.0
 """Longest wait for the server, with all that Prefect's client asks again by itself: a run waits for its answers."""
 SCHEDULED = "scheduled"
@@ -82,6 +84,17 @@ async def show_end(run_id: str, message: str) -> None:
             await client.set_flow_run_state(UUID(run_id), Completed(message=message), force=True)
     except Exception as error:  # It may be on another server, or deleted; the run has ended all the same.
         get_run_logger().debug("The run that was handed in could not be shown as ended", exc_info=error)
+
+
+async def parent_of(run_id: str) -> str:
+    """Id of the flow run that started a flow run; empty: none did, or nobody knows."""
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
+            task = (await client.read_flow_run(UUID(run_id))).parent_task_run_id
+            return str((await client.read_task_run(task)).flow_run_id or "") if task else ""
+    except Exception as error:
+        get_run_logger().debug("Who started the flow run %s is not known", run_id, exc_info=error)
+        return ""
 
 
 async def name_run(start: RunStart) -> None:

@@ -5,7 +5,7 @@ ledger of its own that never ends: it is no result, and the run that follows tak
 """
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -45,11 +45,11 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
         rows = await asyncio.to_thread(past_replies, Path(session.store), run.start)
         pilot = _pilot(plan, rows) if session.parameters.quote == "pilot" else []
         if pilot:
-            async with session.asking(run, pilot) as chunks:
+            async with session.asking(run, pilot, "quote") as chunks:
                 await chunks.each(work)
         asked = list(read_judgments(run.ledger.folder))
         found = await asyncio.to_thread(_quote, run, plan, rows, asked)
-    found = found.model_copy(update={"pilot_samples": len(pilot), "pilot_price": _price(asked)})
+    found = found.model_copy(update={"pilot_samples": len(pilot), "pilot_price": price_of(asked)})
     await _publish(found, f"{session.shown_as}-quote")
     data = {"run_id": "", "warnings": session.warnings, "quote": found.model_dump(mode="json")}
     return Completed(message=found.sentence, data=data)
@@ -82,7 +82,8 @@ def _tariffs(run: Run, answered: str) -> dict[str, Tariff]:
     return {tier: each for tier, each in found.items() if each}
 
 
-def _price(rows: Sequence[Judgment]) -> float | None:
+def price_of(rows: Iterable[Judgment]) -> float | None:
+    """What replies cost; None: unknown."""
     prices = [row.price for row in rows if row.status not in ("rejected", "unavailable")]
     return None if None in prices else sum(price or 0.0 for price in prices)
 

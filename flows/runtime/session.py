@@ -25,8 +25,10 @@ from flows.runtime.prefect_run import is_scheduled, log_start, name_run, own_run
 from flows.runtime.progress import Progress
 from flows.runtime.secrets import secret_block
 from flows.runtime.sending import Sending, fetch_passports, fetch_replies, share_nights
+from flows.runtime.settling import budget_after
 from flows.runtime.shared_findings import sharing_findings
 from flows.runtime.shared_limit import shared_slots
+from tasks.batches.log import Event
 from tasks.comparing.unchanged import unchanged_words
 from tasks.controls.samples import with_controls
 from tasks.datasets.dataset import Dataset
@@ -87,6 +89,8 @@ class Session:
     """What the reader of the run should know, a sentence each."""
     waits: bool = False
     """The run does not end now: its replies come by batches."""
+    spent_before: float = 0.0
+    """Of its budget, by a pilot."""
     _stopped: BudgetStop | None = None
     """Where it stopped at its budget; None: it did not."""
 
@@ -123,57 +127,64 @@ class Session:
         start = self._start(dataset, anchors.key)
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         log_start(start)
-        self.said += [*dataset.warnings, *unfetched, *anchors.warnings]
-        money = budget_of(self._asked, tariff, Path(self.store), self._remote, start)
-        budget = await self._stack.enter_async_context(money)
-        run = await asyncio.to_thread(self._open, start, budget, ledger)
-        self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
-        title = f"{self._flow}, put down for a batch:" if self.waits else self._flow
-        try:
-            async with (
-                Progress(
-                    title, len(dataset.samples), None, self._vlm.gate.words, self.shown_as, run.bill.words
-                ) as progress,
-                asyncio.TaskGroup() as group,
-            ):
-                group.create_task(name_run(start))
-                controls, shards = self.parameters.controls, self.parameters.shards
-                kind = kind_of(self._flow)
-                shown = await asyncio.to_thread(with_controls, dataset.samples, controls, kind, shards, bool(budget))
-                # With a budget the anchors come first: a night without them could not tell a judge that moved.
-                samples = [*anchors.samples, *shown] if budget else [*shown, *anchors.samples]
-                with current(run):
-                    yield Chunks(run, samples, progress, self._sending)
-            self._stopped = where_stopped(run, dataset.samples)
-            await self._conclude(run)
-        except* (InputError, OSError):
-            if run.ledger.folder.exists():
-                await asyncio.gather(self.storing(store(self.store, self.run_id)), self._sending.finish())
-            raise
-        finally:
-            run.close()
-        self._end(run, time.monotonic() - self._began)
+        self.said = [*dict.fromkeys([*self.said, *dataset.warnings, *unfetched, *anchors.warnings])]
+        money = budget_of(self._asked, tariff, Path(self.store), self._remote, start, self.spent_before)
+        async with money as budget:
+            run = await asyncio.to_thread(self._open, start, budget, ledger)
+            self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
+            title = f"{self._flow}, put down for a batch:" if self.waits else self._flow
+            try:
+                async with (
+                    Progress(
+                        title, len(dataset.samples), None, self._vlm.gate.words, self.shown_as, run.bill.words
+                    ) as progress,
+                    asyncio.TaskGroup() as group,
+                ):
+                    group.create_task(name_run(start))
+                    controls, shards = self.parameters.controls, self.parameters.shards
+                    kind = kind_of(self._flow)
+                    shown = await asyncio.to_thread(
+                        with_controls, dataset.samples, controls, kind, shards, bool(budget)
+                    )
+                    # With a budget the anchors come first: a night without them could not tell a judge that moved.
+                    samples = [*anchors.samples, *shown] if budget else [*shown, *anchors.samples]
+                    with current(run):
+                        yield Chunks(run, samples, progress, self._sending)
+                self._stopped = where_stopped(run, dataset.samples, sum(run.tally.outcomes.values()))
+                await self._conclude(run)
+            except* (InputError, OSError):
+                if run.ledger.folder.exists():
+                    await asyncio.gather(self.storing(store(self.store, self.run_id)), self._sending.finish())
+                raise
+            finally:
+                run.close()
+            self._end(run, time.monotonic() - self._began)
 
     @asynccontextmanager
-    async def going_on(self, start: RunStart, shown_as: str, said: Sequence[str]) -> AsyncGenerator[Run]:
+    async def going_on(self, start: RunStart, told: Event) -> AsyncGenerator[Run]:
         """A run that waited, as it was begun; afterwards it is ended in its ledger, unless it waits again.
 
         Raises:
             InputError: its prompts have changed since it was begun.
         """
-        self.run_id, self.shown_as, self.scheduled, self.said = start.run_id, shown_as, start.scheduled, [*said]
+        self.run_id, self.shown_as, self.scheduled = start.run_id, told.shown_as, start.scheduled
+        self.said = [*told.said]
         check_prompts(start, self._rubric)
-        run = await asyncio.to_thread(self._open, start)
-        await asyncio.to_thread(run.ledger.go_on)
-        self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
-        try:
-            with current(run):
-                yield run
-            await self._conclude(run)
-        finally:
-            run.close()
-        began = datetime.fromisoformat(start.started_at)
-        self._end(run, (datetime.now(UTC) - began).total_seconds())
+        again = _live(self._asked) if self._asked.batch_rest == "live" else self._asked
+        async with budget_after(again, Path(self.store), self._remote, start, told) as budget:
+            run = await asyncio.to_thread(self._open, start, budget)
+            await asyncio.to_thread(run.ledger.go_on)
+            self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
+            try:
+                with current(run):
+                    yield run
+                await self._conclude(run)
+            finally:
+                run.close()
+            if told.stopped and budget:
+                self._stopped = told.stopped.model_copy(update={"spent": budget.spent})
+            began = datetime.fromisoformat(start.started_at)
+            self._end(run, (datetime.now(UTC) - began).total_seconds())
 
     async def _conclude(self, run: Run) -> None:
         if not self.waits:
@@ -192,8 +203,9 @@ class Session:
         What is asked in it is kept, sent and stored, but it never ends in its ledger: it is no result. Where calls go
         as a batch, it is asked live, for a batch takes hours.
         """
-        self.parameters = _live(self.parameters)
-        tariff = await asyncio.to_thread(tariff_of, self._asked) if self._asked.quote == "pilot" else None
+        wanted, self.parameters = self.parameters, _live(self.parameters)
+        asks = self._asked.quote != "history"
+        tariff = await asyncio.to_thread(tariff_of, _live(self._asked)) if asks else None
         unfetched = await fetch_replies(self._remote, self._asked.reuse_hours)
         anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self._remote, self.scheduled)
         start = self._start(dataset, anchors.key)
@@ -212,12 +224,17 @@ class Session:
             if run.ledger.folder.exists():
                 unstored = await self.storing(store(self.store, self.run_id))
                 self.warnings += [*unstored, *await self._sending.finish()]
+            self.parameters = wanted
 
     @asynccontextmanager
-    async def asking(self, run: Run, samples: Sequence[Sample]) -> AsyncGenerator[Chunks]:
-        """Some of the samples, to be judged now."""
+    async def asking(self, run: Run, samples: Sequence[Sample], what: str) -> AsyncGenerator[Chunks]:
+        """Some of the samples, to be judged now.
+
+        Args:
+            what: they are asked about for.
+        """
         limited, spent = self._vlm.gate.words, run.bill.words
-        async with Progress(self._flow, len(samples), None, limited, f"{self.shown_as}-quote", spent) as progress:
+        async with Progress(self._flow, len(samples), None, limited, f"{self.shown_as}-{what}", spent) as progress:
             with current(run):
                 yield Chunks(run, samples, progress, self._sending)
 

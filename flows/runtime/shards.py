@@ -8,7 +8,7 @@ import asyncio
 import sys
 from collections.abc import Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, NamedTuple
 from uuid import UUID
 
 from prefect import get_client
@@ -17,8 +17,9 @@ from prefect.client.schemas.responses import DeploymentResponse
 from prefect.deployments import arun_deployment
 from prefect.exceptions import ObjectNotFound
 
-from flows.runtime.prefect_run import SCHEDULED, is_scheduled, own_run
+from flows.runtime.prefect_run import SCHEDULED, WAITING, is_scheduled, own_run
 from flows.runtime.temporary_server import is_alone
+from tasks.batches.asking import waiting_evaluation
 from tasks.datasets.paths import absolute
 from tasks.errors import InputError
 from tasks.judging.protocol import new_id
@@ -33,8 +34,18 @@ TAGS = {"shard": "shard:", "evaluation_id": "evaluation:"}
 """What a run is told as a shard -> how the tag begins that tells it. Parameters would be in everybody's form."""
 
 
-async def judge_in_shards(flow: str, asked: Parameters) -> str:
-    """Run a deployment of the flow once for each shard and wait for all; returns the id of their evaluation.
+class Judged(NamedTuple):
+    """An evaluation whose shards are all done, or wait for their batches."""
+
+    evaluation: str
+    waits: int
+    """Shards that wait."""
+
+
+async def judge_in_shards(flow: str, asked: Parameters) -> Judged:
+    """Run a deployment of the flow once for each shard, until each has ended or waits for its batch.
+
+    Where shards of the very same evaluation wait already, it is theirs that goes on: each finds what was handed in.
 
     Args:
         asked: the store as it was named, which each worker takes in its own way.
@@ -45,16 +56,18 @@ async def judge_in_shards(flow: str, asked: Parameters) -> str:
     if getattr(asked, "export", ""):
         raise InputError("export and shards do not go together: every shard would write the same file")
     deployment = await _deployment(flow)
-    evaluation = new_id(flow, datetime.now(UTC))
+    earlier = "" if is_scheduled() else waiting_evaluation(flow, asked)
+    evaluation = earlier or new_id(flow, datetime.now(UTC))
     numbers = range(1, asked.shards + 1)
     common = absolute(asked)
     print(f"evaluation {evaluation}: {asked.shards} runs of {flow}/{deployment.name} wait for workers", file=sys.stderr)
     tags = [f"{TAGS['evaluation_id']}{evaluation}", *([SCHEDULED] if is_scheduled() else [])]
+    judged: list[asyncio.Task[bool]] = []
     async with asyncio.TaskGroup() as group:
         for number in numbers:
             name, own = f"{evaluation} · shard {number} of {asked.shards}", [f"{TAGS['shard']}{number}", *tags]
-            group.create_task(_judged(deployment.id, common, name, own))
-    return evaluation
+            judged.append(group.create_task(_judged(deployment.id, common, name, own)))
+    return Judged(evaluation, sum(each.result() for each in judged))
 
 
 async def shard_of(run: FlowRun, stored: Mapping[str, Any]) -> dict[str, Any]:
@@ -103,8 +116,12 @@ async def _has_parent(run: FlowRun) -> bool:
             return False
 
 
-async def _judged(deployment: UUID, asked: Parameters, name: str, tags: list[str]) -> None:
-    """Run a shard, and run it again where its process vanished: what it had sent by then is not paid for twice."""
+async def _judged(deployment: UUID, asked: Parameters, name: str, tags: list[str]) -> bool:
+    """Run a shard, and run it again where its process vanished: what it had sent by then is not paid for twice.
+
+    Returns:
+        Whether it waits for its batch.
+    """
     for _ in range(1 + AGAIN):
         run = await arun_deployment(
             deployment,
@@ -116,7 +133,7 @@ async def _judged(deployment: UUID, asked: Parameters, name: str, tags: list[str
         state = run.state
         if state and state.is_completed():
             print(f"{name}: {state.message}", file=sys.stderr)
-            return
+            return state.name == WAITING
         if not state or not state.is_crashed():
             raise InputError(f"{name} ended as {state.name if state else 'unknown'}: {state.message if state else ''}")
         print(f"{name}: its process vanished, it is run again", file=sys.stderr)

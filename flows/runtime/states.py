@@ -6,34 +6,26 @@ Owns what is no step of the chain: standing back for an unfinished run, splittin
 import asyncio
 import os
 from collections.abc import Awaitable, Callable
-from datetime import datetime, timedelta
+from datetime import datetime
 
 from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
+from flows.runtime.evaluating import put_together, waiting_evaluation
 from flows.runtime.given import Raw, given
 from flows.runtime.log import tell_in_sentences
 from flows.runtime.overlap import unfinished_before
-from flows.runtime.prefect_run import is_scheduled, results_key
+from flows.runtime.prefect_run import results_key
 from flows.runtime.process import end_quietly, settle_garbage_collector
-from flows.runtime.sending import share_nights
-from flows.runtime.session import unchanged_sentences
 from flows.runtime.shards import judge_in_shards
 from flows.runtime.without_server import noting_end
 from tasks.batches.checks import check_batch
 from tasks.datasets.paths import resolved
 from tasks.endpoint.known import addressed
 from tasks.errors import InputError, first_of
-from tasks.ledger.evaluations import read_evaluation
-from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.parameters import Parameters, at_store
-from tasks.report import report
 from tasks.text import printable
-
-CLOCKS = timedelta(hours=1)
-"""Clocks of machines that work on one evaluation differ by less."""
-
 
 Chain = Callable[[str, Parameters, list[str]], Awaitable[State]]
 """Of a flow, what it is asked for, and what is to be said of that."""
@@ -64,38 +56,13 @@ async def _state(flow: str, parameters: Parameters | Raw, chain: Chain) -> State
         asked = await asyncio.to_thread(resolved, addressed(at_store(wanted)), now)
         check_batch(asked)
         if asked.to_be_split:
-            evaluation = await judge_in_shards(flow, asked.model_copy(update={"store": wanted.store}))
-            return await _put_together(evaluation, asked.store, now, said, await results_key(flow))
+            judged = await judge_in_shards(flow, asked.model_copy(update={"store": wanted.store}))
+            if judged.waits:
+                return waiting_evaluation(judged.evaluation, judged.waits, asked.shards, said)
+            return await put_together(judged.evaluation, asked.store, now, said, await results_key(flow))
         with settle_garbage_collector():
             return await chain(flow, asked, said)
     except* (InputError, OSError) as stopped:
         get_run_logger().debug("The run was stopped", exc_info=stopped)
         sentence = str(first_of(stopped))
     return Failed(message=printable(sentence))  # Prefect logs it, and may do so to a terminal
-
-
-async def _put_together(evaluation: str, store: str, began: datetime, said: list[str], shown_as: str) -> State:
-    """Show the shards of an evaluation as one. They are done, whether or not that can be shown from this machine."""
-    from tasks.history.loading import sync  # DuckDB, which a run alone does not need here
-
-    folder = local_cache(store)
-    try:
-        if is_remote(store):
-            await asyncio.to_thread(Remote(store, folder).fetch, began - CLOCKS)
-        await asyncio.to_thread(sync, folder)
-        end = read_evaluation(folder, evaluation).end
-        warnings = [
-            *said,
-            *(end.warnings if end else ()),
-            *await unchanged_sentences(folder, evaluation, is_scheduled()),
-        ]
-        shared = Remote(store, folder) if is_remote(store) and is_scheduled() else None
-        warnings += await share_nights(shared)
-        message = await report(str(folder), evaluation, warnings, is_scheduled(), shown_as)
-        await share_nights(shared)  # what was told travels, too
-    except Exception as error:
-        get_run_logger().warning("The shards could not be put together", exc_info=error)
-        message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"
-        advice = f"{message}. `jury sync` where their store can be reached does it."
-        return Completed(message=message, data={"run_id": "", "warnings": [advice]})
-    return Completed(message=message, data={"run_id": evaluation, "warnings": warnings})

@@ -19,9 +19,11 @@ from tasks.batches.taking_out import Replies
 from tasks.batches.written import Written
 from tasks.endpoint.requests import Request
 from tasks.judge import write_down
+from tasks.judging.affording import billed, expected, name_of
 from tasks.judging.case import Call, Case
 from tasks.judging.run import Run
 from tasks.records import Judgment
+from tasks.spending.budget import Budget
 from tasks.spending.prices import BATCH
 
 ASKED_AT_ONCE = 64
@@ -64,12 +66,14 @@ class _TakingIn:
     async def all(self) -> bool:
         """Sample after sample; whether calls were put down for another batch."""
         live: list[Case] = []
+        if self._run.budget:
+            await self._count_costs(self._run.budget)
         for case in read_cases(self._log.work):
             await self._take(case)
             left = [*_open_calls(case)]
             if left and self._goes_live:
                 live.append(case)
-            elif left and self._goes_on:
+            elif left and self._goes_on and await self._affords(case, left):
                 self._put_down(case, left)
             else:
                 self._decide(case)
@@ -79,6 +83,8 @@ class _TakingIn:
             await asyncio.sleep(0)
         await self._ask_live(live)
         if self._next:
+            if self._run.budget:
+                await self._run.budget.wait()
             self._log.add("prepared", turn=self._log.turn + 1, requests=self._next.close())
         return self._next is not None
 
@@ -89,6 +95,29 @@ class _TakingIn:
             if len(case.attempts(call)) == self._log.turn - 1:
                 found = self._replies.find(custom_id(case, call, self._log.turn), self._run.vlm.read)
                 await write_down(self._run, case, call, found._replace(**self._manner))
+
+    async def _count_costs(self, budget: Budget) -> None:
+        """Take in the replies to all calls first: what they cost tells what may be asked again."""
+        for case in read_cases(self._log.work):
+            await self._take(case)
+            for row in case.judgments:
+                if not row.reused_from:
+                    budget.take_in(row.dimension, row, billed(row))
+            await asyncio.sleep(0)
+        self._written = await asyncio.to_thread(Written, self._log.run)
+
+    async def _affords(self, case: Case, left: Sequence[Call]) -> bool:
+        """Whether the budget has room for these calls; then it is held for them."""
+        run, budget = self._run, self._run.budget
+        if not budget:
+            return True
+        fits = await budget.fits_now({name_of(case, call): expected(run, budget, case, call) for call in left})
+        return fits or self._say_too_dear(budget)
+
+    def _say_too_dear(self, budget: Budget) -> bool:
+        words = "The budget had no room for asking again all that the batch left without a reply that can be used"
+        budget.warnings = [words]
+        return False
 
     def _take_over(self, case: Case, recorded: Sequence[Judgment]) -> None:
         """Replies of earlier runs, written down now if they are not, and the run's own."""
@@ -129,8 +158,14 @@ class _TakingIn:
             self._decide(case)
 
     async def _ask(self, case: Case, call: Call) -> None:
-        answer = await self._run.vlm.ask(Request("", (), "", {}, body=self._body(case, call)))
-        await write_down(self._run, case, call, answer)
+        run, budget = self._run, self._run.budget
+        if budget and not await budget.covers(name_of(case, call), expected(run, budget, case, call)):
+            self._say_too_dear(budget)
+            return
+        answer = await run.vlm.ask(Request("", (), "", {}, body=self._body(case, call)))
+        row = await write_down(run, case, call, answer)
+        if budget:
+            budget.settle(name_of(case, call), call.dimension, billed(row))
 
     def _decide(self, case: Case) -> None:
         aggregate_sample(self._run, case, self._written.outcome(place_of(case)))

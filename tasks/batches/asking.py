@@ -1,13 +1,17 @@
 """What a run waits for, asked of its endpoint: the judge as the run had it, and everything before replies are read."""
 
+from collections.abc import Mapping
+from typing import Any
+
 from tasks.batches.handing_in import submit
-from tasks.batches.log import Log
+from tasks.batches.log import Log, waiting_runs
 from tasks.batches.progress import progress_of
 from tasks.batches.taking_out import fetch
 from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.batches import Batches
-from tasks.ledger.reading import read_start
-from tasks.parameters import Parameters, parameters_of
+from tasks.ledger.reading import folder, read_start
+from tasks.ledger.remote import local_cache
+from tasks.parameters import OF_SHARDS, Parameters, at_store, parameters_of
 
 
 def asked_of(log: Log) -> Parameters:
@@ -19,6 +23,22 @@ def asked_of(log: Log) -> Parameters:
 def asking(log: Log, secret: Secret) -> Batches:
     """The files and batches of the run's endpoint."""
     return Batches(asked_of(log).judge, secret)
+
+
+def waiting_evaluation(flow: str, asked: Parameters) -> str:
+    """The evaluation that was asked for the very same, in shards of which some wait; empty: there is none."""
+    store = local_cache(at_store(asked).store)
+    for run_id in waiting_runs(store):
+        start = read_start(folder(store, run_id))
+        same = (start.flow, start.scheduled, start.shards) == (flow, False, asked.shards)
+        if same and _alike(start.parameters, asked.model_dump(mode="json")):
+            return start.evaluation_id
+    return ""
+
+
+def _alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    apart = {*OF_SHARDS, "store"}
+    return all(one.get(name) == other.get(name) for name in {*one, *other} - apart)
 
 
 async def looked_after(log: Log, secret: Secret) -> str:

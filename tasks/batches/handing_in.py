@@ -7,6 +7,7 @@ record before the next is begun, and a batch of which it is not on record whethe
 import hashlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from typing import Any
 
 from tasks.batches.cases import CASES, custom_id, kept, place_of
 from tasks.batches.log import Log, Part, waiting_runs
@@ -17,6 +18,7 @@ from tasks.files import keep_private
 from tasks.judging import questions, shared_layout
 from tasks.judging.case import Case
 from tasks.judging.run import Run
+from tasks.ledger.reading import read_start
 from tasks.ledger.writing import Ledger
 from tasks.records import Judgment, Outcome
 
@@ -39,12 +41,15 @@ class HandingIn:
         self._files = RequestFiles(log, 1)
         self._cases = (log.work / CASES).open("wb")
         keep_private(log.work / CASES)
-        self._asked = 0
+        self._asked, self._sizes = 0, ()
+        self.samples = 0
+        """That were put down, without controls."""
 
     def add(self, cases: Iterable[Case]) -> None:
         """Put down samples whose pictures are in memory."""
         for case in cases:
             self._cases.write(kept(case))
+            self.samples += not case.sample.control
             for call in case.calls:
                 named = "\n".join((*place_of(case), call.key))
                 self._asked += int.from_bytes(hashlib.sha256(named.encode()).digest())
@@ -58,28 +63,41 @@ class HandingIn:
                 question = layout.request(prompt, case.texts, case.pictures, call.order)
                 yield custom_id(case, call, 1), self._run.vlm.body(question._replace(turn=call.vote - 1))
 
-    def finish(self, shown_as: str, said: Iterable[str]) -> str:
-        """All is put down; returns the run that waits: this one, or an earlier one that asks the very same.
-
-        A scheduled run stands for its own night, and looks for no earlier one.
-        """
+    def close(self) -> None:
+        """All is put down."""
         self._cases.close()
-        sizes, asked = self._files.close(), f"{self._asked % 2**256:064x}"
-        if not self._run.start.scheduled and (earlier := _waiting_like(self._log, asked)):
-            return earlier
+        self._sizes = self._files.close()
+
+    @property
+    def _asked_sha256(self) -> str:
+        return f"{self._asked % 2**256:064x}"
+
+    def earlier(self) -> str:
+        """The run that waits already and asks the very same, or as much of the same as its budget allowed; empty:
+        there is none. A scheduled run stands for its own night, and looks for none.
+        """
+        if not self._run.start.scheduled:
+            for run_id in waiting_runs(self._log.store):
+                if run_id != self._log.run_id and self._is_like(Log(self._log.store, run_id)):
+                    return run_id
+        return ""
+
+    def _is_like(self, other: Log) -> bool:
+        if not other.prepared or other.ended:
+            return False
+        same = bool(other.prepared.stopped) and read_start(other.run).resume_key == self._run.start.resume_key
+        return same or other.prepared.asked == self._asked_sha256
+
+    def finish(self, **told: Any) -> None:
+        """It is this run that waits.
+
+        Args:
+            told: fields of its record.
+        """
         self._run.ledger.begin()
         rung, not_sent = self._run.vlm.manner
-        told = {"asked": asked, "rung": rung, "not_sent": not_sent, "shown_as": shown_as, "said": tuple(said)}
-        self._log.add("prepared", requests=sizes, **told)
-        return self._log.run_id
-
-
-def _waiting_like(log: Log, asked: str) -> str:
-    for run_id in waiting_runs(log.store):
-        other = Log(log.store, run_id)
-        if run_id != log.run_id and other.prepared and other.prepared.asked == asked and not other.ended:
-            return run_id
-    return ""
+        made = {"requests": self._sizes, "asked": self._asked_sha256, "rung": rung, "not_sent": not_sent}
+        self._log.add("prepared", **made, **told)
 
 
 async def submit(log: Log, batches: Batches) -> None:

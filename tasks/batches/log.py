@@ -19,7 +19,7 @@ from tasks.files import alone_at_once, keep_private, private_folder
 from tasks.ledger.checksums import sealed
 from tasks.ledger.reading import BATCHES, END, folder, parse_row, validate_row, whole_lines
 from tasks.ledger.writing import append_line
-from tasks.records import SCHEMA, Record
+from tasks.records import SCHEMA, BudgetStop, Record
 
 LOCK = "lock"
 ROUNDS = 2
@@ -53,6 +53,12 @@ class Event(Record):
     """Key of the run's artifacts."""
     said: tuple[str, ...] = ()
     """What the reader of the run should know, as far as that was known when it was handed in."""
+    stopped: BudgetStop | None = None
+    """Where the run stopped at its budget; None: all of it was handed in."""
+    limit: float = 0.0
+    """What it may cost by its own budget; 0: it had none."""
+    month: str = ""
+    """The month of whose budget what the run costs is claimed: `2026-11`; empty: there was no such budget."""
 
 
 @dataclass

@@ -15,8 +15,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from typing import Protocol
 
-from tasks.spending.bill import Amounts
-from tasks.spending.prices import Tariff
+from tasks.spending.prices import Amounts, Tariff, Tokens
 
 ENOUGH = 20
 """Calls of a dimension that were billed in this run, from which on their own 95th percentile counts."""
@@ -44,12 +43,18 @@ class CallCosts:
     """
 
     def __init__(self, tariff: Tariff, longest_reply: int, known: Known = _unknown) -> None:
+        self.guessed = False
+        """The most that a call can cost had to stand for what one costs, for nothing else was known."""
         self._tariff, self._longest_reply, self._known = tariff, longest_reply, known
         self._billed: defaultdict[str, list[float]] = defaultdict(list)
 
     def note(self, dimension: str, price: float) -> None:
         """Take in what a call was billed."""
         insort(self._billed[dimension], price)
+
+    def price(self, took: Tokens) -> float:
+        """What a call costs that takes so much."""
+        return self._tariff.price(took)
 
     def of(self, dimension: str, sent: int) -> float:
         """By this run once enough of its calls were billed, else by earlier ones and no less than the dearest of this
@@ -64,6 +69,7 @@ class CallCosts:
         known = self._known(dimension)
         if known is not None:
             return max([known, *billed[-1:]])
+        self.guessed = self.guessed or not billed
         return min(self._most(sent), billed[-1] * (1 + FEW / len(billed))) if billed else self._most(sent)
 
     def _most(self, sent: int) -> float:
@@ -88,6 +94,10 @@ class Share(Protocol):
         """Whether the run may come to so much in all; then no other run gets it."""
         ...
 
+    async def keep(self, total: float) -> None:
+        """Claim so much for a run that waits, until it is settled, however long that takes."""
+        ...
+
 
 class Budget:
     """The money of one run. To be used in one event loop.
@@ -107,6 +117,8 @@ class Budget:
         """What it did not fit into; None: the run's own budget."""
         self.warnings: list[str] = []
         """What the reader of the run should know of it, a sentence each."""
+        self.waits = False
+        """What is held stays held when this process is done with the run: its calls are bought as a batch."""
         self._limit, self._costs, self._share = limit, costs, share
         self._held: dict[Hashable, float] = {}
         self._turn = asyncio.Lock()
@@ -144,6 +156,45 @@ class Budget:
                 self.over, self.needed = True, sum(calls.values())
                 return False
             await next_one.wait()
+
+    async def fits_or_ends(self, calls: Mapping[Hashable, float]) -> bool:
+        """The same for a run of which nothing comes free: its calls are bought at once; False, and the run is over."""
+        if await self.fits_now(calls):
+            return True
+        self.over, self.needed = True, sum(calls.values())
+        return False
+
+    async def wait(self) -> None:
+        """From now on the run waits for a batch: what is held for it stays held until that is taken in."""
+        self.waits = True
+        if self._share:
+            await self._share.keep(self.used)
+
+    @property
+    def limit(self) -> float:
+        """Of its own; 0: none."""
+        return self._limit or 0.0
+
+    @property
+    def month(self) -> str:
+        """Of which month it has a share; empty: of none."""
+        return self._share.month if self._share else ""
+
+    @property
+    def guessed(self) -> bool:
+        """Whether what is held for a call is the most that it can cost, for want of anything known; see `CallCosts`."""
+        return self._costs.guessed
+
+    def take_in(self, dimension: str, took: Tokens, billed: float | None) -> None:
+        """A reply came by a batch: what it cost is spent, what it took tells what the same costs when asked again.
+
+        Args:
+            billed: None: that is not known.
+        """
+        again = self._costs.price(took)
+        self.spent += again if billed is None else billed
+        if again:
+            self._costs.note(dimension, again)
 
     async def covers(self, call: Hashable, price: float) -> bool:
         """Whether a call of a unit that was started may be made: it is held for, or fits as any other does."""

@@ -3,8 +3,9 @@
 `JURY_BUDGET_MONTH` on the worker is the budget of a store for a calendar month (UTC), in the currency of the prices.
 One small file of the store has an entry a run: what it claims in all, and until when that holds. A run that lives
 renews its entry; when it ends, its entry says what it spent. A run that was killed does neither: its entry expires, and
-from then on counts what its ledger says. Runs without an entry count by their ledgers, too, which are read once, when a
-run begins. Where the file lies, and how only one run at a time changes it, is for `shelves`.
+from then on counts what its ledger says. The entry of a run that waits for a batch does not expire: it stands until the
+run is settled, in the month in which it was handed in. Runs without an entry count by their ledgers, too, which are
+read once, when a run begins. Where the file lies, and how only one run at a time changes it, is for `shelves`.
 """
 
 import os
@@ -33,7 +34,7 @@ class Claim(Record):
     amount: float
     """That it has spent in the month, or may yet; once it has ended, that it spent."""
     until: float | None
-    """Unix time at which it expires unless it is renewed; None: the run has ended."""
+    """Unix time at which it expires unless it is renewed; None: never, for the run has ended, or waits for a batch."""
 
 
 _CLAIMS: TypeAdapter[dict[str, Claim]] = TypeAdapter(dict[str, Claim])
@@ -75,14 +76,17 @@ class Month:
 
     Args:
         month: `2026-11`, UTC.
+        waited: the run waited for a batch, and what was claimed for it is still there.
     """
 
-    def __init__(self, store: Path, shelf: Shelf, month: str, budget: float, run_id: str) -> None:
+    def __init__(self, store: Path, shelf: Shelf, month: str, budget: float, run_id: str, waited: bool = False) -> None:
         self.month, self.budget = month, budget
         self._store, self._shelf, self._run_id = store, shelf, run_id
         self._file = f"budget/{month}.json"
-        self._claimed = 0.0
+        self._claimed, self._kept = 0.0, waited
         claims = self._claims(self._shelf.read(self._file))
+        if waited and run_id in claims:
+            self._claimed = claims[run_id].amount
         told = {name for name, claim in claims.items() if claim.until is None}
         ledgers = (run for run in run_folders(store) if run.name not in told)
         self._ledgers = {run.name: spent_in(run, month) for run in ledgers}
@@ -104,13 +108,20 @@ class Month:
 
     def renew(self, used: float) -> None:
         """Tell that the run lives, and give back what it has claimed and does not use."""
-        self._change(lambda _: used)
+        if not self._kept:
+            self._change(lambda _: used)
+
+    def keep(self, total: float) -> None:
+        """Claim so much until `close`, whether or not any process of the run lives meanwhile."""
+        self._kept = True
+        self._change(lambda _: total)
 
     def close(self, spent: float) -> None:
         """The run has ended; this is what it spent in the month."""
-        self._change(lambda _: spent, ended=True)
+        self._kept = True
+        self._change(lambda _: spent)
 
-    def _change(self, wanted: Callable[[float], float | None], ended: bool = False) -> None:
+    def _change(self, wanted: Callable[[float], float | None]) -> None:
         """Set this run's claim by what the others leave of the month; None: it stays as it is."""
 
         def changed(data: bytes | None) -> bytes | None:
@@ -119,7 +130,7 @@ class Month:
             if amount is None:
                 return None
             self._claimed = amount
-            claims[self._run_id] = Claim(amount=amount, until=None if ended else time.time() + LEASE_SECONDS)
+            claims[self._run_id] = Claim(amount=amount, until=None if self._kept else time.time() + LEASE_SECONDS)
             return _CLAIMS.dump_json(claims)
 
         self._shelf.change(self._file, changed)
