@@ -46,6 +46,7 @@ COMMANDS = {
         "bridge": "Tell whether a history may be continued with another judge, and with what offset.",
         "layout": "Measure how far the shared layout of questions agrees with the published one.",
         "sync": "Load what the ledgers hold and the history lacks.",
+        "forget": "Remove a run, a candidate or a sample from the store for good.",
     },
     "People": {
         "label": "Write a page on which people judge samples of a run, without knowing whose they are.",

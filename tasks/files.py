@@ -10,7 +10,8 @@ import random
 import stat
 import time
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from io import RawIOBase
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
@@ -120,6 +121,14 @@ def alone_at_once(place: Path) -> Generator[bool]:
         yield False
     finally:
         os.close(opened)
+
+
+def in_use(file: RawIOBase) -> None:
+    """Let others see, by `alone_at_once`, that this process uses a file, until that is closed or the process ends."""
+    with suppress(ImportError):  # Windows has no such locks
+        import fcntl
+
+        fcntl.flock(file.fileno(), fcntl.LOCK_SH)
 
 
 def open_regular(path: Path, buffering: int = -1, follow_link: bool = False) -> BinaryIO:

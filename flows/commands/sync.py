@@ -1,13 +1,17 @@
 """`jury sync`: the history brought into step with the ledgers, and a remote store with its local copy."""
 
+from pathlib import Path
+
 import click
 
+from flows.commands.forgetting import finish_forgetting, forget_marked
 from flows.commands.labels import share_labels
 from flows.commands.messages import number_of, say, warn
 from flows.commands.options import store_option
 from flows.commands.renewing import renew_pages
 from flows.commands.sections import Command
 from tasks.errors import InputError
+from tasks.forgetting.store import exchange_marks, is_due
 from tasks.history.database import HISTORY
 from tasks.history.loading import sync
 from tasks.ledger.alarm_records import exchange_alarm_records
@@ -28,8 +32,9 @@ from tasks.pictures.thumbnails import make_waiting
 def command(rebuild: bool, store: str) -> int:
     """Load what is missing (of a remote store: of all machines) and say what changed; 2 where a ledger is left out."""
     folder = local_cache(store)
-    if is_remote(store):
-        remote = Remote(store, folder)
+    remote = Remote(store, folder) if is_remote(store) else None
+    cleaned = _forget_due(folder, remote)
+    if remote:
         sent, fetched = remote.send_all(), remote.fetch()
         print(f"{number_of(len(sent), 'run')} sent, {len(fetched):,} fetched")
         share_labels(remote.bucket, folder)
@@ -38,8 +43,12 @@ def command(rebuild: bool, store: str) -> int:
         for name in (BRIDGES.folder, LAYOUT_CHECKS.folder, LABEL_PAGES):
             remote.send_folder(name)
             remote.fetch_folder(name)
+        cleaned = _forget_due(folder, remote) or cleaned  # what came back from another machine
+    if cleaned:
+        finish_forgetting(folder, remote)
+        print("what was asked to be forgotten is removed, and the history made anew")
     kept = (run_folders, label_folders, passport_folders, BRIDGES.folders, LAYOUT_CHECKS.folders)
-    if not any(found(folder) for found in kept):
+    if not cleaned and not any(found(folder) for found in kept):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
     done = sync(folder, rebuild=rebuild)
     for sentence in done.left_out:
@@ -57,3 +66,19 @@ def command(rebuild: bool, store: str) -> int:
     # A history made anew shows what the old one did.
     renew_pages(folder, () if rebuild else (*done.loaded, *done.corrected))
     return 2 if done.left_out else 0
+
+
+def _forget_due(store: Path, remote: Remote | None) -> bool:
+    """Remove what people asked to be forgotten, here or on another machine; whether there was anything.
+
+    Raises:
+        InputError: a run is being written, or waits for its batches: nothing can be removed meanwhile.
+    """
+    if remote:
+        exchange_marks(remote.bucket, store)
+    if not is_due(store):
+        return False
+    done = forget_marked(store, remote)
+    for sentence in done.remains:
+        say(sentence)
+    return done.anything

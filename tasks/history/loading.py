@@ -198,6 +198,20 @@ def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Sync
     return Synced(loaded, late.left_out, *others)
 
 
+def make_anew(store: Path, wait_seconds: float = 30.0) -> Synced:
+    """Make the history from the ledgers and from nothing else, so that no byte of what went from them is in its file;
+    none where no run is left.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: the history cannot be used.
+    """
+    if not ledger.run_folders(store):
+        with kept_out(store / HISTORY, wait_seconds):
+            (store / HISTORY).unlink(missing_ok=True)
+    return sync(store, rebuild=True, wait_seconds=wait_seconds)
+
+
 def pending(store: Path, wait_seconds: float = 30.0) -> list[str]:
     """Ids of finished runs that are not in the history, or not as they ended.
 

@@ -6,7 +6,7 @@ how rows come out of files; what is computed of them is for `judging.results`.
 
 import json
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from itertools import islice
 from pathlib import Path
@@ -26,6 +26,7 @@ from tasks.ledger import passports
 from tasks.ledger import reading as ledger
 from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.evaluations import evaluation_folders
+from tasks.ledger.forgotten import Gone, forgotten_rows
 from tasks.ledger.layout_checks import LAYOUT_CHECKS
 from tasks.ledger.protocol_keys import judge_key
 from tasks.records import Record, RunEnd, RunStart
@@ -104,7 +105,12 @@ def _damaged(place: Path, error: Exception) -> DamagedLedger:
 def _insert_run(db: Connection, run: Path, ledger_bytes: int) -> None:
     start, end = ledger.read_start(run), ledger.read_end(run)
     judgments, outcomes = run / ledger.JUDGMENTS, run / ledger.OUTCOMES
-    insert_rows(db, "runs", [_run_row(start, end, ledger_bytes, ledger.is_waiting(run))], run / ledger.RUN)
+    insert_rows(
+        db,
+        "runs",
+        [_run_row(start, end, [*forgotten_rows(run)], ledger_bytes, ledger.is_waiting(run))],
+        run / ledger.RUN,
+    )
     judged = _all_told(ledger.read_rows(judgments, kind_of(start.flow).confirms), end, judgments)
     decided = _all_told(ledger.read_rows(outcomes), end, outcomes)
     insert_rows(db, "judgments", judged, judgments, f"* REPLACE ({_LAST_ATTEMPT})")
@@ -136,11 +142,17 @@ def _under(run_id: str, rows: Iterable[Record]) -> Iterator[dict[str, Any]]:
     return ({"run_id": run_id, **row.model_dump()} for row in rows)
 
 
-def _run_row(start: RunStart, end: RunEnd | None, ledger_bytes: int, waits: bool) -> dict[str, Any]:
+def _run_row(
+    start: RunStart, end: RunEnd | None, gone: Sequence[Gone], ledger_bytes: int, waits: bool
+) -> dict[str, Any]:
     ended: dict[str, Any] = {"status": _without_end(start, waits)}
     if end:
         ended = {"status": "finished", "judge_key": judge_key(end.protocol), **end.model_dump(mode="json")}
-    return {**start.model_dump(mode="json"), **ended, "ledger_bytes": ledger_bytes}
+    lost = {
+        "forgotten": sum(each.samples for each in gone),
+        "warnings": [*ended.get("warnings", ()), *(each.sentence for each in gone)],
+    }
+    return {**start.model_dump(mode="json"), **ended, **lost, "ledger_bytes": ledger_bytes}
 
 
 def _without_end(start: RunStart, waits: bool) -> str:

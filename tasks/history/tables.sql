@@ -49,6 +49,7 @@ CREATE TABLE runs (
         whole MAP(VARCHAR, MAP(VARCHAR, BIGINT))
     ),
     warnings VARCHAR[],
+    forgotten BIGINT NOT NULL,
     ledger_bytes BIGINT NOT NULL,
     "schema" INTEGER NOT NULL
 );
@@ -60,6 +61,8 @@ COMMENT ON COLUMN runs.judge_key IS
     'protocol_key without the prompts: equal for runs of several flows by one judge in one way. NULL while unfinished.';
 COMMENT ON COLUMN runs.replies_from IS
     'Ok replies about samples, by the run that asked for them: this one, or one that they were taken over from.';
+COMMENT ON COLUMN runs.forgotten IS
+    'Samples that were forgotten at a request (`jury forget`) after they were judged; no other number has them.';
 COMMENT ON COLUMN runs.ledger_bytes IS
     'Size of the ledger when it was loaded. A ledger only grows: another size means more to load.';
 

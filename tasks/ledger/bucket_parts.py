@@ -15,7 +15,7 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from tasks.files import keep_private, write_whole
-from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN
+from tasks.ledger.reading import END, FORGOTTEN, JUDGMENTS, OUTCOMES, RUN
 from tasks.records import Record
 
 PARTED = (JUDGMENTS, OUTCOMES)
@@ -80,6 +80,8 @@ def lacking_parts(run: Path, sizes: Mapping[str, int]) -> Iterator[Part]:
     wholes = {name: Part(name, name, 0, sizes[name]) for name in (RUN, END) if name in sizes}
     if not (run / RUN).exists():
         yield wholes[RUN]
+    if FORGOTTEN in sizes and not (run / FORGOTTEN).exists():
+        yield Part(FORGOTTEN, FORGOTTEN, 0, sizes[FORGOTTEN])
     for file, parts in there.items():
         have = (run / file).stat().st_size if (run / file).exists() else 0
         yield from (part for part in parts if part.start + part.size > have)

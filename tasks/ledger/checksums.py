@@ -20,6 +20,13 @@ def sealed(row: str) -> bytes:
     return b"%b%b%08x%b" % (body, _BEGINS, crc32(body), _ENDS)
 
 
+def changed(line: bytes, old: bytes, new: bytes) -> bytes:
+    """A line with other bytes in the place of some; sealed again, if its checksum held."""
+    if not holds(line):
+        return line.replace(old, new)
+    return sealed(line[:-_LENGTH].replace(old, new).decode() + "}")
+
+
 def holds(line: bytes) -> bool:
     """Whether a line bears a checksum, and the bytes before it are those that it was made over."""
     body, seal = line[:-_LENGTH], line[-_LENGTH:]

@@ -25,6 +25,9 @@ RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl",
 BATCHES = "batches.jsonl"
 """Of a run whose calls are bought as batches: what was handed in; see `tasks.batches`."""
 
+FORGOTTEN = "forgotten.jsonl"
+"""Of a run that lost rows at somebody's request: how many; see `forgotten`."""
+
 _BLOCK = 1 << 20
 """Bytes read at once: a line that several reads put together takes three times as long."""
 _MOST_BYTES = 2**26

@@ -8,7 +8,7 @@ import os
 from io import FileIO
 from pathlib import Path
 
-from tasks.files import keep_private, private_folder, write_whole
+from tasks.files import in_use, keep_private, private_folder, write_whole
 from tasks.ledger.checksums import sealed
 from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder, whole_lines
 from tasks.records import Judgment, Outcome, Record, RunEnd, RunStart
@@ -66,6 +66,7 @@ class Ledger:
                 length = start + len(line)
             self._files[name] = file = FileIO(path, "ab")
             file.truncate(length)  # a last row that was cut by a kill is none
+        in_use(self._files[JUDGMENTS])
 
     def _open(self) -> None:
         if not self._files:
@@ -76,6 +77,7 @@ class Ledger:
             self._files = {name: FileIO(self.folder / name, "ab") for name in self._rows}
             for name in self._files:
                 keep_private(self.folder / name)
+            in_use(self._files[JUDGMENTS])
 
 
 def append_line(file: FileIO, line: bytes) -> None:
