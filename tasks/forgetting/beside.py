@@ -194,17 +194,15 @@ def _without_names(found: Found, spent: dict[str, float]) -> Callable[[bytes | N
     def changed(data: bytes | None) -> bytes | None:
         told: dict[str, Any] = json.loads(data or b"{}")
         for run in (*found.whole, *found.parts):
-            claim = told.get(run, {})
+            is_whole = run in found.whole
+            mark = found.whole[run][1] if is_whole else found.parts[run].mark
+            token = token_of(f"{mark.mark_id}-{sha256(run.encode()).hexdigest()[:8]}")
+            claim = told.pop(run, {}) if is_whole else told.get(run, {})
             has_ended = bool(claim) and claim.get("until") is None
-            amount = claim.get("amount", 0.0) if has_ended else spent.get(run, 0.0)
-            if run in found.whole:
-                told.pop(run, None)
-            if amount and (run in found.whole or not has_ended):
-                mark = found.whole[run][1] if run in found.whole else found.parts[run].mark
-                told[token_of(f"{mark.mark_id}-{sha256(run.encode()).hexdigest()[:8]}")] = {
-                    "amount": amount,
-                    "until": None,
-                }
+            amount = claim["amount"] if has_ended else spent.get(run, 0.0)
+            # A run that stays and has ended claims for its forgotten rows itself; after a kill the token is there.
+            if amount and token not in told and (is_whole or not has_ended):
+                told[token] = {"amount": amount, "until": None}
         return json.dumps(told).encode()
 
     return changed
