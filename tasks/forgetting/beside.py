@@ -24,7 +24,7 @@ from tasks.ledger.reading import read_record, read_rows, run_folders
 from tasks.ledger.remote_pictures import PICTURES
 from tasks.records import ANCHOR, RunStart
 from tasks.spending.reservations import month_of
-from tasks.spending.shelves import BucketShelf, LocalShelf
+from tasks.spending.shelves import BucketShelf, LocalShelf, Shelf
 
 MOST_BYTES = 2**28
 _HASH = 16
@@ -180,14 +180,19 @@ def claims(place: Place, found: Found) -> Iterator[str]:
     yield from ()
     if place.is_dry or (not found.whole and not found.parts):
         return
-    there = place.in_bucket if place.bucket else [f"budget/{file.name}" for file in (place.store / "budget").glob("*")]
-    names = [name for name in there if re.fullmatch(r"budget/\d{4}-\d\d\.json", name)]
-    if not names:
-        return
-    now, shelf = month_of(datetime.now(UTC)), BucketShelf(place.bucket) if place.bucket else LocalShelf(place.store)
-    for name in names:
-        spent = _spent(place.store, found, now) if name == f"budget/{now}.json" else {}
-        shelf.change(name, _without_names(found, spent))
+    here = [f"budget/{file.name}" for file in (place.store / "budget").glob("*")]
+    now = month_of(datetime.now(UTC))
+    for shelf, names in ((LocalShelf(place.store), here), *_in_bucket(place)):
+        for name in names:
+            if re.fullmatch(r"budget/\d{4}-\d\d\.json", name):
+                spent = _spent(place.store, found, now) if name == f"budget/{now}.json" else {}
+                shelf.change(name, _without_names(found, spent))
+
+
+def _in_bucket(place: Place) -> Iterator[tuple[Shelf, list[str]]]:
+    names = [name for name in place.in_bucket if name.startswith("budget/") and name.endswith(".json")]
+    if place.bucket and names:
+        yield BucketShelf(place.bucket), names
 
 
 def _without_names(found: Found, spent: dict[str, float]) -> Callable[[bytes | None], bytes | None]:
