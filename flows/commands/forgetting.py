@@ -15,9 +15,9 @@ from tasks.forgetting.store import check_idle, exchange_marks, finish, remove, w
 from tasks.history.loading import make_anew
 from tasks.labels.exchange import exchange_labels
 from tasks.ledger.alarm_records import exchange_alarm_records
-from tasks.ledger.bridges import FOLDER as BRIDGES
+from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.label_pages import FOLDER as LABEL_PAGES
-from tasks.ledger.layout_checks import FOLDER as LAYOUTS
+from tasks.ledger.layout_checks import LAYOUT_CHECKS
 from tasks.ledger.remote import Remote
 from tasks.pages.page_names import FOLDER as PAGES
 
@@ -34,7 +34,7 @@ def share_store(remote: Remote) -> None:
     remote.fetch()
     exchange_labels(remote.bucket, remote.folder)
     exchange_alarm_records(remote.bucket, remote.folder)
-    for name in (BRIDGES, LAYOUTS, LABEL_PAGES, ANCHORS):
+    for name in (BRIDGES.folder, LAYOUT_CHECKS.folder, LABEL_PAGES, ANCHORS):
         remote.fetch_folder(name)
 
 

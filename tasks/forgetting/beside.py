@@ -16,10 +16,12 @@ from tasks.files import read_regular
 from tasks.forgetting.found import Found, rows_of
 from tasks.forgetting.meaning import started
 from tasks.forgetting.place import Place
-from tasks.ledger import alarm_records, bridges, label_pages, layout_checks
+from tasks.ledger import alarm_records, label_pages
 from tasks.ledger import label_sets as labels
+from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.checksums import sealed
 from tasks.ledger.forgotten import token_of
+from tasks.ledger.layout_checks import LAYOUT_CHECKS
 from tasks.ledger.reading import read_record, read_rows, run_folders
 from tasks.ledger.remote_pictures import PICTURES
 from tasks.records import ANCHOR, RunStart
@@ -137,20 +139,17 @@ def _staying(store: Path, found: Found) -> Iterator[RunStart]:
 
 def compared(place: Place, found: Found) -> Iterator[str]:
     """Bridges and layout checks that were made of a run that goes, and the rows of bridges about a candidate."""
-    for kind, folders, rows, runs in (
-        (bridges.FOLDER, bridges.bridge_folders, bridges.ROWS, ("old_run", "new_run")),
-        (layout_checks.FOLDER, layout_checks.check_folders, layout_checks.ROWS, ("published_run", "shared_run")),
-    ):
-        for folder in folders(place.store):
-            name, lines = f"{kind}/{folder.name}", (folder / rows).read_bytes().splitlines(keepends=True)
+    for kept, runs in ((BRIDGES, ("old_run", "new_run")), (LAYOUT_CHECKS, ("published_run", "shared_run"))):
+        for folder in kept.folders(place.store):
+            name, lines = f"{kept.folder}/{folder.name}", (folder / kept.file).read_bytes().splitlines(keepends=True)
             stay = [line for line in lines if not _is_compared(found, cast("dict[str, Any]", json.loads(line)), runs)]
             if len(stay) == len(lines):
                 continue
-            yield f"{kind} {folder.name}: {len(lines) - len(stay):,} of {len(lines):,} rows"
+            yield f"{kept.folder} {folder.name}: {len(lines) - len(stay):,} of {len(lines):,} rows"
             if stay:
-                place.write(f"{name}/{rows}", b"".join(stay))
+                place.write(f"{name}/{kept.file}", b"".join(stay))
             else:
-                place.remove_folder(name, last=rows)
+                place.remove_folder(name, last=kept.file)
 
 
 def _is_compared(found: Found, row: dict[str, Any], runs: Sequence[str]) -> bool:
