@@ -3,10 +3,12 @@ ledgers is made anew.
 """
 
 import shutil
+import sqlite3
 from pathlib import Path
 from typing import NamedTuple
 
 from flows.commands.faults import LOG
+from flows.commands.messages import warn
 from flows.commands.renewing import renew_pages
 from flows.runtime.prefect_database import database_of, known, take_out
 from tasks.forgetting.found import Found
@@ -99,15 +101,20 @@ def _from_prefect(store: Path, found: Found) -> list[str]:
     database = database_of(store)
     if not ids:
         return []
-    here = known(database, ids) if database else []
-    if database:
-        take_out(database, {*named, *whole} & {*here}, {*parts} & {*here}, [*found.whole])
+    here: list[str] = []
+    try:
+        if database:
+            here = known(database, ids)
+            take_out(database, {*named, *whole} & {*here}, {*parts} & {*here}, [*found.whole])
+    except sqlite3.Error as error:
+        warn(f"{database} could not be changed: {error}; what it records of these runs is to be deleted there")
+        here = []
     others = sorted(ids.difference(here))
     if not others:
         return []
     several = f"{len(others):,} flow runs" if len(others) > 1 else "a flow run"
     return [
-        f"Prefect keeps names, parameters, logs and artifacts of {several} in a database that is not in this store: on "
-        "the server where they ran, delete them (`prefect flow-run delete ID`), and their artifacts in its UI, under "
+        f"Prefect keeps names, parameters, logs and artifacts of {several} in a database that was not changed: on the "
+        "server where they ran, delete them (`prefect flow-run delete ID`), and their artifacts in its UI, under "
         f"Artifacts: {', '.join(others)}"
     ]
