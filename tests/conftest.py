@@ -30,13 +30,16 @@ from served import environment, free_port
 from flows.cli import main
 from flows.runtime import process, without_server
 from flows.runtime.server import client_settings, own_server
-from tasks.files import write_whole
+from tasks.files import alone, write_whole
 from tasks.history import loading
 from tasks.history.database import HISTORY, Connection, attach, staging
 from tasks.history.layout import lay_out
 from tasks.history.loading import store_run
+from tasks.kinds import loading as dataset_loading
+from tasks.parameters import T2I
 from tasks.presentation import drawing
 from tasks.rubrics.rubric import Rubric, load_rubric
+from tasks.synthetic import samples
 
 # The same examples in each run, on any machine: a test that fails here fails there. Time is no subject of theirs.
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None, database=None, max_examples=200)
@@ -147,6 +150,28 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A folder for all processes that share the tests."""
     own = tmp_path_factory.getbasetemp()
     return own.parent if "PYTEST_XDIST_WORKER" in os.environ else own
+
+
+@pytest.fixture(scope="session", autouse=True)
+def drawn_once(shared: Path) -> Iterator[None]:
+    """Each run on drawn samples has a copy of them: to draw them takes longer than to judge a few, and the same seed
+    gives the same bytes. That they are drawn, and so, is tested with `synthetic_samples` and `synthetic_images`.
+    """
+    (kept := shared / "drawn").mkdir(exist_ok=True)
+
+    def copied(root: Path, flow: str) -> Path:
+        own = kept / (samples.GENERATED if flow in T2I else flow)
+        with alone(kept):
+            if not own.exists():
+                draft = own.with_suffix(".draft")
+                samples.drawn_samples(draft, flow)
+                draft.rename(own)
+        shutil.copytree(own, root, dirs_exist_ok=True)
+        return root / samples.GENERATED if flow in T2I else root
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(dataset_loading, "drawn_samples", copied)
+        yield
 
 
 @pytest.fixture(scope="session")

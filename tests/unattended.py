@@ -16,6 +16,7 @@ import yaml
 from served import Up, free_port, jury_up, wait_for
 
 from flows.runtime.server import running
+from tasks.synthetic.samples import drawn_samples
 
 RUNNING, SCHEDULE_PAUSED, PAUSED = "running", "schedule-paused", "paused"
 DEPLOYMENTS = RUNNING, SCHEDULE_PAUSED, PAUSED
@@ -32,12 +33,13 @@ PATIENCE_SECONDS = 150
 ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
 
 
-def write_list(path: Path, **form: Any) -> str:
+def write_list(path: Path, dataset: Path, **form: Any) -> str:
     """A list of deployments of small evaluations."""
-    made = [_listed(name, {"every-minute": "* * * * *"}, {"limit": 1}) for name in DEPLOYMENTS]
+    judged = {"dataset": str(dataset)}
+    made = [_listed(name, {"every-minute": "* * * * *"}, {"limit": 1, **judged}) for name in DEPLOYMENTS]
     made[-1]["parameters"]["parameters"]["judge"] = {"model": "gpt-4-turbo", "base_url": "openai"}
     nights = {NIGHTLY: "0 2 * * *", WEEKLY: "0 4 * * 0"}
-    edited = _listed(EDITED, nights, {"candidate": ["steady"], "limit": 2, **form})
+    edited = _listed(EDITED, nights, {"candidate": ["steady"], "limit": 2, **judged, **form})
     path.write_text(yaml.safe_dump({"deployments": [*made, edited]}))
     return str(path)
 
@@ -49,7 +51,7 @@ def _listed(name: str, crons: dict[str, str], form: dict[str, Any]) -> dict[str,
         "description": "Due again and again.",
         "tags": ["test"],
         "schedules": [{"slug": slug, "cron": cron, "timezone": "Europe/Berlin"} for slug, cron in crons.items()],
-        "parameters": {"parameters": {"dataset": "samples", **form}},
+        "parameters": {"parameters": form},
     }
 
 
@@ -127,9 +129,10 @@ def ended(up: Up, since: str) -> list[dict[str, Any]]:
 def watch(folder: Path) -> dict[str, Any]:
     """Start, let nights pass, stop, start again; the first and the last time a cron of every minute is waited for."""
     listed, store, port = folder / "prefect.yaml", folder / "store", free_port()
+    drawn = drawn_samples(folder / "drawn", "counting", prompts=2)  # once, and not by each run
     seen: dict[str, Any] = {"starts": [], "nights": []}
     for start, (nights, number) in enumerate(STARTS):
-        given = write_list(listed, **({"reuse_hours": 0} if start >= EDITED_LIST else {}))
+        given = write_list(listed, drawn, **({"reuse_hours": 0} if start >= EDITED_LIST else {}))
         with jury_up(store, port, "--deployments", given, ended_by=number) as up:
             began = _now()
             if not start:
