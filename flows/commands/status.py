@@ -26,6 +26,7 @@ from tasks.comparing.alarms import alarms, newest_places
 from tasks.comparing.moved_judges import moved_judges
 from tasks.endpoint.models import ending, today
 from tasks.errors import HistoryLocked, InputError
+from tasks.history.asking import held_open
 from tasks.history.loading import pending
 from tasks.ledger.reading import is_waiting, read_end, read_start, run_folders
 from tasks.ledger.remote import local_cache
@@ -143,7 +144,7 @@ def _show_waiting(store: Path) -> None:
 
 def _show_alarms(store: Path) -> None:
     """The alarms that are open, and where scheduled runs stand; what the history is for that, the last line tells."""
-    with suppress(HistoryLocked, InputError):
+    with suppress(HistoryLocked, InputError), held_open(store):
         found = [each for each in alarms(store) if each.is_open]
         for alarm in found:
             say(f"alarm      {alarm.flow}: {alarm.short}; last measured {alarm.last_at:%Y-%m-%d}")

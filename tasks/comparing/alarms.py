@@ -16,7 +16,7 @@ from tasks.comparing.moved_judges import MovedJudge, moved_judges
 from tasks.comparing.wording import signed
 from tasks.controls.status import control_rates, judge_status
 from tasks.errors import InputError
-from tasks.history.asking import query
+from tasks.history.asking import one_opening, query
 from tasks.judging.results import results_of
 from tasks.kinds import kind_of
 from tasks.ledger.alarm_records import Told, keep_told, told_before
@@ -208,6 +208,7 @@ def candidates_watched(store: Path, flow: str) -> list[str]:
     return [str(candidate) for (candidate,) in query(store, sql, values=(flow,)).rows]
 
 
+@one_opening
 def watched(store: Path, run_id: str) -> Watched:
     """What is known after the night of an evaluation that is in the history.
 

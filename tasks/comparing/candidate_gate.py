@@ -11,7 +11,7 @@ from typing import Literal
 from tasks.comparing.compare import Comparison, NotAlike, compare, series_of
 from tasks.controls.status import control_rate, red_words
 from tasks.errors import InputError
-from tasks.history.asking import query
+from tasks.history.asking import one_opening, query
 from tasks.history.evaluations import Evaluation, find
 from tasks.kinds import kind_of
 from tasks.records import Record
@@ -65,6 +65,7 @@ class Gate(Record):
     """None: there is no other candidate, or the two do not compare."""
 
 
+@one_opening
 def least_score(store: Path, flow: str, candidate: str, least: float) -> Gate:
     """Whether the newest score of a candidate is at least `least`, on the scale of the flow.
 
@@ -82,6 +83,7 @@ def least_score(store: Path, flow: str, candidate: str, least: float) -> Gate:
     return _gate(store, run, candidate, found)
 
 
+@one_opening
 def no_worse(store: Path, flow: str, candidate: str, against: str, margin: float, across: Collection[str] = ()) -> Gate:
     """Whether a candidate is at most `margin` points below another, or below itself as it was measured before.
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tasks.comparing.pairing import Change, Row, most_changed, not_paired, rows
 from tasks.errors import InputError
-from tasks.history.asking import query
+from tasks.history.asking import one_opening, query
 from tasks.history.compared import OUTCOMES, compared
 from tasks.history.evaluations import Evaluation, find, shared_replies
 from tasks.kinds import kind_of
@@ -69,6 +69,7 @@ class Comparison(Record):
     """Differences up to it, in points, count as none where that is claimed; 0: no such claim is made."""
 
 
+@one_opening
 def compare(
     store: Path,
     before: str,

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from tasks.anchors.frozen import is_newest
 from tasks.comparing.wording import signed
-from tasks.history.asking import query
+from tasks.history.asking import one_opening, query
 from tasks.kinds import kind_of
 from tasks.text import one_line
 
@@ -94,6 +94,7 @@ class MovedJudge(NamedTuple):
         return " ".join(f"{each[:1].upper()}{each[1:]}." for each in (self.short, kept, self.cure, self.falsely))
 
 
+@one_opening
 def moved_judges(store: Path, run_id: str = "") -> Sequence[MovedJudge]:
     """The open alarms of anchors: of all flows, or of the series that an evaluation belongs to.
 

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 from tasks.comparing.joints import joined
 from tasks.comparing.points import COLUMNS, MOST_RUNS, Point
-from tasks.history.asking import query
+from tasks.history.asking import one_opening, query
 from tasks.kinds import kind_of
 from tasks.kinds.display import Level
 from tasks.presentation.chart_style import GREY, MOST_CANDIDATES, WIDTH, Chart, faceted
@@ -48,6 +48,7 @@ class Scales(NamedTuple):
     """Marked by a line in each panel."""
 
 
+@one_opening
 def trend_points(store: Path, start: RunStart) -> list[Point]:
     """The last runs of the series that a run belongs to, oldest first, with the scores that are its headline; before
     them those of earlier judges, as far as bridges lead there.

@@ -5,19 +5,22 @@ Owns how an answer is brought into Python and JSON. How the history is opened is
 """
 
 import json
-from collections.abc import Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from datetime import date, datetime, time
 from decimal import Decimal
 from difflib import get_close_matches
+from functools import wraps
 from math import isfinite
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 from tasks.errors import InputError
 from tasks.history.database import HISTORY, Connection, ended_after, reading, told
 
+P = ParamSpec("P")
+R = TypeVar("R")
 _CATALOG = """
     SELECT table_name AS name, 'table' AS kind, comment FROM duckdb_tables() WHERE NOT internal
     UNION ALL
@@ -49,6 +52,7 @@ _HELD: ContextVar[tuple[Path, Connection] | None] = ContextVar("held", default=N
 @contextmanager
 def held_open(store: Path, wait_seconds: float = 30.0) -> Generator[None]:
     """Put all queries to this store within the context to one opened history: opening takes longer than most answers.
+    Within another such context it is opened already.
 
     Nobody can write to it meanwhile, so it is for a few seconds at most.
 
@@ -56,12 +60,23 @@ def held_open(store: Path, wait_seconds: float = 30.0) -> Generator[None]:
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: there is no history.
     """
-    with reading(_existing(store), wait_seconds) as db:
+    with opened(store, wait_seconds) as db:
         token = _HELD.set((store, db))
         try:
             yield
         finally:
             _HELD.reset(token)
+
+
+def one_opening(answer: Callable[Concatenate[Path, P], R]) -> Callable[Concatenate[Path, P], R]:
+    """Of a function whose first argument is a store: all that it asks is asked as within `held_open`."""
+
+    @wraps(answer)
+    def asked(store: Path, *given: P.args, **named: P.kwargs) -> R:
+        with held_open(store):
+            return answer(store, *given, **named)
+
+    return asked
 
 
 @contextmanager

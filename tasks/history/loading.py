@@ -5,7 +5,8 @@ a run that could not be loaded now is loaded by the next `sync`, and the history
 """
 
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -25,6 +26,8 @@ from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.kept_rows import Kept
 from tasks.ledger.layout_checks import LAYOUT_CHECKS
 
+_Ask = Callable[[str], list[tuple[Any, ...]]]
+"""SQL -> its rows."""
 _OF_RUNS = ("runs", "judgments", "outcomes", "controls", "anchor_outcomes", "aspect_scores")
 _OF_EVALUATIONS = ("scores", "rates")
 _DUE = """
@@ -165,9 +168,10 @@ def store_layout_check(store: Path, check_id: str, wait_seconds: float = 2.0) ->
 
 
 def _store_once(kind: _Once, store: Path, name: str, wait_seconds: float) -> None:
-    for place in _new(kind, store / HISTORY, store, wait_seconds):
-        if place.name == name:
-            _load(store / HISTORY, place, wait_seconds)
+    with _asking(store / HISTORY, wait_seconds) as ask:
+        new = [place for place in _new(kind, store, ask) if place.name == name]
+    for place in new:
+        _load(store / HISTORY, place, wait_seconds)
 
 
 def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Synced:
@@ -219,7 +223,8 @@ def pending(store: Path, wait_seconds: float = 30.0) -> list[str]:
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: the history cannot be opened, or was made by another version.
     """
-    return [run.name for run in _changed(store / HISTORY, store, wait_seconds) if (run / ledger.END).exists()]
+    with _asking(store / HISTORY, wait_seconds) as ask:
+        return [run.name for run in _changed(store, ask) if (run / ledger.END).exists()]
 
 
 def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
@@ -228,8 +233,9 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
     loaded: list[Path] = []
     left_out: list[str] = []
     _drop_labels(history, store, wait_seconds)
-    new = [place for kind in _ONCE for place in _new(kind, history, store, wait_seconds)]
-    for place in [*_changed(history, store, wait_seconds), *new]:
+    with _asking(history, wait_seconds) as ask:
+        missing = [*_changed(store, ask), *(place for kind in _ONCE for place in _new(kind, store, ask))]
+    for place in missing:
         try:
             _load(history, place, wait_seconds)
             loaded.append(place)
@@ -241,8 +247,11 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
 
 
 def _drop_labels(history: Path, store: Path, wait_seconds: float) -> None:
-    sql = "SELECT DISTINCT name, source_sha256 FROM labels"
-    gone = labels.removed_labels(store) & {tuple(row) for row in _known(history, sql, wait_seconds)}
+    removed = labels.removed_labels(store)
+    if not removed:
+        return
+    with _asking(history, wait_seconds) as ask:
+        gone = removed & {tuple(row) for row in ask("SELECT DISTINCT name, source_sha256 FROM labels")}
     if not gone:
         return
     with staging() as db:
@@ -254,26 +263,28 @@ def _drop_labels(history: Path, store: Path, wait_seconds: float) -> None:
 def _bring_up_to_date(history: Path, store: Path, wait_seconds: float) -> _BroughtUp:
     if not history.exists():
         return _BroughtUp([], [])
-    restarts, damaged = _new_restarts(history, store, wait_seconds)
-    if restarts or _known(history, _DUE, wait_seconds):
+    with _asking(history, wait_seconds) as ask:
+        restarts, damaged = _new_restarts(store, ask)
+        nights_due, corrections_due, best_due = (ask(sql) for sql in (_DUE, CORRECTIONS_DUE, BEST_DUE))
+    if restarts or nights_due:
         # Brings numpy, which whoever only asks what is pending does without.
         from tasks.history.watching import bring_up_to_date
 
         bring_up_to_date(history, restarts, _DUE, wait_seconds)
     corrected: list[str] = []
-    if _known(history, CORRECTIONS_DUE, wait_seconds):
+    if corrections_due:
         from tasks.history.correcting import correct
 
         corrected = correct(history, wait_seconds)
-    if _known(history, BEST_DUE, wait_seconds):
+    if best_due:
         from tasks.history.best import compare_with_best
 
         compare_with_best(history, wait_seconds)
     return _BroughtUp(damaged, corrected)
 
 
-def _new_restarts(history: Path, store: Path, wait_seconds: float) -> tuple[list[Restart], list[str]]:
-    known = {name for (name,) in _known(history, "SELECT restart_id FROM baselines", wait_seconds)}
+def _new_restarts(store: Path, ask: _Ask) -> tuple[list[Restart], list[str]]:
+    known = {name for (name,) in ask("SELECT restart_id FROM baselines")}
     found: list[Restart] = []
     damaged: list[str] = []
     for file in restart_files(store):
@@ -284,23 +295,27 @@ def _new_restarts(history: Path, store: Path, wait_seconds: float) -> tuple[list
     return found, damaged
 
 
-def _changed(history: Path, store: Path, wait_seconds: float) -> list[Path]:
-    known = dict(_known(history, "SELECT run_id, ledger_bytes FROM runs", wait_seconds))
+def _changed(store: Path, ask: _Ask) -> list[Path]:
+    known = dict(ask("SELECT run_id, ledger_bytes FROM runs"))
     return [run for run in ledger.run_folders(store) if known.get(run.name) != _ledger_bytes(run)]
 
 
-def _new(kind: _Once, history: Path, store: Path, wait_seconds: float) -> list[Path]:
-    sql = f"SELECT DISTINCT {kind.column} FROM {kind.table}"
-    known = {name for (name,) in _known(history, sql, wait_seconds)}
+def _new(kind: _Once, store: Path, ask: _Ask) -> list[Path]:
+    known = {name for (name,) in ask(f"SELECT DISTINCT {kind.column} FROM {kind.table}")}
     return [place for place in kind.folders(store) if place.name not in known]
 
 
-def _known(history: Path, sql: str, wait_seconds: float) -> list[tuple[Any, ...]]:
-    """Rows of the history; none where there is no file, or one whose maker was killed before it had tables."""
+@contextmanager
+def _asking(history: Path, wait_seconds: float) -> Generator[_Ask]:
+    """The history opened once for several questions, for opening takes longer than an answer; there are no rows where
+    there is no file, or one whose maker was killed before it had tables.
+    """
     if not history.exists():
-        return []
+        yield lambda _: []
+        return
     with reading(history, wait_seconds) as db:
-        return db.execute(sql).fetchall() if is_laid_out(db) else []
+        laid_out = is_laid_out(db)
+        yield lambda sql: db.execute(sql).fetchall() if laid_out else []
 
 
 def _once(place: Path) -> _Once | None:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.errors import InputError
+from tasks.history.asking import one_opening
 from tasks.kinds import kind_of
 from tasks.kinds.kind import Kind
 from tasks.labels.raters import Answer, Key, Rater, answers, candidates, find_rater
@@ -77,6 +78,7 @@ class _Met(NamedTuple):
 _NOTHING = Answer(None)
 
 
+@one_opening
 def agreement(store: Path, a: str, b: str) -> Agreement:
     """Agreement of two evaluations (by the beginning of the id), of labels (by name), or of one with the other.
 
