@@ -11,6 +11,7 @@ from flows.commands.options import store_option
 from flows.commands.renewing import renew_pages
 from flows.commands.sections import Command
 from tasks.errors import InputError
+from tasks.forgetting.keeping import keep_days, remove_old
 from tasks.forgetting.store import exchange_marks, is_due
 from tasks.history.database import HISTORY
 from tasks.history.loading import sync
@@ -33,6 +34,7 @@ def command(rebuild: bool, store: str) -> int:
     """Load what is missing (of a remote store: of all machines) and say what changed; 2 where a ledger is left out."""
     folder = local_cache(store)
     remote = Remote(store, folder) if is_remote(store) else None
+    keep_days()  # what it says wrongly is told before anything is done
     cleaned = _forget_due(folder, remote)
     if remote:
         sent, fetched = remote.send_all(), remote.fetch()
@@ -58,14 +60,21 @@ def command(rebuild: bool, store: str) -> int:
             say(f"{what.replace('_', ' ')} loaded: {', '.join(names)}")
     loaded = f"{number_of(len(done.loaded), 'run')} loaded into {folder / HISTORY}"
     print(loaded if done.loaded else "the history is in step with the ledgers")
-    thumbnails, lost = make_waiting(folder)
+    _tend_pictures(folder, remote)
+    # A history made anew shows what the old one did.
+    renew_pages(folder, () if rebuild else (*done.loaded, *done.corrected))
+    return 2 if done.left_out else 0
+
+
+def _tend_pictures(store: Path, remote: Remote | None) -> None:
+    """Make the thumbnails that wait, and remove what is older than it may be."""
+    thumbnails, lost = make_waiting(store)
     if thumbnails:
         print(f"{number_of(thumbnails, 'thumbnail')} made that a stopped run had left to be made")
     if lost:
         warn(f"{number_of(lost, 'picture')} that a stopped run had kept cannot be read: no thumbnail is left of them")
-    # A history made anew shows what the old one did.
-    renew_pages(folder, () if rebuild else (*done.loaded, *done.corrected))
-    return 2 if done.left_out else 0
+    if old := remove_old(store, remote.bucket if remote else None):
+        print(f"{number_of(old, 'file')} of pictures and pages older than {number_of(keep_days(), 'day')} removed")
 
 
 def _forget_due(store: Path, remote: Remote | None) -> bool:

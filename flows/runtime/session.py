@@ -35,6 +35,7 @@ from tasks.datasets.dataset import Dataset
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.usage import STANDARD
 from tasks.errors import HistoryLocked, InputError
+from tasks.forgetting.keeping import keep_days, remove_old
 from tasks.judging import shared_layout
 from tasks.judging.protocol import check_prompts, picture_policy, run_end, run_start
 from tasks.judging.results import Results, keep_results
@@ -97,6 +98,7 @@ class Session:
     def __init__(self, flow: str, asked: Parameters, said: list[str], vlm: Vlm, stack: AsyncExitStack) -> None:
         self._flow, self._asked, self._vlm, self._stack = flow, asked, vlm, stack
         self._began = time.monotonic()
+        keep_days()  # what it says wrongly is told before anything is asked
         self._rubric: Rubric = load_rubric(flow, asked.prompt_set)
         self.said = [*said, *shared_layout.check(asked, self._rubric)]
         """What of the warnings is known before anything is asked."""
@@ -305,6 +307,8 @@ class Session:
         await stored  # pages, trend and alarm are read from the history
         unfetched = await share_nights(shared)
         reported, unstored, unsent, _ = await asyncio.gather(reporting, stored, sending, self.finish_thumbnails())
+        if not self._remote:  # of a remote store a sync removes it, which knows what other machines judged
+            await asyncio.to_thread(remove_old, Path(self.store))
         said = [*unstored, *unsent, *(unfetched or await share_nights(shared))]  # what was told travels, too
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
         return Completed(message=" ".join([reported, *said]), data=data, name=STOPPED if self._stopped else None)

@@ -4,7 +4,7 @@ Owns its charts, drawn as SVG within it; that it is safe is for `self_contained`
 """
 
 from collections.abc import Sequence
-from datetime import datetime
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple, cast
 
@@ -14,6 +14,7 @@ from tasks.comparing import wording as comparison_words
 from tasks.comparing.trend import breaks, joints, judge_changes, shared_scales, trend_chart
 from tasks.controls.status import status_lines
 from tasks.files import write_whole
+from tasks.forgetting.keeping import why_missing
 from tasks.pages.newest_table import HEADER, newest_table
 from tasks.pages.rate_tables import EXPLAINED, published_words, rate_grid
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
@@ -54,8 +55,11 @@ def write_page(
     """
     cards = (card for one in evaluations for card in one.cards) if with_pictures else ()
     hashes = [sha256 for card in cards for sha256 in card.pictures.values() if sha256]
-    lacks = "" if with_pictures else LEFT_OUT
-    data = page(evaluations, thumbnails(store, hashes), in_site, lacks).encode("utf-8", "replace")
+    found = thumbnails(store, hashes)
+    began = datetime.fromisoformat(evaluations[-1].about["started_at"]).replace(tzinfo=UTC)
+    removed = why_missing(store, began) if len(found) < len({*hashes}) else ""
+    lacks = removed if with_pictures else LEFT_OUT
+    data = page(evaluations, found, in_site, lacks).encode("utf-8", "replace")
     write_whole(target, data, private=in_site)
     return len(data)
 

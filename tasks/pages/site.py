@@ -11,12 +11,14 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.files import alone, private_folder, write_whole
+from tasks.forgetting.keeping import oldest_kept
 from tasks.history.asking import query
 from tasks.pages.index_data import gather_index
 from tasks.pages.index_page import index_page
 from tasks.pages.page_names import INDEX, folder_of, page_name, page_of
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import write_page
+from tasks.pages.thinning import thin
 from tasks.presentation.drawing import warm_up
 
 WAIT_SECONDS = 5.0
@@ -59,12 +61,13 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
         index = gather_index(store)
         data = index_page(index, _names(store)).encode("utf-8", "replace")
         write_whole(folder_of(store) / INDEX, data, private=True)
+        thin(store, _by_place(store))
     return Renewed(folder_of(store) / INDEX, made, len(data), index.evaluations)
 
 
 def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:
     """Of the newest evaluations of each flow those that one of these runs is or belongs to, and those that have no
-    page; by id, newest first.
+    page; by id, newest first. None is older than pages are kept.
 
     Raises:
         HistoryLocked: the history stayed in use.
@@ -73,11 +76,13 @@ def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:
     sql = f"""
         SELECT e.run_id, bool_or(list_contains($1, s.run_id) OR list_contains($1, e.run_id)) FROM evaluations e
         JOIN shard_runs s ON s.evaluation_id = e.run_id
+        WHERE started_at >= $2
         GROUP BY e.run_id, flow, started_at
         QUALIFY row_number() OVER (PARTITION BY flow ORDER BY started_at DESC, e.run_id DESC) <= {KEPT}
         ORDER BY started_at DESC, e.run_id DESC"""
-    names = _names(store)
-    found = query(store, sql, values=([*run_ids],), wait_seconds=WAIT_SECONDS).rows
+    names, kept = _names(store), oldest_kept()
+    since = f"{kept:%Y-%m-%d %H:%M:%S}" if kept else "0001-01-01"
+    found = query(store, sql, values=([*run_ids], since), wait_seconds=WAIT_SECONDS).rows
     return [run_id for run_id, is_changed in found if is_changed or page_name(run_id) not in names]
 
 
@@ -90,6 +95,12 @@ def all_evaluations(store: Path, last: int) -> list[str]:
     """
     sql = "SELECT run_id FROM evaluations ORDER BY started_at DESC, run_id DESC"
     return [run_id for (run_id,) in query(store, sql).rows][: last or None]
+
+
+def _by_place(store: Path) -> list[list[str]]:
+    """Ids of the evaluations of each flow and its candidates, newest first."""
+    sql = "SELECT list(run_id ORDER BY started_at DESC, run_id DESC) FROM evaluations GROUP BY flow, candidates"
+    return [run_ids for (run_ids,) in query(store, sql, wait_seconds=WAIT_SECONDS).rows]
 
 
 def _known(store: Path, run_ids: Iterable[str]) -> list[str]:

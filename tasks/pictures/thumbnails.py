@@ -107,12 +107,12 @@ class Thumbnails:
 
     def keep(self, sha256: str, image: Image.Image) -> None:
         """Make the thumbnail of a picture from its pixels, in RGB, as any reader should see it."""
-        if not place_of(self._store, sha256).exists():
+        if not _is_kept(self._store, sha256):
             _write(self._store, sha256, image)
 
     def put_by(self, sha256: str, data: bytes) -> None:
         """Keep a plain picture, whose pixels nobody has read, until its thumbnail is made."""
-        if place_of(self._store, sha256).exists():
+        if _is_kept(self._store, sha256):
             return
         folder = _waiting_folder(self._store)
         private_folder(folder)
@@ -147,6 +147,16 @@ def _is_thumbnail(place: Path) -> bool:
             return os.fstat(file.fileno()).st_size <= LARGEST
     except (InputError, OSError):
         return False
+
+
+def _is_kept(store: Path, sha256: str) -> bool:
+    """Whether there is a thumbnail, whose time becomes that of its last judgment: `JURY_KEEP_DAYS` goes by it."""
+    place = place_of(store, sha256)
+    try:
+        os.utime(place)
+    except OSError:  # there is none, or it is another user's
+        return place.exists()
+    return True
 
 
 def _waiting_folder(store: Path) -> Path:

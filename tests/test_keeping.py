@@ -1,0 +1,96 @@
+"""`JURY_KEEP_DAYS`: what is older goes, and what is shown later says so."""
+
+import os
+import shutil
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from factories import picture
+from written_history import EARLIER, LATER, write_evaluations, written
+
+from tasks.forgetting.keeping import VARIABLE, keep_days, remove_old
+from tasks.history.asking import query
+from tasks.ledger.bucket import Bucket
+from tasks.pages import site
+from tasks.pictures.thumbnails import Thumbnails, place_of
+
+pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
+Jury = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = write_evaluations(tmp_path_factory.mktemp("keeping") / "store")
+    for name in ("index", EARLIER, LATER, "compare-0123456789abcdef"):
+        (store / "pages").mkdir(exist_ok=True)
+        (store / "pages" / f"{name}.html").write_text("a page")
+    return store
+
+
+@pytest.fixture
+def store(made: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv(VARIABLE, "30")
+    return Path(shutil.copytree(made, tmp_path / "store", copy_function=shutil.copy))
+
+
+def names(store: Path) -> set[str]:
+    return {page.stem for page in (store / "pages").glob("*.html")}
+
+
+@pytest.mark.parametrize("text", ["-1", "ninety", "1.5", "1e3", "999999"])
+def test_what_is_no_number_of_days_is_told_first(
+    text: str, tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    code, _, err = jury("sync", "--store", tmp_path)
+    assert code == 2 and f"JURY_KEEP_DAYS is '{text}': allowed is a number of whole days, such as 90; 0 or unset" in err
+
+
+def test_unset_and_0_keep_all(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for text in ("", "0"):
+        monkeypatch.setenv(VARIABLE, text)
+        assert keep_days() == 0 == remove_old(store, now=datetime(2100, 1, 1, tzinfo=UTC))
+
+
+def test_old_pictures_and_pages_go_and_a_page_made_later_says_so(store: Path, tmp_path: Path) -> None:
+    kept = picture("s2m").source_sha256
+    now = datetime.now(UTC) + timedelta(days=31)
+    moment = (now - timedelta(days=29)).timestamp()
+    os.utime(place_of(store, kept), (moment, moment))
+    assert remove_old(store, now=now) > 20
+    assert [file.stem for file in (store / "pictures").glob("*.jpg")] == [kept]
+    assert names(store) == {"index"}
+    text = written(store, tmp_path / "report.html", LATER).read_text()
+    assert "Pictures that were last judged more than 30 days ago are removed from this store (JURY_KEEP_DAYS)." in text
+    assert text.count('type="text/plain"') == 1
+    assert query(store, "SELECT sum(n) FROM coverage").rows == [(26,)], "scores stay"
+
+
+def test_a_page_is_as_old_as_its_evaluation_and_is_not_made_again(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    now = datetime(2026, 11, 19, 18, tzinfo=UTC) + timedelta(days=30)
+    remove_old(store, now=now)
+    assert {EARLIER} & names(store) == set() and LATER in names(store)
+    monkeypatch.setattr(site, "oldest_kept", lambda: now - timedelta(days=30))
+    assert site.due(store) == []
+    assert site.due(store, [LATER, EARLIER]) == [LATER]
+
+
+def test_a_picture_that_is_judged_again_is_young_again(store: Path) -> None:
+    sha256 = picture("s2m").source_sha256
+    os.utime(place_of(store, sha256), (1.0, 1.0))
+    with Thumbnails(store) as thumbnails:
+        thumbnails.put_by(sha256, b"no picture: one of it is kept")
+    assert place_of(store, sha256).stat().st_mtime > 1e9
+    assert not (store / "pictures" / "waiting").exists()
+
+
+def test_a_bucket_loses_what_its_local_cache_loses(store: Path, tmp_path: Path) -> None:
+    (tmp_path / "bucket").mkdir()
+    bucket, sha256 = Bucket(f"file://{tmp_path / 'bucket'}"), picture("s2m").source_sha256
+    name = f"pictures/{sha256}.jpg"
+    bucket.put({name: place_of(store, sha256).read_bytes()})
+    (store / "pictures.txt").write_text(f"{name}\n")
+    remove_old(store, bucket, now=datetime.now(UTC) + timedelta(days=31))
+    assert bucket.sizes("pictures") == {} and (store / "pictures.txt").read_text() == ""
