@@ -59,9 +59,10 @@ LONGEST_SECONDS = 500.0
 LONGEST = [
     f"test_{name}"
     for name in (
-        *("without_server", "registering", "up", "pipeline", "rubric_flows", "endpoint_twins", "sign_in", "secrets"),
-        *("shared_limit", "control_runs", "results", "orders_and_votes", "compare", "deployments", "cli", "remote"),
-        *("alarms", "bridge", "collect", "remote_runs", "anchor_runs", "attribution", "report_page_browser"),
+        *("hostile_inputs", "without_server", "registering", "up", "pipeline", "rubric_flows", "endpoint_twins"),
+        *("sign_in", "secrets", "shared_limit", "control_runs", "results", "orders_and_votes", "compare"),
+        *("deployments", "cli", "remote", "alarms", "bridge", "collect", "remote_runs", "anchor_runs", "attribution"),
+        *("report_page_browser",),
     )
 ]
 """Modules of tests that take so long that one which came late would be waited for at the end, the longest first."""
@@ -69,8 +70,8 @@ LONGEST = [
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """One process more than there are processors: there is always a test that waits for a program or a server."""
-    return (os.cpu_count() or 1) + 1
+    """Two processes more than there are processors: there are always tests that wait for a program or a server."""
+    return (os.cpu_count() or 1) + 2
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -118,6 +119,16 @@ def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
     engine = {"png": drawing._png, "svg": drawing._svg}
     monkeypatch.setattr(drawing, "_draw", lambda form, charts: [engine[form](chart) for chart in charts])
     monkeypatch.setattr(drawing, "_waiting", [None])  # as if a process had been started ahead
+
+
+@pytest.fixture
+def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands that bring something in leave the store's pages as they were: to make them takes longer than the rest.
+
+    That they make them anew is tested with `site` and `bridge`.
+    """
+    for name in ("labels", "bridge", "sync"):
+        monkeypatch.setattr(f"flows.commands.{name}.renew_pages", lambda *_: None)
 
 
 @pytest.fixture(scope="session")

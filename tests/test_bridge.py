@@ -220,7 +220,7 @@ def test_the_three_sentences_of_judges_that_are_asked(
     assert jury("sync", "--rebuild")[0] == 0 and len(ask("bridges")) == 4
 
 
-@pytest.mark.usefixtures("prefect_server")
+@pytest.mark.usefixtures("prefect_server", "without_pages")
 def test_some_samples_are_always_the_same_ones_and_settings_go_to_the_new_judge(
     clocks: Path, jury: Any, ask: Any, loopback: LoopbackJudge
 ) -> None:

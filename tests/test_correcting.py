@@ -18,6 +18,8 @@ from tasks.history.loading import sync
 from tasks.ledger.label_pages import LabelItem
 from tasks.pages.people_words import people_lines_of
 
+pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
+
 Jury = Callable[..., tuple[int, str, str]]
 LATER = "20261121T120000-diagram-0000bb"
 TOLD = "SELECT dimension, corrected, corrected_low, corrected_high, labels, people, agreed, why FROM corrected"

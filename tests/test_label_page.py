@@ -23,6 +23,8 @@ from tasks.labels.drawing import Asked, Drawable, dealt, drawing
 from tasks.ledger.label_pages import FOLDER, LabelPage, read_page
 from tasks.ledger.protocol_keys import digest
 
+pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
+
 Jury = Callable[..., tuple[int, str, str]]
 
 

@@ -14,6 +14,8 @@ from written_history import SCRIPT, ask, keep, pair
 from flows.cli import main
 from tasks.ledger.label_pages import LabelPage
 
+pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
+
 CHROMIUM = shutil.which("chromium")
 
 

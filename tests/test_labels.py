@@ -14,6 +14,8 @@ from tasks.history.loading import sync
 from tasks.labels.importing import import_labels, read_label_rows
 from tasks.ledger.label_sets import ABOUT, LABELS, LabelRow, LabelSet, folder, labels_words, read_label_set
 
+pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
+
 Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]
 

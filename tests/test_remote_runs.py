@@ -11,7 +11,7 @@ from written_images import prompt_row, write_geneval
 
 from flows.cli import main
 
-pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
+pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out", "without_pages")
 
 
 def judge(root: Path, store: str, loopback: LoopbackJudge) -> int:

@@ -1,5 +1,6 @@
 """What outcomes come to: the same whether added while a run is judged or read from its ledger, and read only once."""
 
+import os
 import subprocess
 import sys
 import tracemalloc
@@ -8,7 +9,6 @@ from pathlib import Path
 
 import pytest
 from factories import RUN, end, image, line, outcome, picture, start, write_run
-from served import environment
 from written_datasets import record, result, write_benchmark, write_json
 
 from tasks.errors import InputError
@@ -124,13 +124,14 @@ print(f"opened {len(opened)} exit {code}")
 """
 
 
-def test_the_end_of_a_run_reads_its_outcomes_once(tmp_path: Path) -> None:
+def test_the_end_of_a_run_reads_its_outcomes_once(tmp_path: Path, prefect_server: str) -> None:
     """With controls and both orders, which have the most to compute; what is printed at the end reads nothing more."""
     write_benchmark(tmp_path / "data", [record(number) for number in range(4)])
     results = write_json(tmp_path / "data" / "results.json", [result(number) for number in range(4)])
     given = ["--dataset", tmp_path / "data", "--results", results, "--store", tmp_path / "store"]
     command = [sys.executable, "-c", WATCH, "run", "diagram", *given, "--orders", "both", "--controls", "0.5"]
-    ended = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=environment(), timeout=200)
+    own = os.environ | {"PREFECT_API_URL": prefect_server}
+    ended = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=own, timeout=200)
     assert "opened 1 exit 0" in ended.stdout, ended.stdout + ended.stderr
     [run] = (tmp_path / "store" / "ledger").iterdir()
     assert (folder(tmp_path / "store", run.name) / OUTCOMES).stat().st_size

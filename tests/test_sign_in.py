@@ -11,6 +11,7 @@ from test_up import command
 
 from flows.runtime import sign_in
 from flows.runtime.server import home
+from tasks.synthetic.samples import drawn_samples
 
 
 def test_what_signs_in_is_kept_for_this_user_alone_until_nothing_is_needed(tmp_path: Path) -> None:
@@ -27,17 +28,17 @@ def test_it_is_not_made_for_the_server_of_somebody_else(jury: Any, monkeypatch: 
 
 
 def test_commands_and_runs_sign_in_and_others_are_refused(tmp_path: Path) -> None:
-    store = tmp_path / "store"
+    store, images = tmp_path / "store", str(drawn_samples(tmp_path / "drawn", "position", prompts=1))
     with jury_up(store, free_port(), "--auth") as up:
         assert up.auth and up.auth not in str(environment())
         for stranger in ("", "jury:guess"):
             with pytest.raises(urllib.error.HTTPError, match="401"):
                 up._replace(auth=stranger).api("/deployments/filter", {})
-        done = command("run", "position", "--limit", "1", "--store", str(store))
+        done = command("run", "position", "--dataset", images, "--limit", "1", "--store", str(store))
         assert done.returncode == 0 and "temporary" not in done.stderr
         told = command("status", "--store", str(store))
         assert up.ui in told.stdout and "next " in told.stdout
-        of_the_form = started(up)
+        of_the_form = started(up, images)
         assert up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [of_the_form]}}})
     kept = home(store) / sign_in.FILE
     written = [path for path in store.rglob("*") if path.is_file() and path != kept]
@@ -46,10 +47,10 @@ def test_commands_and_runs_sign_in_and_others_are_refused(tmp_path: Path) -> Non
     assert up.auth not in done.stdout + done.stderr + told.stdout + store.with_name("store-up.log").read_text()
 
 
-def started(up: Up) -> str:
+def started(up: Up, dataset: str) -> str:
     """Id of a run of a deployment, once it has ended well and its log has arrived."""
     deployment = up.deployment("colors/colors-nightly")["id"]
-    asked = {"parameters": {"parameters": {"dataset": "samples", "limit": 1}}}
+    asked = {"parameters": {"parameters": {"dataset": dataset, "limit": 1}}}
     run = up.api(f"/deployments/{deployment}/create_flow_run", asked)["id"]
     wait_for(lambda: up.api(f"/flow_runs/{run}")["state_type"] == "COMPLETED", 60)
     wait_for(lambda: up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}}), 30)

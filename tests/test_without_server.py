@@ -26,6 +26,7 @@ from flows.commands.run import UNRECORDED
 from flows.runtime import process, without_server
 from flows.runtime.without_server import first_answer, noting_end, run_to_end
 from tasks.errors import InputError
+from tasks.synthetic.samples import drawn_samples
 
 pytestmark = pytest.mark.timeout(240)  # a run whose server is gone waits for it, here and there
 SAMPLES, CALLS = 4, 16
@@ -33,8 +34,15 @@ QUICK = {"PREFECT_CLIENT_MAX_RETRIES": "0"}
 """So that Prefect's client gives up at once, which it does after minutes."""
 
 
+@pytest.fixture(scope="module", autouse=True)
+def _drawn(tmp_path_factory: pytest.TempPathFactory) -> None:
+    Run.dataset = drawn_samples(tmp_path_factory.mktemp("drawn"), "diagram", SAMPLES)
+
+
 class Run:
     """`jury run` on drawn samples, at a judge that tells when it is under way, and goes on when it may."""
+
+    dataset: Path
 
     def __init__(self, store: Path, **settings: str) -> None:
         self.store = store
@@ -43,8 +51,8 @@ class Run:
 
     def __enter__(self) -> "Run":
         self.judge = LoopbackJudge(self._answer).__enter__()
-        given = judged_by(self.judge, **{"judge.concurrency": 4, "limit": SAMPLES, "store": self.store})
-        command = [JURY, "run", "diagram", "--json", *given]
+        given = judged_by(self.judge, **{"judge.concurrency": 4, "store": self.store})
+        command = [JURY, "run", "diagram", "--dataset", str(self.dataset), "--json", *given]
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._settings
         )
