@@ -14,7 +14,7 @@ from pathlib import Path
 import click
 from rich.cells import cell_len, set_cell_size
 
-from flows.commands.behind import tell_if_behind
+from flows.commands.behind import told_if_behind
 from flows.commands.messages import printable_json
 from flows.commands.options import json_option, store_option
 from flows.commands.sections import Command
@@ -94,12 +94,12 @@ def bounded_answer() -> Generator[None]:
 
 
 def _answer(question: str, as_json: bool, seconds: float, folder: Path) -> int:
-    tell_if_behind(folder)
     out = console()
-    if not question and not as_json and out.is_terminal:
-        _print_catalog(folder, out.width)
-        return 0
-    answer = history.query(folder, question, seconds=seconds) if question else _catalog(folder)
+    with told_if_behind(folder):
+        if not question and not as_json and out.is_terminal:
+            _print_catalog(folder, out.width)
+            return 0
+        answer = history.query(folder, question, seconds=seconds) if question else _catalog(folder)
     rows = history.as_json_rows(answer)
     if as_json:
         print(printable_json(rows))

@@ -125,7 +125,7 @@ def catalog(store: Path, wait_seconds: float = 30.0) -> list[Entry]:
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: there is no history.
     """
-    with reading(_existing(store), wait_seconds) as db:
+    with opened(store, wait_seconds) as db:
         return _entries(db)
 
 

@@ -14,7 +14,8 @@ import duckdb
 from duckdb import DuckDBPyConnection as Connection
 
 from tasks.errors import InputError
-from tasks.history.database import HISTORY, attach, kept_out, reading, staging
+from tasks.history.asking import opened
+from tasks.history.database import HISTORY, attach, kept_out, staging
 from tasks.history.layout import is_laid_out, lay_out
 from tasks.history.newest import DUE as BEST_DUE
 from tasks.history.told_labels import DUE as CORRECTIONS_DUE
@@ -313,7 +314,7 @@ def _asking(history: Path, wait_seconds: float) -> Generator[_Ask]:
     if not history.exists():
         yield lambda _: []
         return
-    with reading(history, wait_seconds) as db:
+    with opened(history.parent, wait_seconds) as db:
         laid_out = is_laid_out(db)
         yield lambda sql: db.execute(sql).fetchall() if laid_out else []
 
