@@ -137,7 +137,7 @@ def test_nothing_of_a_sample_is_left_and_the_others_stay(store: Path, jury: Jury
     assert jury("pages", "--store", store)[0] == 0 and len(places(store, SECRET)) > 7
     code, out, err = jury("forget", "--sample", SECRET, "--yes", "--store", store)
     assert (code, err) == (0, "")
-    assert f"run {FIRST}: 8 replies, 2 outcomes; the others stay" in out and "2 pictures" in out
+    assert f"run {FIRST}: rows of judgments 8, of outcomes 2; the others stay" in out and "2 pictures" in out
     assert places(store, SECRET, *hashes(f"{SECRET}h", f"{SECRET}m")) == []
     assert len([*(store / "pictures").glob("*.jpg")]) == 22
     found = query(store, "SELECT run_id, candidate, n, scored, forgotten FROM coverage ORDER BY ALL").rows

@@ -7,8 +7,11 @@ from pathlib import Path
 import pytest
 from factories import end, start, write_run
 from test_forget import CANDIDATE, FIRST, IMAGES, SECOND, SECRET, hashes, places, rows, without_pages, write_store
+from test_remote import server, url  # noqa: F401
 
+from flows.commands.forgetting import forget_marked, share_store
 from tasks.history.asking import query
+from tasks.ledger.forgotten import keep_mark, new_mark
 from tasks.ledger.reading import folder, read_outcomes
 from tasks.ledger.remote import Remote, local_cache
 
@@ -95,3 +98,18 @@ def test_what_another_machine_sends_later_goes_again(
     assert len([*read_outcomes(folder(first, run.run_id))]) == 9
     assert on("two", "sync")[0] == 0
     assert places(late, SECRET) == [] == places(tmp_path / "bucket", SECRET)
+
+
+def test_a_bucket_of_objects_loses_it_too(written: Path, tmp_path: Path, url: str) -> None:  # noqa: F811
+    remote = Remote(url, Path(shutil.copytree(written, tmp_path / "one")))
+    shutil.rmtree(remote.folder / "budget")  # which a remote store has in its bucket
+    share_store(remote)
+    assert any(SECRET.encode() in data for data in remote.bucket.get([*remote.bucket.sizes("")]).values())
+    keep_mark(remote.folder, new_mark("sample", SECRET, ""))
+    assert forget_marked(remote.folder, remote).anything
+    left = remote.bucket.get([*remote.bucket.sizes("")])
+    assert len(left) > 20 and not [name for name, data in left.items() if SECRET.encode() in name.encode() + data]
+    assert not {f"pictures/{sha256}.jpg" for sha256 in hashes(f"{SECRET}h", f"{SECRET}m")} & {*left}
+    fresh = Remote(url, tmp_path / "two")
+    share_store(fresh)
+    assert len([*read_outcomes(folder(fresh.folder, FIRST))]) == 9 and places(fresh.folder, SECRET) == []

@@ -7,7 +7,7 @@ which the run. The order of the steps is the pipeline's, how a sample is judged 
 import asyncio
 import time
 from collections.abc import AsyncGenerator, Coroutine, Sequence
-from contextlib import AsyncExitStack, asynccontextmanager
+from contextlib import AsyncExitStack, asynccontextmanager, suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -308,7 +308,8 @@ class Session:
         unfetched = await share_nights(shared)
         reported, unstored, unsent, _ = await asyncio.gather(reporting, stored, sending, self.finish_thumbnails())
         if not self._remote:  # of a remote store a sync removes it, which knows what other machines judged
-            await asyncio.to_thread(remove_old, Path(self.store))
+            with suppress(OSError):  # the next run does it
+                await asyncio.to_thread(remove_old, Path(self.store))
         said = [*unstored, *unsent, *(unfetched or await share_nights(shared))]  # what was told travels, too
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
         return Completed(message=" ".join([reported, *said]), data=data, name=STOPPED if self._stopped else None)

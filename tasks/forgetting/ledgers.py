@@ -46,7 +46,7 @@ def is_busy(run: Path) -> bool:
 def ledgers(place: Place, found: Found) -> Iterator[str]:
     """Take out what is meant; a sentence for each run that loses anything."""
     for name, part in found.parts.items():
-        yield f"run {name}: {part.judgments:,} replies, {part.outcomes:,} outcomes; the others stay"
+        yield f"run {name}: rows of judgments {part.judgments:,}, of outcomes {part.outcomes:,}; the others stay"
     for name in sorted({*found.parts, *found.renamed}):
         run = place.store / "ledger" / name
         if not place.is_dry:
