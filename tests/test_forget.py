@@ -257,10 +257,12 @@ def stopped_after(steps: int, store: Path, monkeypatch: pytest.MonkeyPatch) -> b
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_a_sync_finishes_what_was_stopped(store: Path, jury: Jury) -> None:
+@pytest.mark.parametrize("given", [("sync",), ("forget", "--sample", SECRET, "--yes")])
+def test_a_sync_and_the_same_again_finish_what_was_stopped(store: Path, jury: Jury, given: tuple[str, ...]) -> None:
     forget(store, "sample", SECRET)
     assert "history.duckdb" in places(store, SECRET)
-    assert jury("sync", "--store", store)[0] == 0
+    code, out, _ = jury(*given, "--store", store)
+    assert code == 0 and "what was asked" in out
     assert places(store, SECRET) == []
     assert jury("sync", "--store", store)[1] == "the history is in step with the ledgers\n"
 
