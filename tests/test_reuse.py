@@ -13,6 +13,7 @@ from factories import end, judgment, line, start, write_run
 from tasks.kinds import kind_of
 from tasks.ledger import reading, reuse
 from tasks.ledger.checksums import sealed
+from tasks.ledger.forgotten import keep_mark, new_mark
 from tasks.ledger.reading import JUDGMENTS, run_folders
 from tasks.ledger.reuse import Replies, earlier_replies
 from tasks.ledger.writing import Ledger
@@ -214,6 +215,15 @@ def test_ages_are_told_by_moments_and_not_by_how_they_are_written(tmp_path: Path
     replies = earlier(tmp_path, now_asking(), 20)
     found = replies.find("k")
     assert replies.find("old") is None and found is not None and found.raw == "newer"
+
+
+def test_a_run_that_was_forgotten_elsewhere_lends_nothing(tmp_path: Path) -> None:
+    for run in ("20261120T120000-diagram-0000aa", "20261120T130000-diagram-0000bb"):
+        written(tmp_path, run, [judgment(key=run, judged_at=hours_ago(1))])
+    keep_mark(tmp_path, new_mark("run", "20261120T120000-diagram-0000aa", ""))
+    replies = earlier(tmp_path, now_asking(), 20)
+    assert replies.find("20261120T120000-diagram-0000aa") is None
+    assert replies.find("20261120T130000-diagram-0000bb") is not None
 
 
 def test_a_ledger_that_is_gone_by_now_lends_nothing(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Self, TypeVar
 from prefect.logging import get_logger
 
 from tasks.ledger.alarm_records import exchange_alarm_records
+from tasks.ledger.forgotten import FOLDER as FORGOTTEN
 from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.remote import Remote
 
@@ -30,12 +31,14 @@ T = TypeVar("T")
 
 
 async def fetch_replies(remote: Remote | None, reuse_hours: float) -> tuple[str, ...]:
-    """Bring the runs whose replies may be reused into the local cache; returns what there is to warn of."""
+    """Bring the runs whose replies may be reused, and what was forgotten elsewhere, into the local cache; returns what
+    there is to warn of.
+    """
     if remote is None or not reuse_hours:
         return ()
     since = datetime.now(UTC) - timedelta(hours=reuse_hours) - LONGEST_RUN
     try:
-        await in_daemon_thread(lambda: remote.fetch(since))
+        await in_daemon_thread(lambda: (remote.fetch_folder(FORGOTTEN), remote.fetch(since)))
     except OSError as error:
         return (f"Runs of other machines could not be fetched, so that none of their replies are reused: {error}.",)
     return ()

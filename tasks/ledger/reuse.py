@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 from tasks.errors import InputError
 from tasks.files import open_regular, read_regular
 from tasks.ledger.checksums import SINCE, holds
+from tasks.ledger.forgotten import marks
 from tasks.ledger.reading import (
     END,
     JUDGMENTS,
@@ -156,13 +157,16 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float, confirms: 
     with the same budget is judged anew.
     Takes seconds where ledgers are large: an event loop gives it to a thread.
 
+    A run that was forgotten on another machine, and is still in this local cache, lends none.
+
     Args:
         confirms: asked of replies without a checksum, which are left out otherwise.
     """
     if reuse_hours == 0:
         return Replies({})
     cutoff = datetime.fromisoformat(start.started_at) - timedelta(hours=reuse_hours)
-    runs = run_folders(store)
+    gone = [mark for mark in marks(store) if mark.kind == "run"]
+    runs = [run for run in run_folders(store) if not any(mark.means(run.name) for mark in gone)]
     resumed = _unfinished_like(start, runs)
     used = [run for run in runs if run in resumed or _written_since(run, cutoff)]
     return Replies({run: None if run in resumed else cutoff for run in used}, confirms)
