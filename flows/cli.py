@@ -39,7 +39,7 @@ COMMANDS = {
     },
     "Results": {
         "query": "Show a table or view of the history, or the answer to an SQL query.",
-        "report": "Write evaluations with their pictures into one HTML file.",
+        "report": "Write evaluations with their pictures into one HTML file, or one as Parquet files.",
         "pages": "Make the store's pages anew: the index of all evaluations, and a page each.",
         "compare": "Show what changed from one run, or one candidate, to another.",
         "gate": "Tell whether a candidate may go on, by its score or against another, for a check of a pull request.",

@@ -75,6 +75,8 @@ class Display(ABC, Generic[Row]):
 
     row: ClassVar[type[ScoreRow] | type[GradeRow]]
     """What its scores are rows of."""
+    instrument: ClassVar[str]
+    """What was done, and what its scores are, in Markdown."""
     counted: ClassVar[str]
     """What is scored, in the plural."""
     sides: ClassVar[tuple[str, ...]]

@@ -17,6 +17,11 @@ class FigureDisplay(Display[ScoreRow]):
     """Scores by dimension and group of samples; those of the published protocol alone stand elsewhere."""
 
     row = ScoreRow
+    instrument = (
+        "A vision-language model judged each *Model* figure against the *Human* figure of the same paper, on four "
+        "dimensions; two tiers combine the verdicts into Model, Human or Tie (the PaperBanana protocol). Scores: Model "
+        "100, neutral or Tie 50, Human 0, so that Human is 50 by definition."
+    )
     counted = "samples"
     sides = ("Human", "Model")
     columns = ("dimension", "verdict")

@@ -30,6 +30,10 @@ class ImageDisplay(Display[GradeRow]):
     """Scores by tag, with each tag's aspects beneath it. There are no groups of samples besides."""
 
     row = GradeRow
+    instrument = (
+        "A vision-language model judged each generated image against its prompt, by the rubric of the prompt's GenEval "
+        "tag: aspects and an overall score of 0-10. No number here is a GenEval score, which is a detector's."
+    )
     counted = "images"
     sides = ("Image",)
     columns = ("tag", "score")

@@ -24,8 +24,7 @@ from tasks.pages.summary_texts import beside_layout, cost_lines, defect_lines, f
 from tasks.passport.wording import meaning_lines, summary_line
 from tasks.pictures.thumbnails import made
 from tasks.presentation.drawing import png
-from tasks.presentation.markup import bullets, picture, plain, table
-from tasks.presentation.tables import Grid
+from tasks.presentation.markup import NAME, bullets, grid, picture, plain, table
 from tasks.presentation.wording import NOT_COVERED, coverage_words, judge_words, score_in_full
 from tasks.records import OVERALL, Outcome, PictureNote, RunEnd
 from tasks.statistics.rates import repeated
@@ -35,8 +34,6 @@ MOST_LINES = 20
 """Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
 MOST_FAILURES = 500
 """Failed calls listed in the table of failures; the view `failures` has them all."""
-NAME = 80
-"""Longest name shown, in characters."""
 LONGEST = 1000
 """Characters of what is said of a drop."""
 THUMBNAIL_BYTES = 80_000
@@ -120,7 +117,7 @@ def _scores(summary: Summary) -> list[str]:
         return []
     notes = [note for note in shown.display.notes(shown.scores, shown.terms) if note != NOT_COVERED]  # told above
     chart = picture("Scores", "png", png(shown.display.chart(shown.scores, terms=shown.terms)))
-    return ["## Scores", _grid(shown.display.grid(shown.scores)), bullets(notes), chart]
+    return ["## Scores", grid(shown.display.grid(shown.scores)), bullets(notes), chart]
 
 
 def _past(past: Past | None, summary: Summary) -> list[str]:
@@ -158,16 +155,10 @@ def _since(since: Since) -> list[str]:
         for each in since.standings[:MOST_LINES]
         for part in (
             f"**{plain(each.candidate, NAME)}**",
-            _grid(difference_grid(each.rows, since.start.flow, tested=False)),
+            grid(difference_grid(each.rows, since.start.flow, tested=False)),
         )
     ]
     return [bullets(bounded(since.sentences[:MOST_LINES], len(since.standings))), before, *boards]
-
-
-def _grid(board: Grid) -> str:
-    lines = [[plain(name, NAME) if cells else f"**{plain(name, NAME)}**", *cells] for name, *cells in board.lines]
-    header = [name.replace("-\n", "").replace("\n", " ") for name in board.header]
-    return table(header, lines)
 
 
 def _best_of(summary: Summary) -> Summary:
@@ -184,7 +175,7 @@ def _rates(summary: Summary) -> list[str]:
     if not shown.rates:
         return []
     title = "## Order and votes" if repeated(summary.start) else "## Decisions"
-    return [title, _grid(rate_grid(shown.rates)), bullets(rate_notes(shown))]
+    return [title, grid(rate_grid(shown.rates)), bullets(rate_notes(shown))]
 
 
 def _groups(summary: Summary) -> list[str]:

@@ -7,10 +7,13 @@ import base64
 import re
 from collections.abc import Iterable, Sequence
 
+from tasks.presentation.tables import Grid
 from tasks.text import one_line
 
 QUOTE = 300
 """Longest quotation, in characters."""
+NAME = 80
+"""Longest name shown, in characters."""
 
 _SPECIAL = re.compile(
     r"[!#$&*<>@\[\\\]^`{|}~]|\b_|_\b|(?<!\w)_"  # emphasis, code, links, pictures, tables, HTML
@@ -55,3 +58,10 @@ def table(header: Sequence[str], lines: Iterable[Sequence[str]], numbers: bool =
 def picture(title: str, kind: str, data: bytes) -> str:
     """A PNG or JPEG within the text itself: nothing is fetched, and it stays as it was."""
     return f"![{title}](data:image/{kind};base64,{base64.b64encode(data).decode('ascii')})"
+
+
+def grid(board: Grid) -> str:
+    """A table of plain texts; a name that heads the lines below it stands out."""
+    lines = [[plain(name, NAME) if cells else f"**{plain(name, NAME)}**", *cells] for name, *cells in board.lines]
+    header = [name.replace("-\n", "").replace("\n", " ") for name in board.header]
+    return table(header, lines)
