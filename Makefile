@@ -105,6 +105,11 @@ simulate-quote: $(READY)
 simulate-labels: $(READY)
 	$(BIN)/python tests/simulate_labels.py $(SEEDS)
 
+# The answers in the notebook of the documentation, as they are now.
+.PHONY: notebook
+notebook: $(READY)
+	$(BIN)/python tests/notebook.py
+
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py
 

@@ -6,6 +6,7 @@ import logging
 import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 import threading
@@ -201,14 +202,17 @@ judge("diagram", [sample], PairwiseParameters(store=sys.argv[1], judge=Judge(mod
 """
 
 
-def test_a_run_ends_when_the_program_that_asked_for_it_was_killed(
-    slow: SlowJudge, tmp_path: Path, prefect_server: str
+@pytest.mark.parametrize("sent", [signal.SIGKILL, signal.SIGINT], ids=["killed", "Ctrl-C"])
+def test_a_run_ends_when_the_program_that_asked_for_it_does(
+    slow: SlowJudge, tmp_path: Path, prefect_server: str, sent: signal.Signals
 ) -> None:
     (tmp_path / "a.png").write_bytes(picture(9))
     command = [sys.executable, "-c", SCRIPT, str(tmp_path), slow.base_url, str(tmp_path / "a.png")]
-    with subprocess.Popen(command) as program:
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as program:
         assert slow.asked.wait(90)
-        program.kill()
+        program.send_signal(sent)
+        _, told = program.communicate(timeout=60)
+    assert program.returncode == -sent and told.strip().endswith("KeyboardInterrupt" * (sent == signal.SIGINT))
     deadline = time.monotonic() + 60
     while given_folders(tmp_path) and time.monotonic() < deadline:
         time.sleep(0.1)
