@@ -19,6 +19,7 @@ MOST_COUNTED = 2**31 - 1
 Order = Literal["human_first", "model_first", "single"]
 """Which figure comes first; `single`: one picture alone, as text-to-image rubrics judge it."""
 Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]
+MadeFor = Literal["", "bridge", "layout check"]
 JudgmentStatus = Literal["ok", "refused", "truncated", "invalid", "rejected", "unavailable"]
 OutcomeStatus = Literal["complete", "incomplete", "forfeit", "no_reference", "bad_picture"]
 Decision = Literal["may be continued", "with an offset", "cannot tell"]
@@ -449,6 +450,8 @@ class RunStart(HistoryRecord):
     """Id of the Prefect flow run; empty outside of Prefect."""
     scheduled: bool
     """Started by a schedule, not by a person."""
+    made_for: MadeFor = ""
+    """What a command made the run for: bridge, layout check; empty: for itself."""
     dataset: str
     """Name of the dataset: its folder or file."""
     dataset_key: str

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tasks.ledger.checksums import sealed
+from tasks.ledger.other_calls import OtherCall
 from tasks.ledger.writing import Ledger
 from tasks.records import AspectScore, DimensionOutcome, Judgment, Outcome, PictureNote, Record, RunEnd, RunStart
 from tasks.statistics.image_scores import GradeRow, GradeTally
@@ -48,6 +49,18 @@ def picture(name: str) -> PictureNote:
         source_sha256=sha256, sent_sha256=sha256, format="PNG", mode="RGB", width=640, height=480, bytes=9000,
         sent_format="PNG", sent_width=640, sent_height=480, sent_bytes=9000,
     )  # fmt: skip
+
+
+def other_call(calls_id: str = "20261120T120000-probe-0000aa", **changes: Any) -> OtherCall:
+    """A first question that was answered."""
+    values = {
+        "calls_id": calls_id, "purpose": "probe", "asked_by": "", "flow": "", "asked_at": NOON, "status": "ok",
+        "model_asked": "gpt-x", "model_answered": "gpt-x-1", "endpoint": "https://judge.example/v1", "tier": "standard",
+        "tokens_in": 100, "tokens_out": 10, "tokens_cached": 0, "tokens_written": 0, "tokens_pictures": 0,
+        "tokens_reasoning": 0, "price": 0.001, "price_source": "the judge's own parameters", "estimated": 0.0,
+        "saved_by_tier": 0.0, "saved_by_cache": 0.0, "seconds": 1.0,
+    }  # fmt: skip
+    return OtherCall.model_validate({**values, **changes})
 
 
 def judgment(

@@ -209,6 +209,8 @@ def test_the_three_sentences_of_judges_that_are_asked(
         assert f"counting, a: {words}" in out.replace("\n", " "), out
         assert loopback.by_name["counting_counting"] - before == 140, "the old judge's replies are in the store"
         assert len(ask("bridges")) == number
+    purposes = ask("SELECT purpose, sum(calls)::INT AS calls FROM spend GROUP BY ALL ORDER BY ALL")
+    assert [(row["purpose"], row["calls"]) for row in purposes] == [("bridge", 3 * 140), ("probe", 4), ("run", 140)]
     # Replies that are there spare all calls, and a judge that is gone is asked nothing.
     before = loopback.count
     code, out, _ = jury("bridge", "--old", "old", "--new", "kinder", "--flow", "counting", "--json")

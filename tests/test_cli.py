@@ -327,7 +327,8 @@ def test_a_command_to_type_next_names_the_program_as_it_was_called(
 
 
 def test_a_probe_says_that_what_it_shows_is_the_reply(
-    loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    assert main(["probe", "--judge.model", "m", "--judge.base-url", loopback.base_url]) == 0
+    judge = ["--judge.model", "m", "--judge.base-url", loopback.base_url]
+    assert main(["probe", *judge, "--store", str(tmp_path / "store")]) == 0
     assert capsys.readouterr().out.splitlines()[1] == 'reply: {"ready": true}'

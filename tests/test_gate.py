@@ -77,6 +77,9 @@ def test_a_judge_that_is_away_costs_nothing_but_time(times: int, calls: int) -> 
             replies = await asked(vlm, calls, asyncio.ensure_future(goes_away(vlm)))
             found = vlm.gate.found()
             assert found and found.away_seconds >= times * 0.3 and not vlm.gate.words()
+            questions = [reply.status for _, reply in vlm.take_asides()]
+            assert questions.count("ok") >= times, "what asks whether it is back is paid for, too"
+            assert vlm.take_asides() == []
             return replies
 
     with judge:

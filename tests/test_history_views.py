@@ -4,14 +4,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import RUN, end, judgment, outcome, start, write_run
+from factories import RUN, end, judgment, other_call, outcome, start, write_run
 from written_history import ask, whole_run
 
 from tasks.history.asking import catalog, query
 from tasks.history.loading import pending, store_run, sync
 from tasks.ledger.evaluations import read_evaluation
+from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.protocol_keys import ASKED, joint_key, protocol_differences
-from tasks.records import ANCHOR, OVERALL
+from tasks.records import ANCHOR, OVERALL, Judgment
 from tasks.rubrics.rubric import DIMENSION_SEQUENCE
 
 EARLIER = "20261119T120000-diagram-0000aa"
@@ -149,6 +150,30 @@ def test_what_was_spent_is_told_by_day_judge_tier_and_place_of_the_price(tmp_pat
         (None, None, 0.0, None, None),
         pytest.approx((0.2, 0.3, 0.0, 0.2, 0.01)),
         (0.0, 0.0, 0.2, 0.0, 0.0),
+    ]
+
+
+def test_what_was_spent_is_told_by_what_it_was_spent_for(tmp_path: Path) -> None:
+    def spent(run_id: str, *rows: Judgment, **changes: Any) -> None:
+        write_run(tmp_path, start(run_id, **changes), [row.model_copy(update={"run_id": run_id}) for row in rows], None)
+
+    spent(RUN, judgment(price=1.0), judgment(price=2.0, control=ANCHOR), judgment(price=4.0, control="same"))
+    spent("20261120T13-diagram-b", judgment(price=8.0), made_for="bridge")
+    spent("20261120T14-diagram-c", judgment(price=16.0), made_for="layout check")
+    spent("20261120T15-diagram-d", judgment(price=32.0), parameters={"quote": "pilot"})
+    OTHER_CALLS.keep(tmp_path, [other_call("a", price=64.0, flow="diagram"), other_call("a", price=128.0)])
+    OTHER_CALLS.keep(tmp_path, [other_call("b", price=None, purpose="passport", asked_by="p")])
+    done = sync(tmp_path)
+    assert len(done.loaded) == 4 and done.other_calls == ("a", "b")
+    assert ask(tmp_path, "SELECT purpose, flow, calls, price FROM spend ORDER BY purpose, flow") == [
+        ("anchors", "diagram", 1, 2.0),
+        ("bridge", "diagram", 1, 8.0),
+        ("layout check", "diagram", 1, 16.0),
+        ("passport", "", 1, None),
+        ("pilot", "diagram", 1, 32.0),
+        ("probe", "", 1, 128.0),
+        ("probe", "diagram", 1, 64.0),
+        ("run", "diagram", 2, 5.0),
     ]
 
 

@@ -15,8 +15,9 @@ from loopback_replies import Reply, Request, error
 from passport_judges import CountsNoPictures, Judge, Key, OnePicture, ReadsNothing
 
 from tasks.endpoint.api_keys import no_secret
-from tasks.errors import JudgeStopped
+from tasks.errors import InputError, JudgeStopped
 from tasks.history.loading import sync
+from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.passports import CARD, REPLIES, Card, newest_card, passport_folders, read_card
 from tasks.ledger.reading import read_rows
 from tasks.ledger.writing import write_record
@@ -27,7 +28,10 @@ from tasks.pages.run_summary import summarize
 from tasks.parameters import Judge as Settings
 from tasks.passport.making import calls_of, make_passport
 from tasks.passport.wording import warning
+from tasks.spending.budget import Budget, CallCosts
+from tasks.spending.prices import tariff
 
+PRICES = ("--judge.price-in", "1", "--judge.price-out", "10")
 Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]
 
@@ -62,6 +66,50 @@ def test_a_judge_that_passes_ends_with_0_and_its_card_is_in_the_history(key: Key
     assert {row["state"] for row in rows} == {"passed", "told"}
     assert next(row["found"] for row in rows if row["line"] == "text") == "smallest letters read: 9 pixels"
     assert loopback.count == calls_of(1) + 3  # each kind of turn begins with the question whether the judge is there
+
+
+def test_a_passport_is_in_the_bill_and_refused_where_it_does_not_fit_into_the_month(
+    key: Key, jury: Jury, ask: Ask, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with LoopbackJudge(Judge(key)) as loopback:
+        asked = ("passport", *judged_by(loopback)[:4], *PRICES)
+        monkeypatch.setenv("JURY_BUDGET_MONTH", "0.6")
+        code, _, err = jury(*asked)
+        assert (code, loopback.count) == (2, 0)
+        assert (
+            f"a passport of m is {calls_of(1)} questions for about 0.6370, at 500 tokens a reply, and does not" in err
+        )
+        assert "of the 0.6000 that JURY_BUDGET_MONTH allows in 20" in err and ", 0.6000 are left. Raise it, or" in err
+
+        monkeypatch.setenv("JURY_BUDGET_MONTH", "0.7")
+        assert jury(*asked)[0] == 0
+        [row] = ask("SELECT purpose, flow, calls, price FROM spend")
+        assert (row["purpose"], row["flow"], row["calls"]) == ("passport", "", calls_of(1) + 3)
+        assert 0.05 < row["price"] < 0.6
+
+        before = loopback.count
+        monkeypatch.setenv("JURY_BUDGET_MONTH", str(1.5 * row["price"]))
+        code, _, err = jury(*asked)
+        assert (code, loopback.count) == (2, before)
+        assert ", by an earlier passport, and does not fit" in err
+
+
+def test_a_passport_stops_before_the_question_that_does_not_fit_and_what_it_has_is_taken_over(
+    key: Key, tmp_path: Path
+) -> None:
+    limit = 0.02
+    with LoopbackJudge(Judge(key)) as loopback:
+        judge = settings(loopback).model_copy(update={"price_in": 1.0, "price_out": 10.0, "max_output_tokens": 100})
+        found = tariff(judge, "m", "standard", datetime.now(UTC))
+        assert found
+        budget = Budget(limit, CallCosts(found, 100))
+        with pytest.raises(InputError, match="a further question, which may cost"):
+            asyncio.run(make_passport(tmp_path, judge, 1, no_secret, budget=budget))
+        spent = sum(row.price or 0.0 for place in OTHER_CALLS.folders(tmp_path) for row in OTHER_CALLS.read(place))
+        asked = loopback.count
+        assert spent == pytest.approx(budget.spent) and limit / 2 < spent <= limit and asked < calls_of(1)
+        card = asyncio.run(make_passport(tmp_path, judge, 1, no_secret))
+        assert card.calls <= calls_of(1) - (asked - 1)
 
 
 def test_a_terminal_is_shown_how_many_questions_were_answered(

@@ -46,7 +46,10 @@ def test_a_quote_tells_the_bill_and_the_run_reuses_what_was_asked_for_it(
     assert bill["reused"] == 20
     [standard] = told["taken"]["prices"]
     spent = ask("SELECT sum(price) AS price FROM spend")[0]["price"]
-    pilot = spent - bill["price"]
+    found = ask("SELECT purpose, sum(calls)::INT AS calls, sum(price) AS price FROM spend GROUP BY ALL ORDER BY ALL")
+    assert [(row["purpose"], row["calls"]) for row in found] == [("pilot", 20), ("probe", 2), ("run", 76)]
+    pilot, _, paid = (row["price"] for row in found)
+    assert paid == pytest.approx(bill["price"])
     assert standard["price"]["middle"] + pilot == pytest.approx(spent, rel=0.1)
     assert standard["price"]["low"] < bill["price"] < standard["price"]["high"]
     assert told["taken"]["tokens_in"]["middle"] == pytest.approx(bill["tokens_in"], rel=0.02)

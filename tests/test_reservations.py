@@ -8,9 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import end, judgment, start, write_run
+from factories import end, judgment, other_call, start, write_run
 
 from tasks.errors import InputError
+from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.records import Judgment
 from tasks.spending import reservations
 from tasks.spending.reservations import Month, month_of
@@ -86,6 +87,20 @@ def test_a_ledger_is_read_once_and_not_again_once_its_run_has_told_what_it_spent
     share("20261110-one").close(4.0)
     monkeypatch.setattr(reservations, "read_judgments", None)
     assert not share("now").claim(6.1) and share("now").claim(6.0)
+
+
+def test_calls_that_judge_no_sample_count_and_those_of_a_passport_once(tmp_path: Path, share: Share) -> None:
+    OTHER_CALLS.keep(tmp_path, [other_call("20261120T12-probe-a", price=1.0), other_call("20261120T12-probe-a")])
+    passport = {"purpose": "passport", "asked_by": "p", "price": 2.0}
+    OTHER_CALLS.keep(tmp_path, [other_call("20261120T13-passport-b", **passport)])
+    OTHER_CALLS.keep(tmp_path, [other_call("20261020T13-old", price=9.0, asked_at="2026-10-20T12:00:00+00:00")])
+    OTHER_CALLS.keep(tmp_path, [other_call("20261120T14-unknown", price=None)])
+    month = share("now")
+    assert month.left() == pytest.approx(10 - 3.001) and month.unknown == 1
+    assert month.standing() == (pytest.approx(3.001), 0.0, 0, 1)
+    share("p").close(2.5)  # with what is not written down yet
+    assert month.claim(1.0) and share("later").left() == pytest.approx(10 - 3.501 - 1.0)
+    assert share("later").standing() == (pytest.approx(3.501), 1.0, 1, 1)
 
 
 KILLED = """if True:

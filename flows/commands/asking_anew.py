@@ -16,28 +16,31 @@ from tasks.ledger.kept_rows import Kept, R
 from tasks.ledger.reading import read_start, run_folders
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.parameters import Parameters
+from tasks.records import MadeFor
 
 OK, STOPPED = 0, 2
+_COMPARED: dict[MadeFor, str] = {"bridge": "the judges", "layout check": "the layouts"}
 
 
-def asked_anew(basis: Basis, wanted: Parameters, how: str, compared: str, as_json: bool) -> Answers | None:
+def asked_anew(basis: Basis, wanted: Parameters, how: str, made_for: MadeFor, as_json: bool) -> Answers | None:
     """What a judge says of the samples of a basis, in a run that is made now and kept as any other.
 
     Args:
         wanted: that run.
         how: what is said of the judging that there is not yet, behind the samples: ` in the layout shared`.
-        compared: what waits for the run where that waits for a batch: `the layouts`.
+        made_for: what the run is made for, which its ledger and the bill tell.
         as_json: what the run prints goes to standard error.
 
     Returns:
         None where the run came to no end, which was told.
     """
     from flows.commands.run import run_flow
+    from flows.runtime.purpose import runs_made_for
 
     flow, folder = basis.answers.evaluation.start.flow, local_cache(wanted.store)
     what = number_of(len(basis.units), kind_of(flow).unit.removesuffix("s"))
     before = {*run_folders(folder)}
-    with redirect_stdout(sys.stderr if as_json else sys.stdout):
+    with redirect_stdout(sys.stderr if as_json else sys.stdout), runs_made_for(made_for):
         say(f"{wanted.judge.model} has not judged these {what}{how}: it is asked")
         code = run_flow(flow, wanted)
     made = [run for run in run_folders(folder) if run not in before and read_start(run).model == wanted.judge.model]
@@ -45,7 +48,7 @@ def asked_anew(basis: Basis, wanted: Parameters, how: str, compared: str, as_jso
         return None
     evaluation = read_evaluation(folder, made[-1].name)
     if evaluation.end is None:  # it waits for a batch
-        warn(f"{compared} are compared once that run has ended: say the same again then")
+        warn(f"{_COMPARED[made_for]} are compared once that run has ended: say the same again then")
         return None
     return answers_of(evaluation)
 

@@ -104,7 +104,7 @@ def _asked(
 ) -> Answers | None:
     """What a judge says of the samples in a run that is made now; None where that came to no end, which was told."""
     asked = to_ask(folder, model, wanted, settings).model_copy(update={"store": store})
-    found = asked_anew(wanted, asked, "", "the judges", as_json)
+    found = asked_anew(wanted, asked, "", "bridge", as_json)
     return found and found.of(wanted.units)
 
 

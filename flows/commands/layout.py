@@ -68,7 +68,7 @@ def check(target: str, samples: int, as_json: bool, store: str) -> int:
 def _asked(store: str, basis: Basis, layout: Layout, as_json: bool) -> Answers | None:
     """What the judge says in a layout, in a run that is made now; None where that came to no end, which was told."""
     wanted_run = to_ask(basis, layout).model_copy(update={"store": store})
-    return asked_anew(basis, wanted_run, f" in the layout {layout}", "the layouts", as_json)
+    return asked_anew(basis, wanted_run, f" in the layout {layout}", "layout check", as_json)
 
 
 def _print(rows: list[LayoutRow]) -> None:

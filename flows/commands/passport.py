@@ -17,11 +17,12 @@ from flows.runtime.secrets import secret_block
 from tasks.errors import HistoryLocked, InputError
 from tasks.files import private_folder
 from tasks.ledger.bucket import Bucket, RemoteUnavailable
+from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.passports import Card
-from tasks.ledger.remote import is_remote, local_cache
-from tasks.parameters import Probe
-from tasks.passport.making import calls_of, make_passport
+from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.parameters import Judge, Probe
+from tasks.passport.making import calls_of, make_passport, new_passport_id
 from tasks.passport.wording import card_grid, meaning_lines, needed_failed, summary_line, told_lines
 from tasks.presentation.tables import console, grid_table
 from tasks.text import printable
@@ -35,10 +36,7 @@ def passport(seed: int, as_json: bool, store: str, **given: Any) -> int:
     folder = local_cache(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
     private_folder(folder)
-    asked = number_of(calls_of(seed), "small question")
-    warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")
-    with _progress(calls_of(seed)) as heard:
-        card = asyncio.run(make_passport(folder, judge, seed, secret_block, heard))
+    card = asyncio.run(_made(folder, Remote(store, folder) if is_remote(store) else None, judge, seed))
     _load(folder, card)
     if is_remote(store):
         _share(store, folder)
@@ -47,6 +45,18 @@ def passport(seed: int, as_json: bool, store: str, **given: Any) -> int:
     else:
         _print(card)
     return NOT_PASSED if needed_failed(card) else PASSED
+
+
+async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) -> Card:
+    """The passport, if the month's budget has room for it."""
+    from flows.runtime.budgeting import budget_of_passport  # Prefect, which `--help` does without
+
+    questions, passport_id = calls_of(seed), new_passport_id()
+    async with budget_of_passport(judge, folder, remote, passport_id, questions) as budget:
+        asked = number_of(questions, "small question")
+        warn(f"{judge.model} is asked {asked} about drawn pictures; replies are kept as they come")
+        with _progress(questions) as heard:
+            return await make_passport(folder, judge, seed, secret_block, heard, passport_id, budget)
 
 
 @contextmanager
@@ -60,10 +70,11 @@ def _progress(questions: int) -> Generator[Callable[[], None]]:
 
 
 def _load(folder: Path, card: Card) -> None:
-    from tasks.history.loading import store_passport  # DuckDB, which is not needed before the end
+    from tasks.history.loading import store_other_calls, store_passport  # DuckDB, not needed before the end
 
     try:
         store_passport(folder, card.passport_id)
+        store_other_calls(folder)
     except (HistoryLocked, InputError) as error:
         warn(f"{error}; `jury sync` loads the card into the history")
 
@@ -71,6 +82,7 @@ def _load(folder: Path, card: Card) -> None:
 def _share(store: str, folder: Path) -> None:
     try:
         exchange_passports(Bucket(store), folder)
+        Remote(store, folder).send_folder(OTHER_CALLS.folder)
     except RemoteUnavailable as error:
         warn(f"{error}; `jury sync` sends the card to the other machines")
 

@@ -1,18 +1,23 @@
 """`jury probe`: one cheap question, to see whether a judge answers and how."""
 
 import asyncio
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 from flows.commands.connection import find_prefect
 from flows.commands.messages import say
-from flows.commands.options import model_options, parse_options
+from flows.commands.options import model_options, parse_options, store_option
 from flows.commands.sections import Command
 from flows.runtime.secrets import secret_block
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
+from tasks.errors import HistoryLocked, InputError
 from tasks.kinds import KINDS
+from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.remote import local_cache
-from tasks.parameters import Judge, Probe, default_store
+from tasks.parameters import Judge, Probe
+from tasks.spending.other_calls import first_questions_noted
 from tasks.text import one_line
 
 MOST_PICTURES = max(len(kind.display.sides) for kind in KINDS)
@@ -21,18 +26,32 @@ LONGEST = 500
 """Most characters shown of a reply."""
 
 
-def probe(**given: Any) -> int:
+def probe(store: str, **given: Any) -> int:
     """Ask, and print what came; 3 where the judge gave no answer that could be used."""
     judge = parse_options(given, Probe).judge
-    find_prefect(local_cache(default_store()))  # a key may be kept there, as a Secret block
-    return asyncio.run(_ask(judge))
+    folder = local_cache(store)
+    find_prefect(folder)  # a key may be kept there, as a Secret block
+    code = asyncio.run(_ask(judge, folder))
+    _load(folder)
+    return code
 
 
 command = Command("probe", params=model_options(Probe), callback=probe)
+store_option(command)
 
 
-async def _ask(judge: Judge) -> int:
-    async with Vlm(judge, secret=secret_block) as vlm:
+def _load(store: Path) -> None:
+    """Bring what it cost into the history; of the embedded judge there is nothing."""
+    if not OTHER_CALLS.folders(store):
+        return
+    from tasks.history.loading import store_other_calls  # DuckDB, not needed before the end
+
+    with suppress(HistoryLocked, InputError):  # the next run or sync loads it
+        store_other_calls(store)
+
+
+async def _ask(judge: Judge, store: Path) -> int:
+    async with Vlm(judge, secret=secret_block) as vlm, first_questions_noted(vlm, store):
         reply = await vlm.probe(probe_request(MOST_PICTURES))
     print(f"{reply.status}: {one_line(reply.model or judge.model)} in {reply.seconds:g} s, reply format {reply.rung}")
     print(one_line(reply.error or f"reply: {reply.text}", LONGEST))

@@ -20,6 +20,7 @@ from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.label_pages import FOLDER as LABEL_PAGES
 from tasks.ledger.label_sets import label_folders
 from tasks.ledger.layout_checks import LAYOUT_CHECKS
+from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.passports import passport_folders
 from tasks.ledger.reading import run_folders
@@ -42,14 +43,15 @@ def command(rebuild: bool, store: str) -> int:
         share_labels(remote.bucket, folder)
         exchange_passports(remote.bucket, folder)
         exchange_alarm_records(remote.bucket, folder)
-        for name in (BRIDGES.folder, LAYOUT_CHECKS.folder, LABEL_PAGES):
+        for name in (BRIDGES.folder, LAYOUT_CHECKS.folder, OTHER_CALLS.folder, LABEL_PAGES):
             remote.send_folder(name)
             remote.fetch_folder(name)
         cleaned = _forget_due(folder, remote) or cleaned  # what came back from another machine
     if cleaned:
         finish_forgetting(folder, remote)
         print("what was asked to be forgotten is removed, and the history made anew")
-    kept = (run_folders, label_folders, passport_folders, BRIDGES.folders, LAYOUT_CHECKS.folders)
+    once = (BRIDGES.folders, LAYOUT_CHECKS.folders, OTHER_CALLS.folders)
+    kept = (run_folders, label_folders, passport_folders, *once)
     if not cleaned and not any(found(folder) for found in kept):
         raise InputError(f"{store} holds no ledgers: is it the store of your runs?")
     done = sync(folder, rebuild=rebuild)

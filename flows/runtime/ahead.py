@@ -18,6 +18,7 @@ from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.kinds import kind_of
 from tasks.parameters import Judge, Parameters
+from tasks.spending.other_calls import first_questions_noted
 
 IMPORTED_IN_RUNS = ("prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")
 """What Prefect imports when a flow is called, and not before: a third of a second."""
@@ -33,7 +34,7 @@ async def while_it_begins(server: TemporaryServer, flow: str, asked: Parameters)
         JudgeStopped: no call to the judge can succeed, as far as that is known when the server answers.
         InputError: the server did not start.
     """
-    async with Vlm(asked.judge, secret=secret_block) as vlm:
+    async with Vlm(asked.judge, secret=secret_block) as vlm, first_questions_noted(vlm, Path(asked.store), flow):
         server.tell()
         importing = asyncio.to_thread(_import, f"flows.{flow}", *IMPORTED_IN_RUNS)
         await asyncio.gather(importing, _answering(server, partial(_first_question, vlm, flow, asked)))

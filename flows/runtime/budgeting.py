@@ -21,11 +21,14 @@ from tasks.errors import InputError
 from tasks.judging.affording import prices_of
 from tasks.judging.case import Case
 from tasks.judging.run import Run
+from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.remote import Remote
-from tasks.parameters import Parameters
+from tasks.parameters import Judge, Parameters
+from tasks.passport.costs import expected_price
 from tasks.records import BudgetStop, RunStart, Sample
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.expected import Expected, past_replies, seen
+from tasks.spending.money import money
 from tasks.spending.order import in_random_order, units
 from tasks.spending.prices import BATCH, FREE, Tariff, tariff
 from tasks.spending.reservations import RENEW_SECONDS, VARIABLE, Month, month_budget, month_of
@@ -50,10 +53,12 @@ def tariff_of(asked: Parameters) -> Tariff | None:
 
 def judge_tariff(asked: Parameters) -> Tariff | None:
     """The same of a run that has one."""
-    judge = asked.judge
+    return _tariff_of(asked.judge, f"budget is {asked.budget:g}" if asked.budget else f"{VARIABLE} is set")
+
+
+def _tariff_of(judge: Judge, which: str) -> Tariff | None:
     found = tariff(judge, judge.model, judge.tier, datetime.now(UTC))
     if found is None:
-        which = f"budget is {asked.budget:g}" if asked.budget else f"{VARIABLE} is set"
         raise InputError(
             f"{which}, and no price of {judge.model} at {judge.base_url} is known, so that nothing could be counted: "
             "give judge.price_in and judge.price_out, the prices of a million tokens"
@@ -95,10 +100,45 @@ async def budget_of(
         yield Budget(limit, costs)
         return
     month = await in_daemon_thread(lambda: month_share(store, remote, amount, start.run_id))
-    budget = Budget(limit, costs, Shared(month))
-    if month.unknown:
-        calls = f"{month.unknown:,} calls of {month.month} in this store"
-        budget.warnings.append(f"{VARIABLE} does not count {calls}, for their price is not known")
+    async with _sharing(month, Budget(limit, costs, Shared(month))) as budget:
+        if month.unknown:
+            calls = f"{month.unknown:,} calls of {month.month} in this store"
+            budget.warnings.append(f"{VARIABLE} does not count {calls}, for their price is not known")
+        yield budget
+
+
+@asynccontextmanager
+async def budget_of_passport(
+    judge: Judge, store: Path, remote: Remote | None, passport_id: str, questions: int
+) -> AsyncGenerator[Budget | None]:
+    """What the month's budget has for a passport, for as long as the context lasts; None: there is no such budget.
+
+    Raises:
+        InputError: what the passport is expected to cost does not fit into it, no price of the judge is known, or the
+            store cannot keep such a budget.
+        OSError: the month's budget cannot be read.
+    """
+    amount = month_budget()
+    tariff = await asyncio.to_thread(_tariff_of, judge, f"{VARIABLE} is set") if amount else None
+    if amount is None or tariff is None:
+        yield None
+        return
+    month = await in_daemon_thread(lambda: month_share(store, remote, amount, passport_id))
+    expected, left = expected_price(store, judge, tariff, questions), await in_daemon_thread(month.left)
+    if expected.amount > left:
+        raise InputError(
+            f"a passport of {judge.model} is {questions} questions for about {money(expected.amount)}, {expected.by}, "
+            f"and does not fit: of the {money(amount)} that {VARIABLE} allows in {month.month}, "
+            f"{money(max(left, 0.0))} are left. Raise it, or wait for the next month"
+        )
+    costs = CallCosts(tariff, judge.max_output_tokens)
+    async with _sharing(month, Budget(None, costs, Shared(month))) as budget:
+        yield budget
+
+
+@asynccontextmanager
+async def _sharing(month: Month, budget: Budget) -> AsyncGenerator[Budget]:
+    """A budget with a share of the month: claimed while the context lasts, and then what was spent."""
     renewing = asyncio.create_task(_renew(month, budget))
     try:
         yield budget
@@ -134,6 +174,7 @@ def month_share(store: Path, remote: Remote | None, amount: float, run_id: str, 
     now = datetime.now(UTC)
     if remote:
         remote.fetch(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+        remote.fetch_folder(OTHER_CALLS.folder)
     shelf = BucketShelf(remote.bucket) if remote else LocalShelf(store)
     return Month(store, shelf, waited or month_of(now), amount, run_id, bool(waited))
 

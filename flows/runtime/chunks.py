@@ -9,6 +9,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from importlib import import_module
 from itertools import chain
+from pathlib import Path
 from typing import Any, NamedTuple
 
 from prefect import Task
@@ -27,6 +28,7 @@ from tasks.kinds.values import last_attempts
 from tasks.presentation.drawing import warm_up
 from tasks.records import Sample
 from tasks.spending.order import chunks
+from tasks.spending.other_calls import note_first_questions
 
 MOST_TAKEN_OVER = 16
 """Tasks of a run that aggregate samples whose replies were all taken over: each costs the server 30 ms."""
@@ -175,6 +177,7 @@ class Chunks:
             run.bill.decide(case.judgments)
             if not case.sample.control:
                 self._progress.advance(last_attempts(case.judgments).values())
+        await note_first_questions(run.vlm, Path(run.parameters.store), run.start.flow)
         self._sending.wake()
 
     async def _warm_up(self) -> None:

@@ -16,6 +16,7 @@ from prefect.logging import get_logger
 
 from tasks.ledger.alarm_records import exchange_alarm_records
 from tasks.ledger.forgotten import FOLDER as FORGOTTEN
+from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.remote import Remote
 
@@ -105,6 +106,7 @@ class Sending:
         try:
             async with patience:
                 await self._send(self._remote)
+                await self._send_other_calls(self._remote)
         except OSError as error:
             why = f"it took longer than {PATIENCE_SECONDS:g} s" if patience.expired() else error
             return (
@@ -115,6 +117,10 @@ class Sending:
     async def _send(self, remote: Remote) -> None:
         async with self._turn:
             await in_daemon_thread(lambda: remote.send(self._run_id))
+
+    async def _send_other_calls(self, remote: Remote) -> None:
+        if OTHER_CALLS.folders(remote.folder):
+            await in_daemon_thread(lambda: remote.send_folder(OTHER_CALLS.folder))
 
     async def _keep_sending(self, remote: Remote) -> None:
         while True:

@@ -23,6 +23,7 @@ from flows.runtime.chunks import Chunks
 from flows.runtime.endings import ending_sentences
 from flows.runtime.prefect_run import is_scheduled, log_start, name_run, own_run, results_key
 from flows.runtime.progress import Progress
+from flows.runtime.purpose import made_for
 from flows.runtime.secrets import secret_block
 from flows.runtime.sending import Sending, fetch_passports, fetch_replies, share_nights
 from flows.runtime.settling import budget_after
@@ -51,6 +52,7 @@ from tasks.records import BudgetStop, RunStart, Sample
 from tasks.rubrics.rubric import Rubric, load_rubric
 from tasks.spending import overlay
 from tasks.spending.budget import Budget
+from tasks.spending.other_calls import first_questions_noted
 from tasks.spending.prices import BATCH
 from tasks.store import store
 
@@ -65,9 +67,10 @@ async def opened(flow: str, asked: Parameters, said: list[str]) -> AsyncGenerato
     Args:
         said: what the reader of the run should know of what it is asked for, a sentence each.
     """
-    async with sharing_findings(asked.judge) as serve, _client(asked.judge) as vlm, AsyncExitStack() as stack:
+    async with sharing_findings(asked.judge) as serve, _client(asked.judge) as vlm:
         serve(vlm.gate)
-        yield Session(flow, asked, said, vlm, stack)
+        async with first_questions_noted(vlm, local_cache(asked.store), flow), AsyncExitStack() as stack:
+            yield Session(flow, asked, said, vlm, stack)
 
 
 @asynccontextmanager
@@ -243,7 +246,8 @@ class Session:
     def _start(self, dataset: Dataset, anchors_key: str) -> RunStart:
         record = own_run()
         prefect_id = str(record.id) if record else ""
-        return run_start(self._flow, self._asked, dataset, self._rubric, prefect_id, self.scheduled, anchors_key)
+        about = prefect_id, self.scheduled, anchors_key, made_for()
+        return run_start(self._flow, self._asked, dataset, self._rubric, *about)
 
     def _open(self, start: RunStart, budget: Budget | None = None, ledger_kind: type[Ledger] = Ledger) -> Run:
         overlay.check()

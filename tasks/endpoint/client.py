@@ -11,7 +11,7 @@ import random
 import time
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Any, Literal, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import httpx2
 from openai import APIConnectionError, APIStatusError, APITimeoutError
@@ -47,6 +47,13 @@ FIRST_REFUSED = 20
 """Calls refused from the beginning, whatever for, before the run is stopped."""
 _KEPT_AS: dict[str, Literal["refused", "rejected"]] = {"moderated": "refused", "rejected": "rejected"}
 """Kind of refusal -> what the call ends in where it is its own."""
+
+
+class Aside(NamedTuple):
+    """A question that is about no sample, and what came back."""
+
+    request: Request
+    reply: Reply
 
 
 @dataclass
@@ -100,6 +107,7 @@ class Vlm:
         self._replied = False
         """It has replied to a question about a sample."""
         self._refused_in_a_row = 0
+        self._asides: list[Aside] = []
 
     async def __aenter__(self) -> Self:
         self._key = await find_key(self.judge, self._secret)
@@ -244,20 +252,30 @@ class Vlm:
 
     async def _probe(self, request: Request) -> Reply:
         reply = await self._asked(request)
+        self._asides.append(Aside(request, reply))
         if reply.status == "rejected":
             mend = advice(request, reply.error)
             raise JudgeStopped(f"{self._who()} refuses the first question: {reply.error}{mend}")
         return reply._replace(text=self.without_key(reply.text))
 
+    def take_asides(self) -> list[Aside]:
+        """What it asked by itself since this was last called: whether the judge is there. It may have been billed."""
+        taken, self._asides = self._asides, []
+        return taken
+
     async def _knock(self) -> bool:
         """Whether the endpoint answers the first question, be it with a refusal."""
+        question, began = self._ready or probe_request(), time.monotonic()
         try:
             async with asyncio.timeout(self.judge.call_seconds):
-                await self._send(self._ready or probe_request(), self._manner)
+                reply, _ = await self._send(question, self._manner)
         except APIStatusError as error:
             return _refusal(error).kind != "unavailable"
-        except (APIConnectionError, TimeoutError):
+        except (APIConnectionError, TimeoutError) as error:
+            if _timed_out(error):
+                self._asides.append(Aside(question, Reply("unavailable", timed_out=1)))
             return False
+        self._asides.append(Aside(question, reply._replace(seconds=round(time.monotonic() - began, 3))))
         return True
 
     def body(self, request: Request) -> arguments.Body:

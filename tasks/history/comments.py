@@ -14,6 +14,7 @@ from tasks.ledger.alarm_records import Restart
 from tasks.ledger.bridges import BridgeRow
 from tasks.ledger.label_sets import LabelRow, LabelSet
 from tasks.ledger.layout_checks import LayoutRow
+from tasks.ledger.other_calls import OtherCall
 from tasks.ledger.passports import Card, CardLine
 from tasks.records import AspectScore, HistoryRecord, Judgment, Outcome, PictureNote, RunEnd, RunStart
 from tasks.statistics.image_scores import GradeRow
@@ -32,6 +33,7 @@ RECORDS: Mapping[str, tuple[type[HistoryRecord], ...]] = {
     "pictures": (PictureNote,),
     "labels": (LabelRow, LabelSet),
     "passports": (CardLine, Card),
+    "other_calls": (OtherCall,),
     "baselines": (Restart,),
     "bridges": (BridgeRow,),
     "corrections": (Correction,),

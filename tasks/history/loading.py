@@ -26,6 +26,7 @@ from tasks.ledger.alarm_records import Restart, read_restart, restart_files
 from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.kept_rows import Kept
 from tasks.ledger.layout_checks import LAYOUT_CHECKS
+from tasks.ledger.other_calls import OTHER_CALLS
 
 _Ask = Callable[[str], list[tuple[Any, ...]]]
 """SQL -> its rows."""
@@ -59,7 +60,8 @@ _LABELS = _Once("labels", "name", labels.ABOUT, labels.label_folders)
 _PASSPORTS = _Once("passports", "passport_id", passports.CARD, passports.passport_folders)
 _BRIDGES = _kept("bridges", BRIDGES)
 _LAYOUTS = _kept("layout_checks", LAYOUT_CHECKS)
-_ONCE = (_LABELS, _PASSPORTS, _BRIDGES, _LAYOUTS)
+_OTHER_CALLS = _kept("other_calls", OTHER_CALLS)
+_ONCE = (_LABELS, _PASSPORTS, _BRIDGES, _LAYOUTS, _OTHER_CALLS)
 
 
 class NotLoaded(InputError):
@@ -81,6 +83,8 @@ class Synced(NamedTuple):
     """Ids of the bridges that were loaded."""
     layout_checks: tuple[str, ...] = ()
     """Ids of the layout checks that were loaded."""
+    other_calls: tuple[str, ...] = ()
+    """Ids of the sets of calls that judge no sample that were loaded."""
     corrected: tuple[str, ...] = ()
     """Ids of the evaluations of which people's labels say something else than before."""
 
@@ -168,6 +172,17 @@ def store_layout_check(store: Path, check_id: str, wait_seconds: float = 2.0) ->
     _store_once(_LAYOUTS, store, check_id, wait_seconds)
 
 
+def store_other_calls(store: Path, wait_seconds: float = 2.0) -> None:
+    """Load the calls that judge no sample, where the history has them not.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: the rows of some are damaged, or the history was made by another version.
+    """
+    for place in _new(_OTHER_CALLS, store / HISTORY, store, wait_seconds):
+        _load(store / HISTORY, place, wait_seconds)
+
+
 def _store_once(kind: _Once, store: Path, name: str, wait_seconds: float) -> None:
     with _asking(store / HISTORY, wait_seconds) as ask:
         new = [place for place in _new(kind, store, ask) if place.name == name]
@@ -198,7 +213,7 @@ def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Sync
                 fresh.replace(history)
     loaded, *others = (
         tuple(sorted({*getattr(early, what), *getattr(late, what)}))
-        for what in ("loaded", "labels", "passports", "bridges", "layout_checks")
+        for what in ("loaded", "labels", "passports", "bridges", "layout_checks", "other_calls")
     )
     return Synced(loaded, late.left_out, *others)
 
@@ -332,7 +347,7 @@ def _ledger_bytes(run: Path) -> int:
 def _load(history: Path, place: Path, wait_seconds: float) -> None:
     """Load the folder of a run, of labels, of a passport, of a bridge, or of a layout check."""
     # Brings numpy and scipy, which whoever only asks what is pending does without.
-    from tasks.history.staging import stage_kept, stage_run, vector_bytes
+    from tasks.history.staging import stage_kept, stage_other_calls, stage_run, vector_bytes
 
     once = _once(place)
     with staging(0 if once else vector_bytes(place)) as db:
@@ -340,6 +355,7 @@ def _load(history: Path, place: Path, wait_seconds: float) -> None:
             stage_kept(db, once.table, place)
         else:
             stage_run(db, place, _ledger_bytes(place))
+            stage_other_calls(db, place.parents[1], place.name)
         attach(db, history, wait_seconds)
         try:
             _hand_over(db, place, once)
@@ -353,13 +369,15 @@ def _hand_over(db: Connection, place: Path, once: _Once | None) -> None:
     db.begin()
     if not laid_out:
         lay_out(db)
-    if once:
-        table, column = once.table, once.column
-        kept = f"SELECT {column} FROM history.{table}"
-        db.execute(f"INSERT INTO history.{table} FROM {table} WHERE {column} NOT IN ({kept})")
-    else:
+    if once is None:
         _hand_over_run(db, place)
+    _hand_over_once(db, once or _OTHER_CALLS)  # a run brings those that were asked beside it
     db.commit()
+
+
+def _hand_over_once(db: Connection, kind: _Once) -> None:
+    kept = f"SELECT {kind.column} FROM history.{kind.table}"
+    db.execute(f"INSERT INTO history.{kind.table} FROM {kind.table} WHERE {kind.column} NOT IN ({kept})")
 
 
 def _hand_over_run(db: Connection, run: Path) -> None:

@@ -28,6 +28,7 @@ from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.evaluations import evaluation_folders
 from tasks.ledger.forgotten import Gone, forgotten_rows
 from tasks.ledger.layout_checks import LAYOUT_CHECKS
+from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.protocol_keys import judge_key
 from tasks.records import Record, RunEnd, RunStart
 
@@ -80,6 +81,7 @@ _KEPT: Mapping[str, tuple[Callable[[Path], Iterable[Mapping[str, Any]]], str]] =
     "passports": (passports.history_rows, passports.CARD),
     "bridges": (BRIDGES.history_rows, BRIDGES.file),
     "layout_checks": (LAYOUT_CHECKS.history_rows, LAYOUT_CHECKS.file),
+    "other_calls": (OTHER_CALLS.history_rows, OTHER_CALLS.file),
 }
 """Table of what is written once -> the rows of a folder, and the file that they are in."""
 
@@ -96,6 +98,18 @@ def stage_kept(db: Connection, table: str, place: Path) -> None:
         insert_rows(db, table, rows(place), place / file)
     except (InputError, ValidationError, OSError, duckdb.Error) as error:
         raise _damaged(place, error) from error
+
+
+def stage_other_calls(db: Connection, store: Path, since: str) -> None:
+    """Fill the table of other calls with those that were written down since; what cannot be read `sync` tells.
+
+    Args:
+        since: the beginning of a name, such as the id of a run.
+    """
+    for place in OTHER_CALLS.folders(store):
+        if place.name >= since:
+            with suppress(InputError, ValidationError, OSError, duckdb.Error):
+                insert_rows(db, "other_calls", [*OTHER_CALLS.history_rows(place)], place / OTHER_CALLS.file)
 
 
 def _damaged(place: Path, error: Exception) -> DamagedLedger:

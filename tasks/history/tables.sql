@@ -18,6 +18,7 @@ CREATE TABLE runs (
     version VARCHAR NOT NULL,
     prefect_run_id VARCHAR NOT NULL,
     scheduled BOOLEAN NOT NULL,
+    made_for VARCHAR,
     dataset VARCHAR NOT NULL,
     dataset_key VARCHAR NOT NULL,
     candidates VARCHAR[] NOT NULL,
@@ -359,6 +360,35 @@ CREATE TABLE passports (
 COMMENT ON TABLE passports IS
     'What judges were found to see and to keep to, by `jury passport`: one row a passport and line.';
 
+CREATE TABLE other_calls (
+    calls_id VARCHAR NOT NULL,
+    purpose VARCHAR NOT NULL,
+    asked_by VARCHAR NOT NULL,
+    flow VARCHAR NOT NULL,
+    asked_at TIMESTAMP NOT NULL,
+    status VARCHAR NOT NULL,
+    model_asked VARCHAR NOT NULL,
+    model_answered VARCHAR NOT NULL,
+    endpoint VARCHAR NOT NULL,
+    tier VARCHAR NOT NULL,
+    tokens_in BIGINT NOT NULL,
+    tokens_out BIGINT NOT NULL,
+    tokens_cached BIGINT NOT NULL,
+    tokens_written BIGINT NOT NULL,
+    tokens_pictures BIGINT NOT NULL,
+    tokens_reasoning BIGINT NOT NULL,
+    price DOUBLE,
+    price_source VARCHAR NOT NULL,
+    estimated DOUBLE,
+    saved_by_tier DOUBLE,
+    saved_by_cache DOUBLE,
+    seconds DOUBLE NOT NULL,
+    "schema" INTEGER NOT NULL
+);
+COMMENT ON TABLE other_calls IS
+    'Calls that judge no sample: first questions (`probe`) and those of passports; one row a call. The view spend has '
+    'them beside the judgments.';
+
 CREATE TABLE baselines (
     restart_id VARCHAR NOT NULL,
     flow VARCHAR NOT NULL,
@@ -551,8 +581,8 @@ CREATE TABLE layout_checks (
     "schema" INTEGER NOT NULL
 );
 COMMENT ON TABLE layout_checks IS
-    'How far a judge agrees with itself in the shared and in the published layout: one row a check and dimension, as '
-    '`jury layout check` made it.';
+    'How far a judge agrees with itself in the shared and in the published layout: one row a check, candidate (empty: '
+    'all together; each by itself where there are several) and dimension, as `jury layout check` made it.';
 
 -- Computed from outcomes and labels (correcting.py), since an estimate by cross-fitting is no SQL.
 CREATE TABLE corrections (

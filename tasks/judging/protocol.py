@@ -18,7 +18,7 @@ from tasks.kinds.values import REPLY_SCHEMA
 from tasks.ledger.protocol_keys import PROMPT, digest, protocol_key
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Policy
-from tasks.records import BudgetStop, RunEnd, RunStart
+from tasks.records import BudgetStop, MadeFor, RunEnd, RunStart
 from tasks.rubrics.rubric import Prompt, Rubric
 
 CARRIED = {"carried stages": "the last picture before a content critic"}
@@ -54,6 +54,7 @@ def run_start(
     prefect_run_id: str,
     scheduled: bool,
     anchors_key: str = "",
+    made_for: MadeFor = "",
 ) -> RunStart:
     """Everything known about a run before its first call."""
     now = datetime.now(UTC)
@@ -70,6 +71,7 @@ def run_start(
         version=version("image-jury"),
         prefect_run_id=prefect_run_id,
         scheduled=scheduled,
+        made_for=made_for,
         dataset=dataset.name,
         dataset_key=dataset.key,
         candidates=dataset.candidates,

@@ -16,8 +16,8 @@ from typing import NamedTuple
 from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.completion import Reply
-from tasks.endpoint.requests import probe_request
-from tasks.errors import first_of
+from tasks.endpoint.requests import Request, probe_request
+from tasks.errors import InputError, first_of
 from tasks.ledger.passports import Card, PassportLedger, PassportReply, PassportStart, unfinished_replies
 from tasks.ledger.reading import moment_of
 from tasks.parameters import Judge
@@ -27,10 +27,18 @@ from tasks.passport.items import Item, items_of
 from tasks.passport.technical import REPEAT, SEEDED, TURNS, turns
 from tasks.pictures.prepare import Picture
 from tasks.records import LimitsFound
+from tasks.spending.budget import Budget
+from tasks.spending.money import money
+from tasks.spending.other_calls import OtherCalls
+from tasks.spending.reservations import VARIABLE
 
 OWN_SEED = 7
 """Of the replies that must be alike, where the judge is given none."""
 
+QUESTION = "passport"
+"""What the budget knows a question of a passport by: they cost about the same."""
+MOST_PICTURE_TOKENS = 2_000
+"""Of a drawn picture."""
 FRESH_HOURS = 20
 """Age up to which replies of an unfinished passport are taken over: a card tells of the judge as it is."""
 
@@ -40,8 +48,20 @@ def calls_of(seed: int) -> int:
     return len(items_of(seed)) + 2 * TURNS
 
 
+def new_passport_id() -> str:
+    """A name for a passport that no other has; they sort by time."""
+    now = datetime.now(UTC)
+    return f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-passport-{secrets.token_hex(3)}"
+
+
 async def make_passport(
-    store: Path, judge: Judge, seed: int, secret: Secret, heard: Callable[[], object] = lambda: None
+    store: Path,
+    judge: Judge,
+    seed: int,
+    secret: Secret,
+    heard: Callable[[], object] = lambda: None,
+    passport_id: str = "",
+    budget: Budget | None = None,
 ) -> Card:
     """Ask all, and keep the card.
 
@@ -49,12 +69,16 @@ async def make_passport(
         seed: of the pictures: equal ones ask the very same.
         secret: where a key may be that is not in the environment.
         heard: called after each reply.
+        passport_id: its name; empty: a new one.
+        budget: what its calls must fit into; None: they may cost what they do.
 
     Raises:
+        InputError: a call does not fit into the budget; the replies so far are taken over likewise.
         JudgeStopped: no call can succeed, or the judge was away for too long; what it replied is taken over by the next
             passport.
     """
-    return await _Making(store, judge, seed, secret, heard).card()
+    start = _start(judge, seed, passport_id or new_passport_id())
+    return await _Making(store, judge, start, secret, heard, budget).card()
 
 
 class _Asked(NamedTuple):
@@ -65,13 +89,21 @@ class _Asked(NamedTuple):
 class _Making:
     """One passport in the making."""
 
-    def __init__(self, store: Path, judge: Judge, seed: int, secret: Secret, heard: Callable[[], object]) -> None:
+    def __init__(
+        self,
+        store: Path,
+        judge: Judge,
+        start: PassportStart,
+        secret: Secret,
+        heard: Callable[[], object],
+        budget: Budget | None,
+    ) -> None:
         self._judge, self._secret, self._began = judge, secret, time.monotonic()
-        self._heard = heard
-        self._items = items_of(seed)
+        self._heard, self._budget, self._start = heard, budget, start
+        self._items = items_of(start.seed)
         self._earlier = unfinished_replies(store)
-        self._start = _start(judge, seed)
-        self._ledger = PassportLedger(store, self._start)
+        self._ledger = PassportLedger(store, start)
+        self._calls = OtherCalls(store, judge, "passport", asked_by=start.passport_id)
         self._rows: list[PassportReply] = []
 
     async def card(self) -> Card:
@@ -79,6 +111,7 @@ class _Making:
             limits = await self._ask_all()
         finally:
             self._ledger.close()
+            await self._calls.write_down()
         card = self._card(limits)
         self._ledger.end(card)
         return card
@@ -102,6 +135,8 @@ class _Making:
                         group.create_task(self._ask_one(vlm, each))
             except ExceptionGroup as errors:
                 raise first_of(errors) from None
+            finally:
+                await self._note_first_questions(vlm)
             return vlm.gate.found()
 
     async def _ask_one(self, vlm: Vlm, asked: _Asked) -> None:
@@ -112,11 +147,32 @@ class _Making:
         if earlier and earlier.status == "ok" and _is_fresh(earlier):
             row = earlier.model_copy(update={"reused_from": earlier.reused_from or passport_id})
         else:
-            told = _row(asked, key, pictures, await vlm.ask(question)).model_dump_json()
+            told = _row(asked, key, pictures, await self._reply(vlm, question, key)).model_dump_json()
             row = PassportReply.model_validate_json(vlm.without_key(told))
         self._ledger.append(row)
         self._rows.append(row)
         self._heard()
+
+    async def _note_first_questions(self, vlm: Vlm) -> None:
+        for request, reply in vlm.take_asides():
+            charge = await self._calls.note(request, reply)
+            if self._budget:
+                self._budget.spent += charge.price or 0.0
+
+    async def _reply(self, vlm: Vlm, question: Request, key: str) -> Reply:
+        budget = self._budget
+        if budget and not await budget.covers(key, budget.expected(QUESTION, _most_tokens(question))):
+            raise InputError(
+                f"the passport stopped: {money(budget.spent)} are spent, and a further question, which may cost "
+                f"{money(budget.needed)}, does not fit into what is left of the month's budget ({VARIABLE}). The "
+                f"replies so far are kept, and a passport within {FRESH_HOURS} hours takes them over"
+            )
+        reply = await vlm.ask(question)
+        charge = await self._calls.note(question, reply)
+        if budget:
+            unknown = charge.price is None or charge.estimated is None
+            budget.settle(key, QUESTION, None if unknown else (charge.price or 0.0) + (charge.estimated or 0.0))
+        return reply
 
     def _card(self, limits: LimitsFound | None) -> Card:
         start = self._start
@@ -134,10 +190,10 @@ class _Making:
         )
 
 
-def _start(judge: Judge, seed: int) -> PassportStart:
+def _start(judge: Judge, seed: int, passport_id: str) -> PassportStart:
     now = datetime.now(UTC)
     return PassportStart(
-        passport_id=f"{now:%Y%m%dT%H%M%S}{now.microsecond // 1000:03}-passport-{secrets.token_hex(3)}",
+        passport_id=passport_id,
         model=judge.model,
         endpoint=judge.base_url,
         started_at=now.isoformat(),
@@ -146,6 +202,12 @@ def _start(judge: Judge, seed: int) -> PassportStart:
         seed=seed,
         settings=asking.settings(judge),
     )
+
+
+def _most_tokens(question: Request) -> int:
+    """No text takes more tokens than it has bytes; no picture of a passport is a large one."""
+    texts = sum(len(part.encode()) for part in (question.system, *question.content) if isinstance(part, str))
+    return texts + question.pictures * MOST_PICTURE_TOKENS
 
 
 def _row(asked: _Asked, key: str, pictures: Sequence[Picture], reply: Reply) -> PassportReply:

@@ -5,12 +5,14 @@ One small file of the store has an entry a run: what it claims in all, and until
 renews its entry; when it ends, its entry says what it spent. A run that was killed does neither: its entry expires, and
 from then on counts what its ledger says. The entry of a run that waits for a batch does not expire: it stands until the
 run is settled, in the month in which it was handed in. Runs without an entry count by their ledgers, too, which are
-read once, when a run begins. Where the file lies, and how only one run at a time changes it, is for `shelves`.
+read once, when a run begins. A passport is such a run here; its ledger is that of calls that judge no sample, all of
+which count. Where the file lies, and how only one run at a time changes it, is for `shelves`.
 """
 
 import os
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
@@ -18,8 +20,9 @@ from typing import NamedTuple
 from pydantic import TypeAdapter, ValidationError
 
 from tasks.errors import InputError
-from tasks.ledger.reading import JUDGMENTS, folder, read_judgments, run_folders
-from tasks.records import Record
+from tasks.ledger.other_calls import OtherCall, other_calls_of
+from tasks.ledger.reading import JUDGMENTS, folder, is_waiting, read_judgments, run_folders
+from tasks.records import Judgment, Record
 from tasks.spending.shelves import Shelf
 
 VARIABLE = "JURY_BUDGET_MONTH"
@@ -46,6 +49,19 @@ class Spent(NamedTuple):
     amount: float
     unknown: int
     """Calls whose price is not known."""
+
+
+class Standing(NamedTuple):
+    """How it stands with a month's budget."""
+
+    spent: float
+    """By what has ended, with what calls without a reply may have cost."""
+    claimed: float
+    """By runs and passports at work, and runs that wait for a batch: what they have spent, and what they may yet."""
+    open: int
+    """How many those are."""
+    unknown: int
+    """Calls whose price is not known: they are in nothing of this."""
 
 
 def month_budget() -> float | None:
@@ -90,6 +106,26 @@ class Month:
         told = {name for name, claim in claims.items() if claim.until is None}
         ledgers = (run for run in run_folders(store) if run.name not in told)
         self._ledgers = {run.name: spent_in(run, month) for run in ledgers}
+        besides = other_calls_of(store, month).items()
+        self._ledgers |= {name: _spent_for(rows) for name, rows in besides if name not in told}
+
+    def left(self) -> float:
+        """What the others leave of the month."""
+        return self.budget - self._of_others(self._claims(self._shelf.read(self._file)))
+
+    def standing(self) -> "Standing":
+        """What is spent of the month, and what runs at work have claimed of it."""
+        claims = self._claims(self._shelf.read(self._file))
+        live = {name: each for name, each in claims.items() if self._is_open(name, each)}
+        ended = {*claims, *self._ledgers} - {*live}
+        spent = sum(self._of(name, claims.get(name)) for name in ended)
+        return Standing(spent, sum(each.amount for each in live.values()), len(live), self.unknown)
+
+    def _is_open(self, name: str, claim: Claim) -> bool:
+        """Whether a claim is of a run that may spend more: one at work, or one that waits for a batch."""
+        if claim.until is None:
+            return is_waiting(folder(self._store, name))
+        return claim.until > time.time()
 
     @property
     def unknown(self) -> int:
@@ -161,15 +197,21 @@ def spent_in(run: Path, month: str) -> Spent:
 
     Estimates of what calls without a reply may have cost are in it; replies that were taken over are not.
     """
-    amount, unknown = 0.0, 0
     rows = run / JUDGMENTS
     if not rows.exists() or month_of(datetime.fromtimestamp(rows.stat().st_mtime, UTC)) < month:
-        return Spent(amount, unknown)
-    try:
-        for row in read_judgments(run):
-            if not row.reused_from and month_of(datetime.fromisoformat(row.judged_at)) == month:
-                amount += (row.price or 0.0) + (row.estimated or 0.0)
-                unknown += row.price is None or row.estimated is None
-    except InputError:  # `sync` reports it
-        pass
+        return Spent(0.0, 0)
+    own = (row for row in _believed(run) if not row.reused_from)
+    return _spent_for(row for row in own if month_of(datetime.fromisoformat(row.judged_at)) == month)
+
+
+def _believed(run: Path) -> Iterable[Judgment]:
+    with suppress(InputError):  # `sync` reports it
+        yield from read_judgments(run)
+
+
+def _spent_for(rows: Iterable[Judgment | OtherCall]) -> Spent:
+    amount, unknown = 0.0, 0
+    for row in rows:
+        amount += (row.price or 0.0) + (row.estimated or 0.0)
+        unknown += row.price is None or row.estimated is None
     return Spent(amount, unknown)

@@ -1,22 +1,37 @@
 -- What was paid is paid, whatever became of its run: runs that never ended and shards that were run again are in here.
 CREATE VIEW spend AS
-SELECT (CASE WHEN j.reused_from = '' THEN j.judged_at ELSE r.started_at END)::DATE AS "day", j.flow,
-       coalesce(nullif(j.model_answered, ''), j.model_asked) AS model, coalesce(j.tier, '') AS tier,
-       split_part(coalesce(j.price_source, ''), ':', 1) AS source,
-       count(*) FILTER (j.reused_from = '') AS calls, count(*) FILTER (j.reused_from <> '') AS reused,
-       sum(j.tokens_in)::BIGINT AS tokens_in, sum(j.tokens_cached)::BIGINT AS tokens_cached,
-       coalesce(sum(j.tokens_written), 0)::BIGINT AS tokens_written,
-       coalesce(sum(j.tokens_pictures), 0)::BIGINT AS tokens_pictures, sum(j.tokens_out)::BIGINT AS tokens_out,
-       coalesce(sum(j.tokens_reasoning), 0)::BIGINT AS tokens_reasoning,
-       billed_sum(j.price, j.status) AS price,
-       known_sum(j.estimated, j.price_source) AS estimated,
-       known_sum(j.saved_by_reuse, j.price_source) AS saved_by_reuse,
-       known_sum(j.saved_by_tier, j.price_source) AS saved_by_tier,
-       known_sum(j.saved_by_cache, j.price_source) AS saved_by_cache
-FROM judgments j JOIN runs r USING (run_id)
+WITH paid AS (
+    SELECT CASE WHEN j.reused_from = '' THEN j.judged_at ELSE r.started_at END AS moment,
+           CASE WHEN j."control" = 'anchor' THEN 'anchors' WHEN r.status = 'quote' THEN 'pilot'
+                ELSE coalesce(nullif(r.made_for, ''), 'run') END AS purpose,
+           j.flow, j.model_answered, j.model_asked, j.tier, j.price_source, j.status, j.reused_from <> '' AS reused,
+           j.tokens_in, j.tokens_cached, j.tokens_written, j.tokens_pictures, j.tokens_out, j.tokens_reasoning,
+           j.price, j.estimated, j.saved_by_reuse, j.saved_by_tier, j.saved_by_cache
+    FROM judgments j JOIN runs r USING (run_id)
+    UNION ALL BY NAME
+    SELECT asked_at AS moment, purpose, flow, model_answered, model_asked, tier, price_source, status, false AS reused,
+           tokens_in, tokens_cached, tokens_written, tokens_pictures, tokens_out, tokens_reasoning,
+           price, estimated, 0 AS saved_by_reuse, saved_by_tier, saved_by_cache
+    FROM other_calls
+)
+SELECT moment::DATE AS "day", flow, coalesce(nullif(model_answered, ''), model_asked) AS model,
+       coalesce(tier, '') AS tier, split_part(coalesce(price_source, ''), ':', 1) AS source,
+       count(*) FILTER (NOT reused) AS calls, count(*) FILTER (reused) AS reused,
+       sum(tokens_in)::BIGINT AS tokens_in, sum(tokens_cached)::BIGINT AS tokens_cached,
+       coalesce(sum(tokens_written), 0)::BIGINT AS tokens_written,
+       coalesce(sum(tokens_pictures), 0)::BIGINT AS tokens_pictures, sum(tokens_out)::BIGINT AS tokens_out,
+       coalesce(sum(tokens_reasoning), 0)::BIGINT AS tokens_reasoning,
+       billed_sum(price, status) AS price,
+       known_sum(estimated, price_source) AS estimated,
+       known_sum(saved_by_reuse, price_source) AS saved_by_reuse,
+       known_sum(saved_by_tier, price_source) AS saved_by_tier,
+       known_sum(saved_by_cache, price_source) AS saved_by_cache,
+       purpose
+FROM paid
 GROUP BY ALL
-ORDER BY "day" DESC, j.flow, model, tier, source;
+ORDER BY "day" DESC, flow, model, tier, source, purpose;
 COMMENT ON VIEW spend IS
-    'What was spent by day (UTC), flow, model as answered, tier as billed and place that the price is from: calls, '
-    'tokens by kind, price, what calls that timed out may have cost besides (estimated, in no price), and what reused '
-    'replies, the tier and the cache saved. Unfinished runs are in it. NULL: unknown for at least one call.';
+    'What was spent by day (UTC), flow (empty: none), model as answered, tier as billed, place that the price is from, '
+    'and purpose (run; anchors; pilot: for a quote; bridge, layout check; probe: whether a judge is there; passport): '
+    'calls, tokens by kind, price, what calls that timed out may have cost besides (estimated, in no price), and what '
+    'reused replies, the tier and the cache saved. Unfinished runs are in it. NULL: unknown for at least one call.';

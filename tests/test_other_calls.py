@@ -1,0 +1,55 @@
+"""Calls that judge no sample: they are in the bill and in the month, without a word of what was asked and said."""
+
+from collections.abc import Callable
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+from loopback_judge import LoopbackJudge, judged_by
+
+from tasks.ledger.other_calls import OTHER_CALLS
+from tasks.spending.reservations import Month, month_of
+from tasks.spending.shelves import LocalShelf
+
+PRICES = ("--judge.price-in", "1", "--judge.price-out", "10")
+Jury = Callable[..., tuple[int, str, str]]
+Ask = Callable[[str], list[dict[str, Any]]]
+
+pytestmark = pytest.mark.usefixtures("laid_out")
+
+
+def test_a_first_question_is_in_the_bill_and_in_the_month(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask
+) -> None:
+    code, _, err = jury("probe", *judged_by(loopback)[:4], *PRICES)
+    assert code == 0, err
+    [row] = ask("SELECT purpose, flow, model, calls, price, tokens_in FROM spend")
+    assert (row["purpose"], row["flow"], row["calls"]) == ("probe", "", 1) and row["tokens_in"] and row["price"]
+    store = tmp_path / "store"
+    month = Month(store, LocalShelf(store), month_of(datetime.now(UTC)), 10.0, "now")
+    assert month.left() == pytest.approx(10.0 - row["price"])
+    [place] = OTHER_CALLS.folders(store)
+    assert b"ready" not in (place / OTHER_CALLS.file).read_bytes()
+
+
+def test_a_price_that_nobody_knows_stays_unknown(loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
+    assert jury("probe", *judged_by(loopback)[:4])[0] == 0
+    assert ask("SELECT calls, price FROM spend") == [{"calls": 1, "price": None}]
+
+
+def test_the_embedded_judge_costs_nothing_and_leaves_nothing(tmp_path: Path, jury: Jury) -> None:
+    assert jury("probe")[0] == 0
+    assert not (tmp_path / "store").exists()
+
+
+def test_a_damaged_row_is_left_out_and_told(tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
+    for _ in range(2):
+        assert jury("probe", *judged_by(loopback)[:4], *PRICES)[0] == 0
+    first, _ = OTHER_CALLS.folders(tmp_path / "store")
+    file = first / OTHER_CALLS.file
+    file.write_bytes(file.read_bytes().replace(b'"price":', b'"price":9'))
+    (tmp_path / "store" / "history.duckdb").unlink()
+    code, _, err = jury("sync")
+    assert code == 2 and "its checksum does not hold" in err and str(file) in err
+    assert [row["calls"] for row in ask("SELECT calls FROM spend")] == [1]
