@@ -1,5 +1,5 @@
 """`jury status`: what is up, what runs, failed, is paused and comes next, what ran last, which judges end soon or are
-untested, which alarms are open, and whether the history is in step with the ledgers.
+untested, what the month has cost, which alarms are open, and whether the history is in step with the ledgers.
 """
 
 import os
@@ -17,6 +17,7 @@ from pydantic import ValidationError
 
 from flows.commands.connection import answered, use_running
 from flows.commands.messages import number_of, say
+from flows.commands.month import month_lines
 from flows.commands.options import store_option
 from flows.commands.sections import Command
 from flows.runtime.server import Server
@@ -63,6 +64,8 @@ def command(store: str) -> int:
         say(f"  ending   {words}")
     for words in _untested(folder, store):
         say(f"passport   {words}")
+    for line in month_lines(store):
+        say(line)
     _show_waiting(folder)
     _show_alarms(folder)
     return _show_history(folder)

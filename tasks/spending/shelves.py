@@ -66,6 +66,9 @@ class LocalShelf:
 class BucketShelf:
     """In a bucket that puts an object only if it is as it was, which not all that speak S3's language do.
 
+    Args:
+        to_change: whether files are to be changed, so that the bucket has to prove that it can; else they are read.
+
     Raises:
         InputError: this one does not.
         RemoteUnavailable: from every method, when the network or the other side fails.
@@ -73,8 +76,10 @@ class BucketShelf:
 
     _PROOF = "budget/conditional-puts.txt"
 
-    def __init__(self, bucket: Bucket) -> None:
+    def __init__(self, bucket: Bucket, to_change: bool = True) -> None:
         self._bucket = bucket
+        if not to_change:
+            return
         if not bucket.is_conditional:
             raise InputError(f"{bucket.url}: runs share a month's budget by conditional puts, which only s3:// has")
         made = [bucket.put_if(self._PROOF, b"The second put of this object is refused.\n", None) for _ in range(2)]
