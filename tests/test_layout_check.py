@@ -94,6 +94,37 @@ def test_below_fifty_samples_there_are_counts_and_no_intervals(tmp_path: Path) -
     assert check_grid(rows).lines[0][:4] == ["overall", "40", "37 of 40", "0.85"]
 
 
+def test_several_candidates_are_told_together_and_each_by_itself(tmp_path: Path) -> None:
+    """A judge that keeps to its verdicts about one candidate and not about another."""
+    both = {"published": {"a": "MMMG", "b": "MMMG"}, "shared": {"a": "MMMG", "b": "HMMG"}}
+    for run_id, layout in ((PUBLISHED, "published"), (SHARED, "shared"), (AGAIN, "published")):
+        protocol = PROTOCOL | ({"layout": "shared 1"} if layout == "shared" else {})
+        rows = [
+            outcome(f"s{number}", letters, OVERALLS[letters[0]], candidate=candidate)
+            for number in range(20)
+            for candidate, letters in both[layout].items()
+        ]
+        said = {"protocol": protocol, "candidates": ("a", "b"), "samples": 40, "parameters": RUN}
+        write_run(tmp_path, start(run_id, **said), rows, end(protocol=protocol, protocol_key=protocol_key(protocol)))
+    published, shared = sides(tmp_path)
+    rows = compared(published, shared, own_answers(tmp_path, published))
+    overall = [(each.candidate, each.n, each.agreement) for each in rows if each.dimension == "overall"]
+    assert overall == [("", 40, 0.5), ("a", 20, 1.0), ("b", 20, 0.0)]
+    assert [(each.own_n, each.own_agreement) for each in rows if each.dimension == "overall"] == [
+        (40, 1.0),
+        (20, 1.0),
+        (20, 1.0),
+    ]
+    lines = check_grid(rows).lines
+    assert [line[0] for line in lines[:2]] == ["all candidates together", " overall"] and len(lines) == 3 * 6
+    assert [line[:3] for line in lines if line[0] in ("a", "b")] == [["a", "", ""], ["b", "", ""]]
+    line = layout_lines({**PROTOCOL, "layout": "shared 1"}, SHARED, 0, 0, rows)[1]
+    assert "overall as in the published layout in 20 of 40" in line
+    assert "; of the candidates b 0 of 20, a 20 of 20; the published layout with itself 100%" in line
+    LAYOUT_CHECKS.keep(tmp_path, rows)
+    assert sync(tmp_path).layout_checks and newest_check(tmp_path, rows[0].shared_protocol_key) == rows
+
+
 def test_another_run_tells_how_far_the_published_layout_agrees_with_itself(tmp_path: Path) -> None:
     keep(tmp_path, PUBLISHED, ["MMMG"] * 10 + ["HHHG"] * 10)
     keep(tmp_path, SHARED, ["MMMG"] * 20, "shared 1")
@@ -257,6 +288,8 @@ def test_a_run_in_the_shared_layout_is_checked_against_the_published_one(
     assert (names["diagram_shared"], names["diagram_aesthetics"]) == (12, 3)
     [shared, published] = [each["run_id"] for each in ask("SELECT run_id FROM runs ORDER BY started_at")]
     checked = ask("SELECT * FROM layout_checks WHERE dimension = 'overall'")
+    purposes = ask("SELECT purpose, sum(calls)::INT AS calls FROM spend GROUP BY ALL ORDER BY ALL")
+    assert [(row["purpose"], row["calls"]) for row in purposes] == [("layout check", 12), ("probe", 2), ("run", 12)]
     assert [(each["shared_run"], each["published_run"], each["n"]) for each in checked] == [(shared, published, 3)]
     told = "layout shared: overall as in the published layout in 3 of 3, kappa "
     code, out, _ = jury("report", shared, "-o", tmp_path / "report.html")

@@ -1,6 +1,7 @@
 """How far two layouts agree, in words and as a table: the same for a terminal, an artifact and a page."""
 
 from collections.abc import Mapping, Sequence
+from itertools import groupby
 
 from tasks.endpoint.known import known_at
 from tasks.ledger.layout_checks import LayoutRow
@@ -11,6 +12,7 @@ from tasks.text import number_words
 
 MEASURE = "`jury layout check {run}` measures it"
 OWN = {"run": "by another run", "votes": "by two votes"}
+TOGETHER = "all candidates together"
 EXPLAINED = "itself: the published layout when it is asked again, as far as the store knows"
 
 
@@ -43,6 +45,8 @@ def cached_words(tokens_in: int, tokens_cached: int, endpoint: str) -> str:
 
 def _agreed(rows: Sequence[LayoutRow], run_id: str) -> str:
     """How far its verdicts are those of the published layout."""
+    of_each = {row.candidate: row for row in reversed(rows) if row.candidate}  # the first row of each is its overall
+    rows = [row for row in rows if not row.candidate]
     if not rows:
         return f"its agreement with the published layout is not measured; {MEASURE.format(run=run_id)}"
     first = next((row for row in rows if row.dimension == OVERALL), rows[0])
@@ -50,8 +54,17 @@ def _agreed(rows: Sequence[LayoutRow], run_id: str) -> str:
     ends = "".join(f", {row.dimension} {equal_words(row)}" for row in (*others[:1], *others[1:][-1:]))
     return (
         f"{first.dimension} as in the published layout in {equal_words(first)}, kappa {kappa_words(first)}{ends}"
-        f"{_own_words(rows)} (measured {first.made_at[:10]} on {first.dataset})"
+        f"{_by_candidate(of_each)}{_own_words(rows)} (measured {first.made_at[:10]} on {first.dataset})"
     )
+
+
+def _by_candidate(of_each: Mapping[str, LayoutRow]) -> str:
+    """The least and the most of several candidates, so that a line stays one, however many there are."""
+    found = sorted(of_each.values(), key=lambda row: (row.agreement or 0, row.candidate))
+    if not found:
+        return ""
+    ends = dict.fromkeys((found[0], found[-1])) if len(found) > 1 else dict.fromkeys(found)
+    return "; of the candidates " + ", ".join(f"{row.candidate} {equal_words(row)}" for row in ends)
 
 
 def _own_words(rows: Sequence[LayoutRow]) -> str:
@@ -81,10 +94,23 @@ def kappa_words(row: LayoutRow) -> str:
 
 
 def check_grid(rows: Sequence[LayoutRow]) -> Grid:
-    """A check as a table."""
-    return Grid(["", "n", "equal", "kappa", "itself", "kappa"], [_line(row) for row in rows])
+    """A check as a table; where there are several candidates, all together first, and then each by itself."""
+    header = ["", "n", "equal", "kappa", "itself", "kappa"]
+    several = any(row.candidate for row in rows)
+    lines: list[list[str]] = []
+    for candidate, its in groupby(rows, key=lambda row: row.candidate):
+        lines += [[candidate or TOGETHER, *[""] * (len(header) - 1)]] if several else []
+        lines += [_line(row, " " if several else "") for row in its]
+    return Grid(header, lines)
 
 
-def _line(row: LayoutRow) -> list[str]:
+def _line(row: LayoutRow, indent: str) -> list[str]:
     itself = "–" if row.own_agreement is None else f"{row.own_agreement:.0%}, {OWN[row.own_by]} (n = {row.own_n})"
-    return [row.dimension, str(row.n), equal_words(row), kappa_words(row), itself, number_words(row.own_kappa)]
+    return [
+        f"{indent}{row.dimension}",
+        str(row.n),
+        equal_words(row),
+        kappa_words(row),
+        itself,
+        number_words(row.own_kappa),
+    ]

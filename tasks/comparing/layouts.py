@@ -32,8 +32,13 @@ LAYOUTS: tuple[Layout, ...] = ("published", "shared")
 ITEM = "layout"
 """Of a protocol: the one in which the two differ."""
 
-Pair = tuple[str, Answered, Answered]
-"""Sample, and two answers about it."""
+
+class Pair(NamedTuple):
+    """Two answers about a sample."""
+
+    key: Key
+    before: Answered
+    after: Answered
 
 
 class Own(NamedTuple):
@@ -111,7 +116,8 @@ def own_answers(store: Path, published: Answers) -> Own:
 
 
 def compared(published: Answers, shared: Answers, own: Own) -> list[LayoutRow]:
-    """How far the two layouts agree: a row for overall, then one for each dimension.
+    """How far the two layouts agree: a row for overall, then one for each dimension; of all candidates together, and
+    then, where there are several, of each of them.
 
     Raises:
         InputError: they have no sample in common.
@@ -121,7 +127,12 @@ def compared(published: Answers, shared: Answers, own: Own) -> list[LayoutRow]:
         one, other = (each.evaluation.start.run_id for each in (published, shared))
         raise InputError(f"{one} and {other} have no sample in common that both judged by the same pictures and texts")
     about = _about(published.evaluation, shared.evaluation)
-    return [_row(about, dimension, its, own) for dimension, its in pairs.items()]
+    found = sorted({each.key[0] for its in pairs.values() for each in its})
+    return [
+        _row(about, candidate, dimension, _of(candidate, its), own)
+        for candidate in ("", *(found if len(found) > 1 else ()))
+        for dimension, its in pairs.items()
+    ]
 
 
 def _like(store: Path, evaluation: Evaluation, differing: Sequence[str]) -> Iterable[Evaluation]:
@@ -149,7 +160,7 @@ def _pairs(one: Answers, other: Answers, keys: Sequence[Key]) -> dict[str, list[
         for dimension in (OVERALL, *one.evaluation.start.dimensions):
             before, after = answer_of(first, dimension), answer_of(second, dimension)
             if before is not None and after is not None:
-                found.setdefault(dimension, []).append((first.sample_id, before, after))
+                found.setdefault(dimension, []).append(Pair(key, before, after))
     return found
 
 
@@ -158,11 +169,11 @@ def _votes(answers: Answers) -> dict[str, list[Pair]]:
     said: dict[tuple[Any, ...], dict[int, Answered]] = {}
     for row in (row for run in answers.evaluation.folders for row in read_judgments(run)):
         if not row.control and (row.candidate, row.sample_id) in answers.outcomes and row.verdict:
-            said.setdefault((row.dimension, row.sample_id, row.candidate, row.order), {})[row.vote] = row.verdict
+            said.setdefault((row.dimension, row.candidate, row.sample_id, row.order), {})[row.vote] = row.verdict
     found: dict[str, list[Pair]] = {}
-    for (dimension, sample_id, *_), votes in said.items():
+    for (dimension, candidate, sample_id, _), votes in said.items():
         if {1, 2} <= votes.keys():
-            found.setdefault(dimension, []).append((sample_id, votes[1], votes[2]))
+            found.setdefault(dimension, []).append(Pair((candidate, sample_id), votes[1], votes[2]))
     return found
 
 
@@ -183,12 +194,18 @@ def _about(published: Evaluation, shared: Evaluation) -> dict[str, Any]:
     }
 
 
-def _row(about: Mapping[str, Any], dimension: str, pairs: Sequence[Pair], own: Own) -> LayoutRow:
-    kind, repeated = kind_of(about["flow"]), own.pairs.get(dimension, ())
+def _of(candidate: str, pairs: Sequence[Pair]) -> list[Pair]:
+    """Those of a candidate; all where it is empty."""
+    return [pair for pair in pairs if candidate in ("", pair.key[0])]
+
+
+def _row(about: Mapping[str, Any], candidate: str, dimension: str, pairs: Sequence[Pair], own: Own) -> LayoutRow:
+    kind, repeated = kind_of(about["flow"]), _of(candidate, own.pairs.get(dimension, ()))
     found, itself = _concordance(about["flow"], pairs), _concordance(about["flow"], repeated)
     confusion = Counter(f"{kind.category(before).name} > {kind.category(after).name}" for _, before, after in pairs)
     return LayoutRow(
         **about,
+        candidate=candidate,
         dimension=dimension,
         n=len(pairs),
         agreement=found.agreement.value,
@@ -206,5 +223,5 @@ def _row(about: Mapping[str, Any], dimension: str, pairs: Sequence[Pair], own: O
 
 
 def _concordance(flow: str, pairs: Sequence[Pair]) -> Concordance:
-    samples, first, second = ([pair[at] for pair in pairs] for at in range(3))
-    return kind_of(flow).concordance(first, second, [str(sample) for sample in samples])
+    first, second = [pair.before for pair in pairs], [pair.after for pair in pairs]
+    return kind_of(flow).concordance(first, second, [pair.key[1] for pair in pairs])

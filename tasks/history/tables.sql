@@ -557,6 +557,7 @@ CREATE TABLE layout_checks (
     check_id VARCHAR NOT NULL,
     made_at TIMESTAMP NOT NULL,
     flow VARCHAR NOT NULL,
+    candidate VARCHAR NOT NULL,
     dimension VARCHAR NOT NULL,
     model VARCHAR NOT NULL,
     n BIGINT NOT NULL,

@@ -1,7 +1,8 @@
 """Layout checks: how far one judge agrees with itself in the shared and in the published layout, kept in the store.
 
-Owns the rows of `<store>/layouts/<check_id>/layouts.jsonl`, one for overall and for each dimension: the source of the
-history's table `layout_checks`. How they are kept is `kept_rows`', what is compared is for `comparing.layouts`.
+Owns the rows of `<store>/layouts/<check_id>/layouts.jsonl`, one for overall and for each dimension, of all candidates
+together and, where there are several, of each: the source of the history's table `layout_checks`. How they are kept is
+`kept_rows`', what is compared is for `comparing.layouts`.
 """
 
 from contextlib import suppress
@@ -26,8 +27,10 @@ class LayoutRow(HistoryRecord):
     """When the two were compared, UTC, ISO 8601."""
     flow: str
     """Flow whose samples were judged."""
+    candidate: str = ""
+    """Whose figures were judged; empty: those of all candidates together."""
     dimension: str
-    """overall or a dimension; all candidates together."""
+    """overall or a dimension."""
     n: int
     """Samples with an answer in both layouts."""
     agreement: float | None
