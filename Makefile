@@ -45,6 +45,11 @@ bench-layout: $(READY)
 bench-batches: $(READY)
 	$(BIN)/python tests/bench_batches.py
 
+# What prices add to a run, by pairs of runs: about three minutes.
+.PHONY: bench-prices
+bench-prices: $(READY)
+	$(BIN)/python tests/bench_prices.py
+
 bench-outages: $(READY)
 	$(BIN)/python tests/bench_outages.py
 

@@ -1,15 +1,18 @@
 """Prices: whose they are, which place counts, and what a call comes to."""
 
+import os
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
 from subprocess import run
 
 import pytest
+from factories import end, judgment, outcome, start, write_run
 from pydantic import ValidationError
 
 from tasks.endpoint.usage import Usage
 from tasks.errors import InputError
+from tasks.history.loading import sync
 from tasks.parameters import Judge
 from tasks.spending import overlay
 from tasks.spending.prices import is_looked_up, tariff
@@ -164,3 +167,20 @@ def test_a_variable_that_names_no_file_is_told(monkeypatch: pytest.MonkeyPatch) 
 def test_the_table_is_read_by_no_command_that_shows_no_prices() -> None:
     code = "import sys, flows.cli, tasks.judge, tasks.spending.bill; sys.exit('genai_prices' in sys.modules)"
     assert run([sys.executable, "-c", code], check=False).returncode == 0
+
+
+ASKED = """if True:
+    import sys
+    from flows.cli import main
+    for words in (["--help"], ["query", "spend", *sys.argv[1:]], ["status", *sys.argv[1:]], ["sync", *sys.argv[1:]]):
+        assert main(words) == 0, words
+    sys.exit("genai_prices" in sys.modules)
+"""
+
+
+def test_what_is_told_of_a_store_needs_no_table_of_prices(tmp_path: Path) -> None:
+    write_run(tmp_path, start(), [judgment(price=1.0), outcome()], end())
+    sync(tmp_path)
+    env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
+    done = run([sys.executable, "-c", ASKED, "--store", str(tmp_path)], check=False, env=env, capture_output=True)
+    assert done.returncode == 0, done.stderr
