@@ -24,7 +24,7 @@ from loopback_judge import LoopbackJudge, allowed_reply, with_latency
 from quoted_judges import write_figures
 from served import environment, free_port, jury_up
 
-SAMPLES, LATENCY, IN_FLIGHT = 48, 0.3, 32
+SAMPLES, LATENCY, IN_FLIGHT = 24, 0.3, 32
 GIVEN = ["--judge.price-in", "1.25", "--judge.price-out", "10"]
 TARGET = 0.05
 """Seconds that prices may add to the wall time of a run."""
@@ -84,6 +84,7 @@ def main() -> int:
             for number in range(pairs):
                 for side in sorted(sides, reverse=bool(number % 2)):
                     sides[side].append(took([*words, *(GIVEN if side == "given" else [])], store))
+                print(*(f"{side} {each[-1]}" for side, each in sides.items()), sep="; ", flush=True)
     print(f"{pairs} pairs of runs on {SAMPLES} samples, {4 * SAMPLES} calls of {LATENCY:g} s, {IN_FLIGHT} at once")
     missed = False
     for what in Took._fields:

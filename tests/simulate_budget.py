@@ -104,7 +104,18 @@ class Replies:
         self._calls: list[tuple[Call, float]] = []
         self._ending: asyncio.Task[None] | None = None
 
-    def send(self, prices: dict[Call, float]) -> None:
+    async def send(self, prices: dict[Call, float]) -> bool:
+        """Whether there was room for all of them, if only one after another."""
+        if all(map(self._budget.holds, prices)):
+            self._send(prices)
+            return True
+        for call, price in prices.items():
+            if not await self._budget.covers(call, self._budget.expected(call[1], SENT)):
+                return False
+            self._send({call: price})
+        return True
+
+    def _send(self, prices: dict[Call, float]) -> None:
         self._calls += prices.items()
         if self._ending is None or self._ending.done():
             self._ending = asyncio.create_task(self._end_all())
@@ -125,10 +136,9 @@ async def judged(there: World, limit: float, random: Randoms) -> Stopped:
     budget, started = Budget(limit, CallCosts(TARIFF, LONGEST_REPLY)), 0
     replies = Replies(budget, random)
     for prices in there.prices:
-        if not await budget.fits({call: budget.expected(call[1], SENT) for call in prices}):
+        if not await budget.starts(lambda calls=prices: {call: budget.expected(call[1], SENT) for call in calls}):
             break
-        replies.send(prices)
-        started += 1
+        started += await replies.send(prices)
     await replies.all_ended()
     billed = [price for calls in there.prices for price in calls.values()]
     return Stopped(started, budget.spent, float(np.quantile(billed, 0.95)))

@@ -100,6 +100,24 @@ def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_m
     assert {row["n"] for row in ask("trend")} == {SAMPLES} and "Nothing was measured" not in out
 
 
+def test_a_small_budget_finds_out_what_calls_cost_by_its_first_sample(
+    tmp_path: Path, loopback: LoopbackJudge, figures: list[str], jury: Jury
+) -> None:
+    """Four calls at their most do not fit, one does."""
+    longer = ("--judge.max-output-tokens", 3000)
+    code, out, err = jury(*command(figures, loopback, budget=0.08), *longer)
+    assert code == 3 and "Nothing is known yet" not in err, err
+    [stopped] = [end["stopped"] for end in ends(tmp_path / "store")]
+    asked = loopback.count - 1
+    assert stopped["spent"] == pytest.approx(asked * CALL) and stopped["spent"] <= 0.08
+    assert 2 <= stopped["judged"] < SAMPLES and asked % CALLS == 0 and "The same command with more goes on" in out
+
+    code, out, err = jury(*command(figures, loopback, budget=0.02), *longer, "--judge.model", "other")
+    assert code == 3 and loopback.count == asked + 1, "nothing is asked"
+    assert "Nothing is known yet of what calls of this judge cost, and one that replies at its longest" in err
+    assert "or ask for a quote first, without a budget" in err and " 0 of 14 samples judged" in " ".join(out.split())
+
+
 def test_a_month_is_shared_by_all_runs_of_a_store(
     tmp_path: Path, loopback: LoopbackJudge, figures: list[str], jury: Jury, monkeypatch: pytest.MonkeyPatch
 ) -> None:

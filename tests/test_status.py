@@ -51,7 +51,8 @@ def test_the_budget_of_the_month_is_told_with_what_is_spent_claimed_and_unknown(
     monkeypatch.setenv("JURY_BUDGET_MONTH", "10")
     code, out, _ = jury("status", "--store", tmp_path)
     assert code == 0
-    told = f"{month_of(now)}: 1.7500 of 10.0000 spent, 3.0000 claimed by 1 at work, 5.2500 left (JURY_BUDGET_MONTH)"
+    claimed = "3.0000 claimed by 1 run at work or waiting"
+    told = f"{month_of(now)}: 1.7500 of 10.0000 spent, {claimed}, 5.2500 left (JURY_BUDGET_MONTH)"
     assert f"budget     {told}\n           without 1 call whose price is unknown\n" in out
     monkeypatch.setenv("JURY_BUDGET_MONTH", "much")
     assert "budget     JURY_BUDGET_MONTH is 'much': allowed is" in jury("status", "--store", tmp_path)[1]

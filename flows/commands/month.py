@@ -33,7 +33,11 @@ def _of_budget(store: str, folder: Path, now: datetime, amount: float, spent: Mo
     shelf = BucketShelf(Bucket(store), to_change=False) if is_remote(store) else LocalShelf(folder)
     month = Month(folder, shelf, month_of(now), amount, "")
     stands = month.standing()
-    claimed = f", {money(stands.claimed)} claimed by {stands.at_work:,} at work" if stands.at_work else ""
+    claimed = (
+        f", {money(stands.claimed)} claimed by {number_of(stands.open, 'run')} at work or waiting"
+        if stands.open
+        else ""
+    )
     left = money(max(amount - stands.spent - stands.claimed, 0.0))
     line = (
         f"budget     {month.month}: {money(stands.spent)} of {money(amount)} spent{claimed}, {left} left ({VARIABLE})"

@@ -10,6 +10,7 @@ from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -129,7 +130,7 @@ async def budget_of_passport(
         raise InputError(
             f"a passport of {judge.model} is {questions} questions for about {money(expected.amount)}, {expected.by}, "
             f"and does not fit: of the {money(amount)} that {VARIABLE} allows in {month.month}, "
-            f"{money(max(left, 0.0))} are left. Raise it, or wait for the next month"
+            f"{money(max(left, 0.0))} are left. Raise that budget, or wait for the next month"
         )
     costs = CallCosts(tariff, judge.max_output_tokens)
     async with _sharing(month, Budget(None, costs, Shared(month))) as budget:
@@ -217,14 +218,14 @@ async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:
         return
     together: list[Case] = []
     for unit in units(cases, lambda case: case.sample):
-        prices = prices_of(run, budget, unit)
+        prices = partial(prices_of, run, budget, unit)
         if run.parameters.judge.tier == BATCH and not budget.over:
-            await budget.fits_or_ends(prices)
-        elif not budget.over and not await budget.fits_now(prices):
+            await budget.fits_or_ends(prices())
+        elif not budget.over and not await budget.fits_now(prices()):
             if together:
                 yield together  # what is held for them comes free only when they are judged
                 together = []
-            await budget.fits(prices)
+            await budget.starts(prices)
         if budget.over:
             for case in unit:
                 run.in_hand.free(case)

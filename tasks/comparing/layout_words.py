@@ -63,8 +63,7 @@ def _by_candidate(of_each: Mapping[str, LayoutRow]) -> str:
     found = sorted(of_each.values(), key=lambda row: (row.agreement or 0, row.candidate))
     if not found:
         return ""
-    ends = dict.fromkeys((found[0], found[-1])) if len(found) > 1 else dict.fromkeys(found)
-    return "; of the candidates " + ", ".join(f"{row.candidate} {equal_words(row)}" for row in ends)
+    return "; of the candidates " + ", ".join(f"{row.candidate} {equal_words(row)}" for row in (found[0], found[-1]))
 
 
 def _own_words(rows: Sequence[LayoutRow]) -> str:
@@ -99,15 +98,15 @@ def check_grid(rows: Sequence[LayoutRow]) -> Grid:
     several = any(row.candidate for row in rows)
     lines: list[list[str]] = []
     for candidate, its in groupby(rows, key=lambda row: row.candidate):
-        lines += [[candidate or TOGETHER, *[""] * (len(header) - 1)]] if several else []
-        lines += [_line(row, " " if several else "") for row in its]
+        lines += [[candidate or TOGETHER]] if several else []
+        lines += map(_line, its)
     return Grid(header, lines)
 
 
-def _line(row: LayoutRow, indent: str) -> list[str]:
+def _line(row: LayoutRow) -> list[str]:
     itself = "–" if row.own_agreement is None else f"{row.own_agreement:.0%}, {OWN[row.own_by]} (n = {row.own_n})"
     return [
-        f"{indent}{row.dimension}",
+        row.dimension,
         str(row.n),
         equal_words(row),
         kappa_words(row),

@@ -10,8 +10,8 @@ DAYS = 7
 """That scheduled runs are looked at for what they cost a day."""
 _PAID = """
     WITH paid AS (
-        SELECT judged_at AS moment, price, estimated, status, r.scheduled
-        FROM judgments j JOIN runs r USING (run_id) WHERE j.reused_from = '' AND judged_at >= least($1, $2)
+        SELECT j.judged_at AS moment, j.price, j.estimated, j.status, r.scheduled
+        FROM judgments j JOIN runs r USING (run_id) WHERE j.reused_from = '' AND j.judged_at >= least($1, $2)
         UNION ALL
         SELECT asked_at, price, estimated, status, false FROM other_calls WHERE asked_at >= least($1, $2)
     ), amounts AS (

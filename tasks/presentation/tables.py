@@ -66,7 +66,7 @@ def _widths(grid: Grid) -> list[int]:
     """Widths of the columns. Candidates' names, which can be broken, do not count."""
     lines = [[f" {name}", *cells] for name, *cells in grid.lines if cells]
     headers = [max(map(len, header.split("\n"))) for header in grid.header]
-    return [max(width, *map(len, column)) for width, *column in zip(headers, *lines, strict=True)]
+    return [max([width, *map(len, column)]) for width, *column in zip(headers, *lines, strict=True)]
 
 
 def console(stream: IO[str] | None = None) -> "Console":

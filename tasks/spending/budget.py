@@ -5,6 +5,10 @@ fit into what is left. While calls are in flight it is waited for them, as most 
 them; the first unit that does not fit when nothing is held ends the run. None is skipped for a cheaper one behind it,
 or what was judged would be no random part of the samples.
 
+Before the first reply of a judge that nothing is known of, only the most that its calls can cost is known, which is far
+more than what they do cost. Where a unit does not fit so, its calls are made one after another, each only if the most
+that it can cost fits: the first few tell what the others cost, and the budget is not exceeded.
+
 Prices are for `prices`, the month that runs share for `reservations`, the order of the units for `order`.
 """
 
@@ -15,6 +19,7 @@ from collections import defaultdict
 from collections.abc import Callable, Hashable, Mapping
 from typing import Protocol
 
+from tasks.spending.money import money
 from tasks.spending.prices import Amounts, Tariff, Tokens
 
 ENOUGH = 20
@@ -55,6 +60,11 @@ class CallCosts:
     def price(self, took: Tokens) -> float:
         """What a call costs that takes so much."""
         return self._tariff.price(took)
+
+    @property
+    def are_unknown(self) -> bool:
+        """Whether nothing was billed yet, and the most that a call can cost stands for what one does."""
+        return self.guessed and not any(self._billed.values())
 
     def of(self, dimension: str, sent: int) -> float:
         """By this run once enough of its calls were billed, else by earlier ones and no less than the dearest of this
@@ -121,6 +131,8 @@ class Budget:
         """What is held stays held when this process is done with the run: its calls are bought as a batch."""
         self._limit, self._costs, self._share = limit, costs, share
         self._held: dict[Hashable, float] = {}
+        self._one_by_one: set[Hashable] = set()
+        """Calls of a unit that is judged call by call; see `starts`."""
         self._turn = asyncio.Lock()
         self._settled = asyncio.Event()
         """Set once, with the next call that ends."""
@@ -153,9 +165,29 @@ class Budget:
             if await self.fits_now(calls):
                 return True
             if not self._held and not next_one.is_set():
-                self.over, self.needed = True, sum(calls.values())
+                self._end(sum(calls.values()))
                 return False
             await next_one.wait()
+
+    async def starts(self, calls: Callable[[], Mapping[Hashable, float]]) -> bool:
+        """Whether a unit may start, as soon as that is clear; False: the run is over.
+
+        Where nothing is known of what calls cost, and not all of the unit fit at their most, it starts if each of them
+        does by itself: `covers` then lets them in one after another, and no other unit starts before they have ended.
+
+        Args:
+            calls: what each is expected to cost, as far as is known when it is asked.
+        """
+        while not self.over:
+            next_one = self._settled
+            if not self._one_by_one:
+                found = calls()
+                if await self.fits_now(found):
+                    return True
+                if not self._held and not next_one.is_set():
+                    return await self._starts_one_by_one(found)
+            await next_one.wait()
+        return False
 
     async def fits_or_ends(self, calls: Mapping[Hashable, float]) -> bool:
         """The same for a run of which nothing comes free: its calls are bought at once; False, and the run is over."""
@@ -200,6 +232,10 @@ class Budget:
         """Whether a call of a unit that was started may be made: it is held for, or fits as any other does."""
         return call in self._held or await self.fits({call: price})
 
+    def holds(self, call: Hashable) -> bool:
+        """Whether there is room for a call already."""
+        return call in self._held
+
     def settle(self, call: Hashable, dimension: str, price: float | None) -> None:
         """A call has ended: what is held for it is free again.
 
@@ -207,9 +243,32 @@ class Budget:
             price: what it was billed; None: that is not known, and what was held for it counts as spent.
         """
         held = self._held.pop(call, 0.0)
+        self._one_by_one.discard(call)
         self.spent += held if price is None else price
         if price:  # one that was refused costs nothing, and says nothing of the others
             self._costs.note(dimension, price)
+        self._wake()
+
+    async def _starts_one_by_one(self, calls: Mapping[Hashable, float]) -> bool:
+        dearest, are_unknown = max(calls.values()), self._costs.are_unknown
+        if are_unknown and await self._has_room(self.used + dearest):
+            self._one_by_one = {*calls}
+            return True
+        if are_unknown:
+            self.warnings.append(
+                "Nothing is known yet of what calls of this judge cost, and one that replies at its longest "
+                f"(judge.max_output_tokens) may cost {money(dearest)}, which does not fit into what is left. Give it "
+                "that much, set judge.max_output_tokens lower, or ask for a quote first, without a budget: the run "
+                "goes by what that finds, and takes its replies over"
+            )
+        self._end(sum(calls.values()))
+        return False
+
+    def _end(self, needed: float) -> None:
+        self.over, self.needed = True, needed
+        self._wake()
+
+    def _wake(self) -> None:
         self._settled.set()
         self._settled = asyncio.Event()
 
