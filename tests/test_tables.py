@@ -48,6 +48,11 @@ def test_nothing_is_cut_when_every_column_is_needed(width: int) -> None:
         assert found[-1] == f"{row.scored}/240"
 
 
+def test_a_table_without_a_line_is_a_table() -> None:
+    """Of a run that had no money for its first sample."""
+    assert grid_table(Grid(["", "score"], [], "score"), [], 80).row_count == 0
+
+
 def test_the_counts_are_those_of_the_rows(tmp_path: Path) -> None:
     text = shown(score_rows(EVERY_KIND), 100)
     #                                  score      interval            M    H    good bad mixed  forfeit scored

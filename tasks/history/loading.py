@@ -179,13 +179,13 @@ def store_other_calls(store: Path, wait_seconds: float = 2.0) -> None:
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: the rows of some are damaged, or the history was made by another version.
     """
-    for place in _new(_OTHER_CALLS, store / HISTORY, store, wait_seconds):
-        _load(store / HISTORY, place, wait_seconds)
+    _store_once(_OTHER_CALLS, store, "", wait_seconds)
 
 
 def _store_once(kind: _Once, store: Path, name: str, wait_seconds: float) -> None:
+    """Load what is new of a kind; only the folder of a name where one is given."""
     with _asking(store / HISTORY, wait_seconds) as ask:
-        new = [place for place in _new(kind, store, ask) if place.name == name]
+        new = [place for place in _new(kind, store, ask) if name in ("", place.name)]
     for place in new:
         _load(store / HISTORY, place, wait_seconds)
 
