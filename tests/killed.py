@@ -24,7 +24,9 @@ def in_a_process(twin: BatchTwin, *words: object, requests: int, rows: int = 0) 
     """
     context: ForkServerContext = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
-    started = context.Process(target=_work, args=(twin.base_url, [*map(str, words)], requests, rows), daemon=True)
+    started = context.Process(
+        target=_work, args=(twin.base_url, [*map(str, words)], requests, rows, {**os.environ}), daemon=True
+    )
     started.start()
     return started
 
@@ -35,7 +37,8 @@ def kill(process: ForkServerProcess | None) -> None:
     os.kill(process.pid, signal.SIGKILL)
 
 
-def _work(address: str, words: list[str], most: int, rows: int) -> None:
+def _work(address: str, words: list[str], most: int, rows: int, environment: dict[str, str]) -> None:
+    os.environ.update(environment)
     from flows.cli import main
     from tasks.batches import requests
     from tasks.endpoint import known

@@ -59,7 +59,7 @@ def test_what_fits_is_handed_in_and_a_pilot_tells_what_calls_cost(
     pilot, run = run_folders(store)
     asked_live = twin.count - 1  # but for the probe
     assert asked_live == 5 * CALLS
-    assert {read_start(each).parameters["judge"]["tier"] for each in (pilot, run)} == {"batch"}
+    assert [read_start(each).parameters["quote"] for each in (pilot, run)] == ["pilot", ""]
     [requests] = [len(file.data.splitlines()) for file in twin.uploaded]
     held = claims(store)[run.name]
     assert held["until"] is None and held["amount"] > requests * CALL

@@ -492,7 +492,7 @@ def test_a_batch_that_may_have_been_made_is_looked_for_before_another_is(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"store": "s3://bucket/prefix"}, "what waits for a batch is kept in a folder"),
+        ({"store": "file:///nowhere/store"}, "kept apart by conditional puts, which only s3:// has"),
         ({"judge.base-url": "mistral"}, "Mistral is not known to have it; those that have are OpenAI, LiteLLM proxy"),
     ],
 )

@@ -9,8 +9,10 @@ from typing import Any
 import pytest
 from test_remote import S3Server, server, url  # noqa: F401
 
+from tasks.batches.checks import check_batch
 from tasks.errors import InputError
 from tasks.ledger.bucket import Bucket
+from tasks.parameters import Judge, PairwiseParameters
 from tasks.spending.reservations import Month
 from tasks.spending.shelves import BucketShelf, LocalShelf
 
@@ -71,6 +73,9 @@ def test_a_bucket_that_heeds_no_conditions_is_refused(
     monkeypatch.setattr(server, "_app", heedless)
     with pytest.raises(InputError, match=r"this server ignores them.* Unset JURY_BUDGET_MONTH"):
         BucketShelf(Bucket(url))
+    judge = Judge(model="m", base_url="https://judge.example/v1", tier="batch")
+    with pytest.raises(InputError, match=r"this server ignores them: two could take it in at once. Give a folder"):
+        check_batch(PairwiseParameters(judge=judge, store=url))
 
 
 def test_a_remote_store_that_is_no_bucket_is_refused(tmp_path: Path) -> None:

@@ -20,7 +20,7 @@ from flows.runtime.secrets import secret_block
 from flows.runtime.without_server import run_to_end
 from tasks.batches.log import lease, waiting_runs
 from tasks.errors import InputError
-from tasks.ledger.remote import is_remote
+from tasks.ledger.remote import Remote, is_remote, local_cache, remote_of
 from tasks.parameters import Collect
 
 if TYPE_CHECKING:
@@ -41,8 +41,9 @@ def command(run: str, cancel: bool, as_json: bool, store: str) -> int:
     Raises:
         InputError: no such run waits; or `--cancel` names none.
     """
-    folder = Path(store).absolute()
-    found = [] if is_remote(store) else [each for each in waiting_runs(folder) if each.startswith(run)]
+    place = store if is_remote(store) else str(Path(store).absolute())
+    folder, remote = local_cache(place), remote_of(place)
+    found = [each for each in waiting_runs(folder, remote) if each.startswith(run)]
     if run and not found:
         raise InputError(f"no run that waits is called {run!r}: `jury status` lists those that do")
     if cancel and (not run or len(found) != 1):
@@ -52,29 +53,29 @@ def command(run: str, cancel: bool, as_json: bool, store: str) -> int:
         return OK
     find_prefect(folder)  # a key may be kept there, as a Secret block
     if cancel:
-        asyncio.run(_cancel(folder, found[0]))
-    ready = asyncio.run(_ready(folder, found, warn if as_json else say))
-    return _collect(folder, ready, as_json) if ready else NOT_ALL_OK
+        asyncio.run(_cancel(folder, remote, found[0]))
+    ready = asyncio.run(_ready(folder, remote, found, warn if as_json else say))
+    return _collect(place, ready, as_json) if ready else NOT_ALL_OK
 
 
-async def _cancel(store: Path, run_id: str) -> None:
+async def _cancel(store: Path, remote: Remote | None, run_id: str) -> None:
     from tasks.batches.asking import asking
     from tasks.batches.taking_out import cancel
 
-    with lease(store, run_id) as log:
+    with lease(store, run_id, remote) as log:
         if log is None:
             raise InputError(f"another process is at work on run {run_id}: try again once it has ended")
         async with asking(log, secret_block) as batches:
             await cancel(log, batches)
 
 
-async def _ready(store: Path, found: list[str], tell: Callable[[str], None]) -> list[str]:
+async def _ready(store: Path, remote: Remote | None, found: list[str], tell: Callable[[str], None]) -> list[str]:
     """Those runs that can be ended now; of the others it is told what they wait for."""
     from tasks.batches.asking import looked_after
 
     ready: list[str] = []
     for run_id in found:
-        with lease(store, run_id) as log:
+        with lease(store, run_id, remote) as log:
             if log is None:
                 tell(f"{run_id}  another process is at work on it")
                 continue
@@ -86,17 +87,18 @@ async def _ready(store: Path, found: list[str], tell: Callable[[str], None]) -> 
     return ready
 
 
-def _collect(folder: Path, ready: list[str], as_json: bool) -> int:
+def _collect(place: str, ready: list[str], as_json: bool) -> int:
     """End these runs in a flow, as any run is, and show what came of them."""
+    folder = local_cache(place)
     prepare_prefect(folder)
     codes: list[int] = []
     with answered(), ended_by_sigterm(), settle_garbage_collector():
         for run_id in ready:
-            codes.append(_show(folder, run_async(_run(folder, run_id)), as_json))
+            codes.append(_show(folder, run_async(_run(place, run_id)), as_json))
     return max(codes, key=(OK, NOT_ALL_OK, STOPPED).index)
 
 
-async def _run(folder: Path, run_id: str) -> "State":
+async def _run(place: str, run_id: str) -> "State":
     from prefect.settings import PREFECT_API_URL
 
     from flows.collect import collect
@@ -105,7 +107,7 @@ async def _run(folder: Path, run_id: str) -> "State":
     if server := own():
         server.tell()
         await server.answering()
-    running: Any = collect(Collect(store=str(folder), run=run_id), return_state=True)
+    running: Any = collect(Collect(store=place, run=run_id), return_state=True)
     return (await run_to_end(running, PREFECT_API_URL.value() or "")).state
 
 

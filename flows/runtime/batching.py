@@ -7,6 +7,7 @@ pilot of a run with a budget, of whose calls nobody knows what they cost. What h
 
 import asyncio
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -14,12 +15,14 @@ from flows.runtime.budgeting import where_stopped
 from flows.runtime.chunks import Chunk, Work
 from flows.runtime.quoting import PILOT, price_of
 from flows.runtime.session import Session
+from tasks.batches.cases import CASES
 from tasks.batches.handing_in import HandingIn, Withheld
 from tasks.batches.log import begin, lease
 from tasks.batches.taking_out import remove
 from tasks.datasets.dataset import Dataset
 from tasks.judging.run import current_run
 from tasks.ledger.reading import read_judgments
+from tasks.ledger.remote import Remote
 from tasks.records import Sample
 from tasks.spending.money import money
 from tasks.spending.order import chunks as in_chunks
@@ -46,7 +49,16 @@ async def hand_in(session: Session, dataset: Dataset, work: Work) -> HandedIn:
         await _pilot(session, dataset, work)
         waits = await _put_down(session, dataset, may_guess=True)
     await session.finish_thumbnails()
+    if session.remote:
+        await _send_thumbnails(session.remote, waits)
     return HandedIn(waits, await session.storing(store_step(session.store, waits)))
+
+
+async def _send_thumbnails(remote: Remote, run_id: str) -> None:
+    """Let whoever takes the run in show what was judged. Without them its pages lack pictures, and nothing else."""
+    cases = remote.folder / "batches" / run_id / CASES
+    with suppress(OSError):
+        await asyncio.to_thread(remote.send_pictures, cases)
 
 
 async def _pilot(session: Session, dataset: Dataset, work: Work) -> None:
@@ -70,8 +82,9 @@ async def _put_down(session: Session, dataset: Dataset, may_guess: bool) -> str:
     session.waits = True
     async with session.judging(dataset, Withheld) as chunks:
         run, store, turn = current_run(), Path(session.store), asyncio.Lock()
-        log = begin(store, session.run_id)
-        with lease(store, session.run_id):
+        begin(store, session.run_id)
+        with lease(store, session.run_id, session.remote) as log:
+            assert log  # nobody else knows of the run
             handing_in = HandingIn(run, log)
 
             async def put_down(chunk: Chunk) -> None:
@@ -85,7 +98,7 @@ async def _put_down(session: Session, dataset: Dataset, may_guess: bool) -> str:
                 if budget and budget.over and budget.guessed and not may_guess:
                     remove(log)
                     return ""
-                waits = handing_in.earlier() or log.run_id
+                waits = await asyncio.to_thread(handing_in.earlier, session.remote) or log.run_id
                 if waits == log.run_id:
                     stopped = where_stopped(run, dataset.samples, handing_in.samples)
                     if budget:

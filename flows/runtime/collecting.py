@@ -5,6 +5,7 @@ run. What becomes of the replies is for `taking_in`. A run that is ended here is
 its own night.
 """
 
+import asyncio
 from collections.abc import Mapping
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -31,9 +32,10 @@ from tasks.datasets.dataset import Dataset
 from tasks.datasets.roots import check_place
 from tasks.endpoint.batches import Batches
 from tasks.errors import BatchesUnavailable, InputError, first_of
+from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.evaluations import evaluation_folders
 from tasks.ledger.reading import read_start
-from tasks.ledger.remote import Remote, is_remote
+from tasks.ledger.remote import is_remote, local_cache, remote_of
 from tasks.parameters import Collect, Parameters, at_store
 from tasks.records import RunStart
 from tasks.report import report
@@ -47,14 +49,17 @@ def waiting(run_id: str, words: str) -> State:
     return Completed(name=WAITING, message=told, data={"run_id": run_id, "warnings": [], "waits": told})
 
 
-async def collected(store: Path, run_id: str) -> State:
+async def collected(store: str, run_id: str) -> State:
     """Take a waiting run as far as it gets; its state, `Waiting` or as that of any run that has ended.
+
+    Args:
+        store: a folder, or the URL of a bucket.
 
     Raises:
         InputError: its endpoint refuses or cannot be reached, or it cannot be read any more; it goes on waiting.
     """
     try:
-        with lease(store, run_id) as log:
+        with lease(local_cache(store), run_id, remote_of(store)) as log:
             if log is None:
                 return waiting(run_id, "another process is at work on it")
             return await _taken_further(log)
@@ -67,7 +72,7 @@ async def collected(store: Path, run_id: str) -> State:
 
 async def _taken_further(log: Log) -> State:
     if not log.prepared:  # a kill while it was put down: nothing of it was sent
-        await never_handed_in(log.store, None, log.run_id)
+        await never_handed_in(log.store, remote_of(log.place), log.run_id)
         remove(log)
         return Completed(message=f"Run {log.run_id} was never handed in.", data={"run_id": "", "warnings": []})
     state = None
@@ -84,9 +89,11 @@ async def _cleared(log: Log, batches: Batches, state: State | None) -> State:
     message = f"Run {log.run_id} has ended."
     state = state or Completed(message=message, data={"run_id": log.run_id, "warnings": []})
     try:
+        if log.hold:
+            await asyncio.to_thread(log.hold.send)  # what could not be sent before is nowhere else
         await clear(log, batches)
-    except BatchesUnavailable as error:
-        said = f"{error}. Its files there are deleted by the next `jury collect`."
+    except (BatchesUnavailable, RemoteUnavailable) as error:
+        said = f"{error}. What is left of it there is removed by the next `jury collect`."
         state.data["warnings"].append(said)  # pyright: ignore
     return state
 
@@ -107,8 +114,8 @@ async def _taken_in(log: Log, asked: Parameters) -> State | None:
 async def _of_evaluation(store: str, log: Log, start: RunStart, told: Event) -> State:
     """The evaluation that a shard belongs to, which the last of them reports."""
     began = datetime.fromisoformat(start.started_at)
-    if is_remote(store):
-        await in_daemon_thread(lambda: Remote(store, log.store).fetch(began - timedelta(days=1)))
+    if remote := remote_of(store):
+        await in_daemon_thread(lambda: remote.fetch(began - timedelta(days=1)))
     if left := start.shards - len(evaluation_folders(log.run)):
         words = f"Shard {start.shard} of evaluation {start.evaluation_id} is taken in, {left} of {start.shards} are not"
         return Completed(message=f"{words}.", data={"run_id": "", "warnings": []})
@@ -134,20 +141,21 @@ async def handed_in(session: Session, dataset: Dataset, work: Work) -> State:
     """
     run_id, unstored = await hand_in(session, dataset, work)
     try:
-        state = await collected(Path(session.store), run_id)
+        state = await collected(session.place, run_id)
     except BatchesUnavailable:
-        await arranged(str(_folder(session.store)))
+        await arranged(_place(session.place))
         raise
     if state.name != WAITING:
         return state
-    looks = await arranged(str(_folder(session.store)))
+    looks = await arranged(_place(session.place))
     by_itself = f"So does the deployment {DEPLOYMENT}, every {EVERY.seconds // 60} minutes." if looks else ""
     also = " ".join([by_itself, *unstored]).strip()
     return Completed(name=WAITING, message=f"{state.message} {also}".strip(), data={**state.data, "also": also})  # pyright: ignore
 
 
-def _folder(store: str) -> Path:
-    return Path(store).expanduser().absolute()
+def _place(store: str) -> str:
+    """The store, for a process that works in another folder."""
+    return store if is_remote(store) else str(Path(store).expanduser().absolute())
 
 
 async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
@@ -161,11 +169,12 @@ async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
     try:
         asked = at_store(Collect.model_validate(parameters))
         check_place("store", asked.store)
-        store = _folder(asked.store)
-    except ValueError as error:
+        store = _place(asked.store)
+        waiting_now = await asyncio.to_thread(waiting_runs, local_cache(store), remote_of(store))
+    except (ValueError, OSError) as error:
         return Failed(message=printable(str(error)))
     runs, waits, failed, warnings = list[str](), list[str](), list[str](), list[str]()
-    for run_id in (each for each in waiting_runs(store) if each.startswith(asked.run)):
+    for run_id in (each for each in waiting_now if each.startswith(asked.run)):
         try:
             state = await collected(store, run_id)
         except* (InputError, OSError) as stopped:
@@ -176,7 +185,7 @@ async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
             waits += [str(state.message)] if state.name == WAITING else []
             warnings += told["warnings"]
     if waits or failed:
-        await arranged(str(store))
+        await arranged(store)
     if failed:
         return Failed(message=printable(" ".join(failed)))
     message = " ".join([*(f"Run {run_id} is taken in." for run_id in runs), *waits]) or "Nothing waits."

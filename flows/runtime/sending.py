@@ -74,8 +74,13 @@ async def share_nights(remote: Remote | None) -> tuple[str, ...]:
 class Sending:
     """The sending of one run, from entering the context to leaving it. Without a remote store it does nothing."""
 
-    def __init__(self, remote: Remote | None, run_id: str) -> None:
-        self._remote = remote
+    def __init__(self, remote: Remote | None, run_id: str, held: bool = False) -> None:
+        """The sending of a run.
+
+        Args:
+            held: it waited for a batch, and belongs to this process by its lease.
+        """
+        self._remote, self._held = remote, held
         self._run_id = run_id
         self._due = asyncio.Event()
         self._loop: asyncio.Task[None] | None = None
@@ -116,7 +121,8 @@ class Sending:
 
     async def _send(self, remote: Remote) -> None:
         async with self._turn:
-            await in_daemon_thread(lambda: remote.send(self._run_id))
+            send = remote.send_held if self._held else remote.send
+            await in_daemon_thread(lambda: send(self._run_id))
 
     async def _send_other_calls(self, remote: Remote) -> None:
         if OTHER_CALLS.folders(remote.folder):

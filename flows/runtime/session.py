@@ -42,7 +42,7 @@ from tasks.judging.protocol import check_prompts, picture_policy, run_end, run_s
 from tasks.judging.results import Results, keep_results
 from tasks.judging.run import Run, current
 from tasks.kinds import kind_of
-from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import EMBEDDED, Judge, Parameters
@@ -105,11 +105,12 @@ class Session:
         self._rubric: Rubric = load_rubric(flow, asked.prompt_set)
         self.said = [*said, *shared_layout.check(asked, self._rubric)]
         """What of the warnings is known before anything is asked."""
-        self.store = str(local_cache(asked.store))
-        """Folder of the store; a run on a remote one works on a local copy of it."""
+        self.store, self.place = str(local_cache(asked.store)), asked.store
+        """Folder of the store; a run on a remote one works on a local copy of it. And the store as it is named."""
         self.parameters = asked.model_copy(update={"store": self.store})
         self._thumbnails = stack.enter_context(Thumbnails(Path(self.store)))
-        self._remote = Remote(asked.store, Path(self.store)) if is_remote(asked.store) else None
+        self.remote = remote_of(asked.store)
+        """None: the store is a folder."""
         self.scheduled = is_scheduled()
 
     async def loading(self, step: Coroutine[Any, Any, Dataset | State]) -> Dataset:
@@ -127,16 +128,16 @@ class Session:
         """
         tariff = await asyncio.to_thread(tariff_of, self._asked)
         dataset = in_order(dataset, tariff)
-        unfetched = await fetch_replies(self._remote, self._asked.reuse_hours)
-        anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self._remote, self.scheduled)
+        unfetched = await fetch_replies(self.remote, self._asked.reuse_hours)
+        anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self.remote, self.scheduled)
         start = self._start(dataset, anchors.key)
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         log_start(start)
         self.said = [*dict.fromkeys([*self.said, *dataset.warnings, *unfetched, *anchors.warnings])]
-        money = budget_of(self._asked, tariff, Path(self.store), self._remote, start, self.spent_before)
+        money = budget_of(self._asked, tariff, Path(self.store), self.remote, start, self.spent_before)
         async with money as budget:
             run = await asyncio.to_thread(self._open, start, budget, ledger)
-            self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
+            self._sending = await self._stack.enter_async_context(Sending(self.remote, start.run_id))
             title = f"{self._flow}, put down for a batch:" if self.waits else self._flow
             try:
                 async with (
@@ -176,10 +177,11 @@ class Session:
         self.said = [*told.said]
         check_prompts(start, self._rubric)
         again = _live(self._asked) if self._asked.batch_rest == "live" else self._asked
-        async with budget_after(again, Path(self.store), self._remote, start, told) as budget:
+        async with budget_after(again, Path(self.store), self.remote, start, told) as budget:
             run = await asyncio.to_thread(self._open, start, budget)
             await asyncio.to_thread(run.ledger.go_on)
-            self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
+            sending = Sending(self.remote, start.run_id, held=True)
+            self._sending = await self._stack.enter_async_context(sending)
             try:
                 with current(run):
                     yield run
@@ -211,14 +213,14 @@ class Session:
         wanted, self.parameters = self.parameters, _live(self.parameters)
         asks = self._asked.quote != "history"
         tariff = await asyncio.to_thread(tariff_of, _live(self._asked)) if asks else None
-        unfetched = await fetch_replies(self._remote, self._asked.reuse_hours)
-        anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self._remote, self.scheduled)
-        start = self._start(dataset, anchors.key)
+        unfetched = await fetch_replies(self.remote, self._asked.reuse_hours)
+        anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self.remote, self.scheduled)
+        start = _as_pilot(self._start(dataset, anchors.key))
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         await name_run(start)
-        money = budget_of(self._asked, tariff, Path(self.store), self._remote, start)
+        money = budget_of(self._asked, tariff, Path(self.store), self.remote, start)
         run = await asyncio.to_thread(self._open, start, await self._stack.enter_async_context(money))
-        self._sending = await self._stack.enter_async_context(Sending(self._remote, start.run_id))
+        self._sending = await self._stack.enter_async_context(Sending(self.remote, start.run_id))
         controls, shards = self.parameters.controls, self.parameters.shards
         shown = await asyncio.to_thread(with_controls, dataset.samples, controls, kind_of(self._flow), shards)
         self.warnings = [*self.said, *dataset.warnings, *unfetched, *anchors.warnings]
@@ -279,7 +281,7 @@ class Session:
     async def _untested(self) -> list[str]:
         """Why it is not known that the judge sees what the flow needs; nothing where it is, or cannot be found out."""
         judge, asked_store = self._asked.judge, self._asked.store
-        if judge.base_url == EMBEDDED or not await fetch_passports(self._remote):
+        if judge.base_url == EMBEDDED or not await fetch_passports(self.remote):
             return []
         words = await asyncio.to_thread(passport_warning, Path(self.store), self._flow, judge, asked_store)
         return [words] if words else []
@@ -307,7 +309,7 @@ class Session:
     async def completed(self, storing: Coroutine[Any, Any, list[str]], reporting: Coroutine[Any, Any, str]) -> State:
         """Store, then report, and send beside it; the state that Prefect shows of it all."""
         sending, stored = asyncio.create_task(self._sending.finish()), asyncio.create_task(storing)
-        shared = self._remote if self.scheduled else None
+        shared = self.remote if self.scheduled else None
         await stored  # pages, trend and alarm are read from the history
         unfetched = await share_nights(shared)
         reported, unstored, unsent, _ = await asyncio.gather(reporting, stored, sending, self.finish_thumbnails())
@@ -324,6 +326,12 @@ def _live(parameters: Parameters) -> Parameters:
     if parameters.judge.tier != BATCH:
         return parameters
     return parameters.model_copy(update={"judge": parameters.judge.model_copy(update={"tier": STANDARD})})
+
+
+def _as_pilot(start: RunStart) -> RunStart:
+    """The same of a run that is no result, whatever it is asked for."""
+    asked = start.parameters
+    return start.model_copy(update={"parameters": {**asked, "quote": asked.get("quote") or "pilot"}})
 
 
 async def unchanged_sentences(store: Path, run_id: str, scheduled: bool) -> list[str]:

@@ -10,14 +10,14 @@ from tasks.batches.taking_out import fetch
 from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.batches import Batches
 from tasks.ledger.reading import folder, read_start
-from tasks.ledger.remote import local_cache
+from tasks.ledger.remote import local_cache, remote_of
 from tasks.parameters import OF_SHARDS, Parameters, at_store, parameters_of
 
 
 def asked_of(log: Log) -> Parameters:
     """The parameters that a run was begun with, in the store where it is."""
     start = read_start(log.run)
-    return parameters_of(start.flow).model_validate({**start.parameters, "store": str(log.store), "reuse_hours": 0})
+    return parameters_of(start.flow).model_validate({**start.parameters, "store": log.place, "reuse_hours": 0})
 
 
 def asking(log: Log, secret: Secret) -> Batches:
@@ -27,9 +27,14 @@ def asking(log: Log, secret: Secret) -> Batches:
 
 def waiting_evaluation(flow: str, asked: Parameters) -> str:
     """The evaluation that was asked for the very same, in shards of which some wait; empty: there is none."""
-    store = local_cache(at_store(asked).store)
-    for run_id in waiting_runs(store):
-        start = read_start(folder(store, run_id))
+    store = at_store(asked).store
+    cache, remote = local_cache(store), remote_of(store)
+    for run_id in waiting_runs(cache, remote):
+        if remote:
+            remote.fetch_run(run_id)
+        if not (run := folder(cache, run_id)).exists():
+            continue
+        start = read_start(run)
         same = (start.flow, start.scheduled, start.shards) == (flow, False, asked.shards)
         if same and _alike(start.parameters, asked.model_dump(mode="json")):
             return start.evaluation_id

@@ -19,6 +19,7 @@ from tasks.judging import questions, shared_layout
 from tasks.judging.case import Case
 from tasks.judging.run import Run
 from tasks.ledger.reading import read_start
+from tasks.ledger.remote import Remote
 from tasks.ledger.writing import Ledger
 from tasks.records import Judgment, Outcome
 
@@ -72,14 +73,19 @@ class HandingIn:
     def _asked_sha256(self) -> str:
         return f"{self._asked % 2**256:064x}"
 
-    def earlier(self) -> str:
+    def earlier(self, remote: Remote | None) -> str:
         """The run that waits already and asks the very same, or as much of the same as its budget allowed; empty:
         there is none. A scheduled run stands for its own night, and looks for none.
+
+        Raises:
+            RemoteUnavailable: the bucket, where there is one, cannot be reached.
         """
-        if not self._run.start.scheduled:
-            for run_id in waiting_runs(self._log.store):
-                if run_id != self._log.run_id and self._is_like(Log(self._log.store, run_id)):
-                    return run_id
+        waiting = [] if self._run.start.scheduled else waiting_runs(self._log.store, remote)
+        for run_id in waiting:
+            if remote:
+                remote.fetch_run(run_id)
+            if run_id != self._log.run_id and self._is_like(Log(self._log.store, run_id)):
+                return run_id
         return ""
 
     def _is_like(self, other: Log) -> bool:

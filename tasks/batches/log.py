@@ -15,9 +15,11 @@ from typing import Any, Literal
 
 from pydantic import Field
 
+from tasks.batches.holding import Hold, held, remote_waiting
 from tasks.files import alone_at_once, keep_private, private_folder
 from tasks.ledger.checksums import sealed
 from tasks.ledger.reading import BATCHES, END, folder, parse_row, validate_row, whole_lines
+from tasks.ledger.remote import Remote
 from tasks.ledger.writing import append_line
 from tasks.records import SCHEMA, BudgetStop, Record
 
@@ -77,8 +79,14 @@ class Part:
 class Log:
     """The record of one run, read and added to by the one process that is alone with the run."""
 
-    def __init__(self, store: Path, run_id: str) -> None:
-        self.store, self.run_id = store, run_id
+    def __init__(self, store: Path, run_id: str, hold: Hold | None = None) -> None:
+        """The record as it is here.
+
+        Args:
+            hold: of a run in a bucket, which is told of what is done before anybody waits for it; `store` is the local
+                cache then.
+        """
+        self.store, self.run_id, self.hold = store, run_id, hold
         self.run, self.work = folder(store, run_id), store / "batches" / run_id
         self.parts: list[Part] = []
         self.prepared: Event | None = None
@@ -94,12 +102,16 @@ class Log:
         """Write down what was done, or is done next."""
         event = Event(run_id=self.run_id, at=datetime.now(UTC).isoformat(), what=what, **told)
         line = sealed(event.model_dump_json())
+        if self.hold and what == "prepared":
+            self.hold.send_files()
         with FileIO(self.run / BATCHES, "ab") as file:
             file.truncate(self._length)  # a last row that was cut by a kill is none
             append_line(file, line)
         keep_private(self.run / BATCHES)
         self._length += len(line)
         self._take(event)
+        if self.hold:
+            self.hold.send()
 
     def _take(self, event: Event) -> None:
         if event.what == "prepared":
@@ -115,6 +127,11 @@ class Log:
                 part.creating_since = event.at
             else:
                 part.batch_id = event.id
+
+    @property
+    def place(self) -> str:
+        """The store, as a parameter names it."""
+        return self.hold.url if self.hold else str(self.store)
 
     @property
     def turn(self) -> int:
@@ -149,16 +166,31 @@ def begin(store: Path, run_id: str) -> Log:
 
 
 @contextmanager
-def lease(store: Path, run_id: str) -> Generator[Log | None]:
+def lease(store: Path, run_id: str, remote: Remote | None = None) -> Generator[Log | None]:
     """The record of a run, for the one process that is alone with it until the context ends; None: another one is.
+
+    Args:
+        remote: of which the store is the local cache; then no process of another machine is alone with it, either.
 
     Raises:
         FileNotFoundError: nothing of the run waits here.
+        RemoteUnavailable: the bucket cannot be reached.
     """
+    if remote and run_id in remote_waiting(remote):
+        begin(store, run_id)
     with alone_at_once(store / "batches" / run_id / LOCK) as is_alone:
-        yield Log(store, run_id) if is_alone else None
+        if not is_alone or not remote:
+            yield Log(store, run_id) if is_alone else None
+            return
+        with held(remote, run_id, store / "batches" / run_id) as hold:
+            yield Log(store, run_id, hold) if hold else None
 
 
-def waiting_runs(store: Path) -> list[str]:
-    """Ids of the runs of which anything is still here, the oldest first."""
-    return sorted(lock.parent.name for lock in (store / "batches").glob(f"*/{LOCK}"))
+def waiting_runs(store: Path, remote: Remote | None = None) -> list[str]:
+    """Ids of the runs of which anything is still here, or in the bucket, the oldest first.
+
+    Raises:
+        RemoteUnavailable: the bucket cannot be reached.
+    """
+    here = {lock.parent.name for lock in (store / "batches").glob(f"*/{LOCK}")}
+    return sorted(here.union(remote_waiting(remote) if remote else ()))

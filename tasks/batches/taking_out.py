@@ -175,7 +175,9 @@ async def _last_state(part: Part, batches: Batches) -> BatchState | None:
 
 
 def remove(log: Log) -> None:
-    """Remove what was kept here of a run; the lock last, by which it is found."""
+    """Remove what was kept of a run, in the bucket and here; the lock last, by which it is found."""
+    if log.hold:
+        log.hold.remove()
     for file in sorted(log.work.iterdir(), key=lambda file: file.name == LOCK):
         file.unlink()
     log.work.rmdir()

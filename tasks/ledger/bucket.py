@@ -7,10 +7,12 @@ relative to the URL; which objects there are is up to `remote`. fsspec is import
 import re
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 from uuid import uuid4
 
 from tasks.errors import InputError
+from tasks.files import drafted, keep_private
 
 BATCH_OBJECTS = 256
 """At most so many objects are got or put at once."""
@@ -43,6 +45,8 @@ class _Files(Protocol):
     def cat_file(self, path: str) -> bytes: ...
     def pipe_file(self, path: str, value: bytes, **options: str) -> None: ...
     def rm(self, path: list[str]) -> None: ...
+    def put_file(self, path: str, name: str, /) -> None: ...
+    def get_file(self, path: str, name: str, /) -> None: ...
 
     cat: Callable[..., dict[str, bytes | Exception]]
 
@@ -115,6 +119,17 @@ class Bucket:
                 draft = f"{path}.{uuid4().hex}.draft"
                 self._files.pipe({draft: data})
                 self._files.mv(draft, path)
+
+    def send_file(self, name: str, file: Path) -> None:
+        """Write an object from a file, without having it in memory."""
+        with self._reaching():
+            self._files.put_file(str(file), self._path(name))
+
+    def fetch_file(self, name: str, place: Path) -> None:
+        """Bring an object into a file, whole or not at all."""
+        with self._reaching(), drafted(place) as draft:
+            self._files.get_file(self._path(name), str(draft))
+            keep_private(draft)
 
     @property
     def is_conditional(self) -> bool:

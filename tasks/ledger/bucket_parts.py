@@ -15,10 +15,10 @@ from typing import NamedTuple
 from pydantic import ValidationError
 
 from tasks.files import keep_private, write_whole
-from tasks.ledger.reading import END, FORGOTTEN, JUDGMENTS, OUTCOMES, RUN
+from tasks.ledger.reading import BATCHES, END, FORGOTTEN, JUDGMENTS, OUTCOMES, RUN
 from tasks.records import Record
 
-PARTED = (JUDGMENTS, OUTCOMES)
+PARTED = (JUDGMENTS, OUTCOMES, BATCHES)
 """The files of a ledger that grow."""
 PART_BYTES = 8_000_000
 """A part ends with the line that reaches this, so that memory stays flat."""
@@ -56,6 +56,12 @@ class Sent(Record):
         """With new parts for the whole lines that came since; a torn last line waits for its end."""
         ends = {file: (*self.ends.get(file, ()), *_new_ends(run / file, self.ends.get(file, ()))) for file in PARTED}
         return Sent(ends=ends, objects=self.objects)
+
+    def goes_on_from(self, sizes: Mapping[str, int]) -> bool:
+        """Whether all parts in a folder of the bucket are parts that were cut here."""
+        own = {part.name: part.size for part in self.parts()}
+        there = {name: size for name, size in sizes.items() if any(_is_part(name, file) for file in PARTED)}
+        return there.items() <= own.items() and (END not in sizes or END in self.objects)
 
     def arrived(self, name: str) -> "Sent":
         """With one more object that is there."""

@@ -8,6 +8,7 @@ the runs of other machines into the local cache. What rows mean is left to `read
 import hashlib
 import os
 import re
+import shutil
 from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -19,6 +20,7 @@ from tasks.files import alone, private_folder, write_whole
 from tasks.ledger import reading as ledger
 from tasks.ledger.bucket import BATCH_OBJECTS, Bucket, RemoteUnavailable, checked_url
 from tasks.ledger.bucket_parts import (
+    PART_BYTES,
     PARTED,
     Part,
     Sent,
@@ -35,7 +37,7 @@ from tasks.ledger.remote_folders import fetch_folder, send_folder
 from tasks.ledger.remote_pictures import RemotePictures
 
 FETCHED = "fetched.txt"
-"""Marks the folder of a run that another machine made; says where it came from."""
+"""Marks the folder of a run that another machine made, or may go on with; says where it came from."""
 BATCH_BYTES = 32_000_000
 """At most so much, or one object, travels together and is held in memory."""
 
@@ -92,6 +94,24 @@ class Remote:
         """Send what is new of a run made here: its whole lines with their pictures, and at its end `end.json`."""
         self._send(ledger.folder(self.folder, run_id))
 
+    def send_held(self, run_id: str) -> None:
+        """The same of a run that waits for its batches and belongs to whoever has its lease: this process has it."""
+        run = ledger.folder(self.folder, run_id)
+        if (run / RUN).exists():
+            self._mark(run)
+            self._send_parts(run)
+
+    def fetch_held(self, run_id: str) -> None:
+        """Have here what the bucket has of such a run. What is here beyond that stays only where it goes on from it."""
+        run, sizes = ledger.folder(self.folder, run_id), self._runs([f"ledger/{run_id}"]).get(run_id, {})
+        notes = read_notes(run)
+        if (run / RUN).exists() and ((notes and notes.goes_on_from(sizes)) or not sizes):
+            return
+        if run.exists() and sizes:
+            shutil.rmtree(run)
+        if RUN in sizes:
+            self._keep_all(_Travelling(run, part) for part in lacking_parts(run, sizes))
+
     def send_all(self) -> list[str]:
         """Send what is new of every run made here, also of crashed ones; returns the ids of those that had any."""
         return [run.name for run in ledger.run_folders(self.folder) if self._send(run)]
@@ -104,8 +124,11 @@ class Remote:
         Args:
             since: only runs that began then or later; with a time zone.
         """
+        return sorted(self._keep_all(self._lacking(since)))
+
+    def _keep_all(self, wanted_parts: Iterable[_Travelling]) -> set[str]:
         changed: set[str] = set()
-        for batch in _batches(self._lacking(since)):
+        for batch in _batches(wanted_parts):
             found = self.bucket.get([wanted.object for wanted in batch])
             if any(len(found.get(wanted.object, b"")) != wanted.part.size for wanted in batch):
                 raise RemoteUnavailable(f"The store {self.bucket.url} was changed while it was read")
@@ -114,7 +137,23 @@ class Remote:
             for wanted in batch:
                 self._keep(wanted, found[wanted.object])
                 changed.add(wanted.run.name)
-        return sorted(changed)
+        return changed
+
+    def fetch_run(self, run_id: str) -> None:
+        """Bring what is new of one run that others made."""
+        sizes, run = self._runs([f"ledger/{run_id}"]).get(run_id, {}), ledger.folder(self.folder, run_id)
+        if RUN in sizes and not _is_own(run):
+            self._keep_all(_Travelling(run, part) for part in lacking_parts(run, sizes))
+
+    def send_pictures(self, rows: Path) -> None:
+        """Send the thumbnails that rows of a file tell of and the bucket may lack."""
+        for lines in _blocks(rows):
+            self._pictures.send(lines)
+
+    def fetch_pictures(self, rows: Path) -> None:
+        """Bring the thumbnails that rows of a file tell of and the local cache lacks."""
+        for lines in _blocks(rows):
+            self._pictures.fetch([lines])
 
     def fetch_folder(self, name: str) -> None:
         """Bring what the local cache lacks of a folder of whole files, which are never changed."""
@@ -129,6 +168,9 @@ class Remote:
     def _send(self, run: Path) -> bool:
         if not _is_own(run) or _is_sent(run):
             return False
+        return self._send_parts(run)
+
+    def _send_parts(self, run: Path) -> bool:
         with alone(run / RUN):  # two would cut it differently under the same numbers
             ended = (run / END).exists()  # asked first: once it is there, the other files have all their rows
             sent = (read_notes(run) or self._sent_before(run)).cut(run)
@@ -173,17 +215,25 @@ class Remote:
                 runs.setdefault(run_id, {})[name] = size
         return runs
 
+    def _mark(self, run: Path) -> None:
+        (run / FETCHED).write_text(f"{self.bucket.url}\n", encoding="utf-8")
+
     def _keep(self, wanted: _Travelling, data: bytes) -> None:
         run, part = wanted
         if part.file == RUN:
             private_folder(run)
-            (run / FETCHED).write_text(f"{self.bucket.url}\n", encoding="utf-8")
+            self._mark(run)
         if part.file in PARTED:
             write_part(run, part, data)
         else:
             write_whole(run / part.file, data, private=True)
         if part.file == END:
             _date(run)
+
+
+def remote_of(store: str) -> Remote | None:
+    """The bucket of a store, with its local cache; None: the store is a folder."""
+    return Remote(store, local_cache(store)) if is_remote(store) else None
 
 
 def _is_own(run: Path) -> bool:
@@ -193,6 +243,12 @@ def _is_own(run: Path) -> bool:
 def _is_sent(run: Path) -> bool:
     notes = read_notes(run)
     return notes is not None and END in notes.objects
+
+
+def _blocks(rows: Path) -> Iterator[bytes]:
+    with rows.open("rb") as file:
+        while lines := file.read(PART_BYTES) + file.readline():
+            yield lines
 
 
 def _date(run: Path) -> None:

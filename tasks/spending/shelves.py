@@ -14,6 +14,8 @@ from tasks.ledger.bucket import Bucket, RemoteUnavailable
 
 MOST_BYTES = 2**24
 """Of a file: a run takes about a hundred."""
+_PROOF = "budget/conditional-puts.txt"
+_INSTEAD = "Unset JURY_BUDGET_MONTH and give each run a budget of its own"
 TIMES = 50
 """A change that others forestall so often is given up."""
 
@@ -63,6 +65,28 @@ class LocalShelf:
                 write_whole(file, data, private=True)
 
 
+def check_conditional(bucket: Bucket, what: str, harm: str, instead: str) -> None:
+    """Refuse a bucket that puts an object whatever it was.
+
+    Args:
+        what: goes by conditional puts.
+        harm: may come where they are none.
+        instead: what to do, but for keeping the store elsewhere.
+
+    Raises:
+        InputError: it does not heed the conditions.
+        RemoteUnavailable: the network or the other side fails.
+    """
+    if not bucket.is_conditional:
+        raise InputError(f"{bucket.url}: {what} by conditional puts, which only s3:// has")
+    made = [bucket.put_if(_PROOF, b"The second put of this object is refused.\n", None) for _ in range(2)]
+    if made[-1]:
+        raise InputError(
+            f"{bucket.url}: {what} by conditional puts (If-None-Match, If-Match), and this server ignores them: "
+            f"{harm}. {instead}, or keep the store where puts are conditional (Amazon S3, Cloudflare R2, MinIO)"
+        )
+
+
 class BucketShelf:
     """In a bucket that puts an object only if it is as it was, which not all that speak S3's language do.
 
@@ -74,21 +98,10 @@ class BucketShelf:
         RemoteUnavailable: from every method, when the network or the other side fails.
     """
 
-    _PROOF = "budget/conditional-puts.txt"
-
     def __init__(self, bucket: Bucket, to_change: bool = True) -> None:
         self._bucket = bucket
-        if not to_change:
-            return
-        if not bucket.is_conditional:
-            raise InputError(f"{bucket.url}: runs share a month's budget by conditional puts, which only s3:// has")
-        made = [bucket.put_if(self._PROOF, b"The second put of this object is refused.\n", None) for _ in range(2)]
-        if made[-1]:
-            raise InputError(
-                f"{bucket.url}: runs share a month's budget by conditional puts (If-None-Match, If-Match), and this "
-                "server ignores them: two runs could spend the same money. Unset JURY_BUDGET_MONTH and give each run a "
-                "budget of its own, or keep the store where puts are conditional (Amazon S3, Cloudflare R2, MinIO)"
-            )
+        if to_change:
+            check_conditional(bucket, "runs share a month's budget", "two runs could spend the same money", _INSTEAD)
 
     def read(self, name: str) -> bytes | None:
         """What is in an object; None: it is absent."""
