@@ -5,6 +5,7 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -17,21 +18,21 @@ from killed import in_a_process, kill
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, error, text, verdict
 from prefect import get_client
-from prefect.client.schemas.filters import DeploymentFilter
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
+from prefect.flow_engine import run_flow
+from prefect.utilities.callables import parameter_schema
 from written_images import prompt_row, write_geneval
 
 from flows.cli import main
 from flows.collect import collect
 from flows.diagram import diagram
-from flows.runtime import session
+from flows.runtime import session, shards
 from tasks.batches import requests
-from tasks.batches.asking import waiting_evaluation
 from tasks.batches.log import lease
 from tasks.endpoint import known
 from tasks.ledger.reading import read_judgments, read_outcomes, read_start, run_folders
-from tasks.parameters import Judge, PairwiseParameters
 
 SAMPLES, CALLS = 4, 16
 
@@ -432,34 +433,55 @@ def test_where_the_deployment_is_served_a_run_that_waits_sees_to_it_that_it_is_c
 # Shards
 
 
+@pytest.fixture
+def worker(prefect_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """Runs what is scheduled of the deployment of `diagram`, one after another, in a thread of this process."""
+    monkeypatch.setattr(shards, "POLL_SECONDS", 0.2)
+    scheduled, ended = {"state": {"type": {"any_": ["SCHEDULED"]}}}, threading.Event()
+    with get_client(sync_client=True) as client:
+        made = client.create_deployment(
+            flow_id=client.create_flow(diagram),
+            name="diagram-nightly",
+            parameters={"parameters": {}},
+            parameter_openapi_schema=parameter_schema(diagram).model_dump(exclude_unset=True),
+        )
+
+        def work() -> None:
+            wanted = DeploymentFilter.model_validate({"id": {"any_": [made]}})
+            while not ended.wait(0.1):
+                due = FlowRunFilter.model_validate(scheduled)
+                for run in client.read_flow_runs(deployment_filter=wanted, flow_run_filter=due):
+                    asyncio.run(run_flow(diagram, flow_run=run, return_type="state"))  # pyright: ignore
+
+        thread = threading.Thread(target=copy_context().run, args=(work,))  # with Prefect's settings
+        thread.start()
+        yield
+        ended.set()
+        thread.join()
+        client.delete_deployment(made)
+
+
+@pytest.mark.usefixtures("worker")
 def test_each_shard_waits_for_its_batch_and_the_last_that_is_taken_in_reports_the_evaluation(
-    tmp_path: Path,
-    twin: BatchTwin,
-    dataset: list[str],
-    live: object,
-    jury: Any,
-    ask: Any,
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any, ask: Any
 ) -> None:
-    store, evaluation = tmp_path / "store", "20261120T115900-diagram-00e0a1"
-    judge = Judge(model="m", base_url=twin.base_url, tier="batch")
-    root, results = dataset[1], dataset[3]
-    asked = PairwiseParameters(dataset=root, results=results, judge=judge, store=str(store), shards=2)
-    for number in (1, 2):
-        shard = asked.model_copy(update={"shard": number, "evaluation_id": evaluation})
-        state = asyncio.run(diagram(shard, return_state=True))
-        assert state.name == "Waiting", state.message
+    store, twin.polls = tmp_path / "store", 2
+    code, out, err = jury("run", "diagram", *dataset, *bought(twin), "--shards", 2)
+    assert code == 3 and "2 of 2 shards of evaluation" in out, (out, err)
     one, other = run_folders(store)
-    assert [read_start(each).shard for each in (one, other)] == [1, 2] and len(twin.batches) == 2
-    assert waiting_evaluation("diagram", asked) == evaluation
-    assert not waiting_evaluation("diagram", asked.model_copy(update={"votes": 2}))
-    again = asyncio.run(diagram(shard.model_copy(update={"shard": 1}), return_state=True))
-    assert f"Run {one.name} waits" in str(again.message) or again.name == "Completed", again.message
-    while (found := jury("collect"))[0] and (store / "batches").exists() and [*(store / "batches").glob("*")]:
-        assert found[0] == 3
-    assert f"run {evaluation}" in found[1], found
+    starts = [read_start(each) for each in (one, other)]
+    assert sorted(start.shard for start in starts) == [1, 2] and len(twin.batches) == 2
+    [evaluation] = {start.evaluation_id for start in starts}
+    assert f"evaluation {evaluation} wait for their replies" in out
+
+    code, out, err = jury("run", "diagram", *dataset, *bought(twin), "--shards", 2)  # the same attaches
+    assert code == 3 and f"evaluation {evaluation} wait" in out and len(twin.batches) == 2, err
+    code, out, err = jury("collect")
+    assert code == 0 and f"run {evaluation}" in out, (out, err)
+    assert one.name not in out and other.name not in out  # a shard is no result
     assert told(store) == live and nothing_left(twin, store)
     assert len(every_judgment(store)) == len(twin.paid) == CALLS and {*twin.paid.values()} == {1}
-    assert ask("SELECT samples, shards FROM evaluations") == [{"samples": 4, "shards": 2}]
+    assert ask("SELECT samples, shards FROM evaluations") == [{"samples": SAMPLES, "shards": 2}]
 
 
 # What is refused

@@ -1,6 +1,7 @@
 """Runs that wait for their batches in a bucket, taken in on whichever machine looks; and machines that die at it."""
 
 import json
+import threading
 import time
 from collections import Counter
 from collections.abc import Callable
@@ -10,7 +11,7 @@ from typing import Any
 import pytest
 from batch_twin import BatchTwin, figures
 from factories import start
-from killed import in_a_process
+from killed import in_a_process, kill
 from loopback_judge import judged_by
 from test_collect import every_judgment, paid_once, told
 from test_collect import twin as twin_
@@ -112,6 +113,36 @@ def test_a_machine_that_dies_half_way_goes_on_itself_or_another_does_once_its_le
     assert told(one) == told(other) and told(one).total() == SAMPLES and not objects(url, "batches/")
     assert Counter(row.sample_id for row in every_judgment(one)) == dict.fromkeys(
         (row.sample_id for row in every_judgment(one)), CALLS // SAMPLES
+    )
+
+
+def test_a_batch_that_a_dead_machine_made_and_did_not_tell_of_is_found_by_another(
+    twin: BatchTwin, dataset: list[str], url: str, machine: Machine, jury: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    process, dead, one = None, threading.Event(), machine("one")
+
+    def kill_it(what: str) -> None:
+        if what == "make batch":
+            kill(process)
+            dead.wait(60)
+
+    twin.seen = kill_it
+    asked = ["run", "diagram", *dataset, *judged_by(twin, **{"judge.tier": "batch"}), "--store", url]
+    process = in_a_process(twin, *asked, requests=100)
+    process.join(60)
+    dead.set()
+    assert process.exitcode == -9 and len(twin.batches) == 1
+    twin.seen = lambda _: None
+
+    other, now = machine("other"), time.time()
+    monkeypatch.setattr(holding.time, "time", lambda: now + 2 * holding.LEASE_SECONDS)
+    while not told(other):
+        assert jury("collect", "--store", url)[0] in (0, 3)
+    paid_once(twin, other)
+    assert (
+        len(twin.batches) == 1
+        and not objects(url, "batches/")
+        and run_folders(one)[0].name == run_folders(other)[0].name
     )
 
 
