@@ -313,7 +313,7 @@ class Session:
         await stored  # pages, trend and alarm are read from the history
         unfetched = await share_nights(shared)
         reported, unstored, unsent, _ = await asyncio.gather(reporting, stored, sending, self.finish_thumbnails())
-        if not self._remote:  # of a remote store a sync removes it, which knows what other machines judged
+        if not self.remote:  # of a remote store a sync removes it, which knows what other machines judged
             with suppress(OSError):  # the next run does it
                 await asyncio.to_thread(remove_old, Path(self.store))
         said = [*unstored, *unsent, *(unfetched or await share_nights(shared))]  # what was told travels, too
