@@ -48,7 +48,7 @@ async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
             await chunks.each(_judge_and_aggregate)
         # Not awaited here: the session awaits the two steps, and decides what a failure of either costs.
         storing = session.storing(store(session.store, session.run_id))
-        shown = report(session.store, session.run_id, session.warnings, session.scheduled, session.shown_as)
+        shown = report(session.place, session.run_id, session.warnings, session.scheduled, session.shown_as)
         return await session.completed(storing, session.reporting(shown))
 
 

@@ -14,6 +14,7 @@ from prefect.logging import get_logger, get_run_logger
 from prefect.utilities.urls import url_for
 
 from tasks.comparing.earlier_runs import Past, look_back
+from tasks.ledger.remote import local_cache
 from tasks.pages.artifact import failure_rows, markdown
 from tasks.pages.behind import LARGE, renew_behind
 from tasks.pages.page_names import is_address, page_of, where
@@ -25,6 +26,9 @@ from tasks.records import RunStart
 ANSWER_SECONDS = 20.0
 """Longest wait for the server to take in the artifacts, with all that Prefect's client asks again by itself."""
 
+PAGES_SECONDS = 120.0
+"""Longest wait for the pages."""
+
 _log = get_logger("image-jury")
 
 
@@ -35,36 +39,48 @@ def where_words(summary: Summary, key: str) -> str:
 
 
 @task(name="report", cache_policy=NO_CACHE)
-async def report(folder: str, run_id: str, warnings: list[str], scheduled: bool, key: str) -> str:
+async def report(store: str, run_id: str, warnings: list[str], scheduled: bool, key: str) -> str:
     """Show the run as artifacts; returns it in one sentence, or more if it is worse than the last.
 
     Args:
-        folder: of the store.
+        store: as its user names it.
         run_id: of a run, or of an evaluation in shards.
         warnings: what else the reader should know, a sentence each.
         key: of its artifacts.
     """
-    summary = await asyncio.to_thread(summarize, Path(folder), run_id)
+    folder = local_cache(store)
+    summary = await asyncio.to_thread(summarize, folder, run_id)
     if summary.start.run_id != summary.start.evaluation_id:  # a shard is no result that anybody waits for
         return sentence(summary)
-    past = await _past(Path(folder), summary.start) if scheduled else None
+    past = await _past(folder, summary.start) if scheduled else None
     large = summary.start.samples > LARGE
-    renewing = asyncio.create_task(asyncio.to_thread(renew_behind if large else renewed, Path(folder), run_id))
+    renewing = asyncio.create_task(asyncio.to_thread(renew_behind if large else renewed, store, run_id))
     try:
         await publish(summary, key, warnings, past)
     finally:  # a drop is announced even where it cannot be shown
-        dropped = announce(Path(folder), summary.start, past, key) if past else []
-        unmade = await renewing or []
+        dropped = announce(folder, summary.start, past, key) if past else []
+        unmade = await _waited_for(renewing) or []
     get_run_logger().info(where_words(summary, key))
     return " ".join([sentence(summary), *dropped, *unmade])
 
 
-def renewed(store: Path, run_id: str) -> list[str]:
-    """Make the store's pages show a run; returns what there is to say where that cannot be done now."""
-    from tasks.pages.site import renew  # DuckDB, which is not needed before the end of a run
+async def _waited_for(renewing: asyncio.Task[list[str] | None]) -> list[str] | None:
+    """What there is to say of the pages; a bucket that answers late, or has much that is new here, holds up no run."""
+    try:
+        async with asyncio.timeout(PAGES_SECONDS):
+            return await asyncio.shield(renewing)
+    except TimeoutError:
+        return [f"The store's pages took longer than {PAGES_SECONDS:g} seconds: `jury sync` makes what is missing."]
+
+
+def renewed(store: str, run_id: str) -> list[str]:
+    """Make the store's pages show a run, on this machine and in its bucket; returns what there is to say where that
+    cannot be done now.
+    """
+    from tasks.pages.sent_pages import renew_and_send  # DuckDB, which is not needed before the end of a run
 
     try:
-        renew(store, [run_id])
+        renew_and_send(store, [run_id])
     except Exception as error:  # no run fails for want of a page
         _log.debug("The pages could not be made", exc_info=error)
         return [f"The store's pages do not show it yet: {error}; the next run or `jury sync` makes them."]

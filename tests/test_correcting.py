@@ -15,7 +15,7 @@ from flows.cli import main
 from tasks.history.asking import as_json_rows, query
 from tasks.history.correcting import Correction
 from tasks.history.loading import sync
-from tasks.ledger.label_pages import LabelItem
+from tasks.ledger.label_pages import FOLDER, LabelItem, read_page
 from tasks.pages.people_words import people_lines_of
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
@@ -98,6 +98,18 @@ def test_people_are_compared_with_each_other_on_what_they_share(store: Path) -> 
     assert 40 < told.corrected_low < told.corrected < told.corrected_high < 60
     lines = people_lines_of(store, RUN)
     assert "people agree with each other on 0% of 30, which can mean 0-12%" in lines[1]
+
+
+def test_several_people_with_a_page_each_share_some_items_and_count_together(store: Path, jury: Jury) -> None:
+    asked = ["-n", 12, "--people", 3, "--overlap", 4]
+    code, out, _ = jury("label", RUN, *asked, "-o", store.parent / "label.html")
+    assert code == 0 and f"28 samples drawn from 40 of {RUN}, uniformly" in out
+    assert all((store.parent / f"label-{number}.html").exists() for number in (1, 2, 3))
+    for number, file in enumerate(sorted((store / FOLDER).glob("*.json"))):
+        name = f"reader-{number}"
+        answers = saved(read_page(store, file.stem), store.parent / f"{name}.json", prefer("human"), name)
+        assert jury("labels", "import", answers)[0] == 0
+    assert ask(store, "SELECT labels, people, shared, people_agreed FROM corrected") == [(28, 3, 4, 1.0)]
 
 
 def test_kappa_stands_beside_agreement_and_has_its_interval_from_50_on(tmp_path: Path) -> None:

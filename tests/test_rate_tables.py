@@ -61,13 +61,16 @@ def summary(store: Path, rows: list[Judgment | Outcome], **changes: Any) -> Summ
 
 
 def test_three_lines_tell_it_on_a_terminal(tmp_path: Path) -> None:
-    assert repeat_lines(summary(tmp_path, repeats(), parameters=REPEATED)) == [
+    lines = repeat_lines(summary(tmp_path, repeats(), parameters=REPEATED))
+    assert lines == [
         "orders: differ 33.3% [18.6, 51.1], first shown named 66.7% [58.1, 75.4]",
         "votes: agree 100.0% [88.4, 100.0], by chance 77.8%",
         # Ten of 30 pairs have Human 0 beside a Tie of 50: s = 23.9732, times t(29) = 2.04523 / sqrt(30) is 8.95; both
         # ends are lower by 0.62 for skewness.
         "published protocol: 66.7, −16.7 [−26.2, −8.3] against the score",
     ]
+    readme = Path(__file__).parents[1] / "README.md"
+    assert "\n".join(f"    {line}" for line in lines) in readme.read_text(encoding="utf-8"), "they are its example"
 
 
 def test_several_candidates_are_named_and_no_line_is_wider_than_a_terminal(tmp_path: Path) -> None:

@@ -1,10 +1,14 @@
 """The store as a website: which pages are made anew when, and that each is whole."""
 
 import html
+import os
 import re
 import shutil
 import stat
+import sys
+import threading
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -18,13 +22,16 @@ from written_history import EARLIER, LATER, figures, keep, pair, write_evaluatio
 from flows.cli import main
 from tasks.errors import HistoryLocked
 from tasks.files import alone
-from tasks.history.database import HISTORY, attach, staging
+from tasks.history import asking
+from tasks.history.database import HISTORY, attach, reading, staging
 from tasks.history.loading import store_run, sync
 from tasks.ledger.bridges import BRIDGES
 from tasks.pages import index_data, queries, site
 from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
 from tasks.pages.page_names import is_address, page_name, page_of, where
+from tasks.pages.report_page import write_page
+from tasks.pictures.thumbnails import LOWEST_PRIORITY
 from tasks.records import BudgetStop
 from tasks.report import renewed
 
@@ -78,7 +85,7 @@ def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(st
     assert lines[COUNTING][3:5] == ["alpha, counting", "5.25"]
     text = (store / "pages" / "index.html").read_text()
     assert re.findall(r"<h3>(.*?)</h3>", text) == ["counting: alpha, counting", "diagram: alpha"]
-    change = "since 2026-11-19 12:00 +4.5 (no interval: 1 changed): no difference shown (at n = 11 samples)"
+    change = "since 2026-11-19 12:00: +4.5 (no interval: 1 changed), no difference shown (at n = 11 samples)"
     assert change in text and "<p>no earlier evaluation compares</p>" in text
     assert addresses(text) == {"#now", "#all", *(f"{run}.html" for run in lines)}
 
@@ -99,7 +106,7 @@ def test_a_change_has_its_interval_sample_by_sample(tmp_path: Path) -> None:
     found = place.past.change and place.past.change.found
     assert found and (found.n, found.change, found.decision) == (20, -60.0, "worse")
     ends = f"[−{abs(found.ci_low or 0):.1f}, −{abs(found.ci_high or 0):.1f}]"
-    said = f"since 2026-11-19 12:00 −60.0 {ends}: worse at n = 20 samples"
+    said = f"since 2026-11-19 12:00: −60.0 {ends}, worse at n = 20 samples"
     assert said in index_page(gather_index(tmp_path), ())
 
 
@@ -251,6 +258,42 @@ def test_whoever_makes_the_index_reads_the_history_when_nobody_else_makes_it(
     assert site.renew(store).evaluations == 3
 
 
+def test_six_that_end_at_once_leave_the_index_of_all_six(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first has read a history of its own run alone, and writes its index when the others are through, or wait."""
+    runs = [small(tmp_path, number) for number in range(6)]
+    has_read, ready, ended = threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
+
+    def gather_and_wait(store: Path) -> Index:
+        found = gather_index(store)
+        if not has_read.is_set():
+            has_read.set()
+            assert all(ready.acquire(timeout=60) for _ in runs[1:])
+            any(not ended.acquire(timeout=1) for _ in runs[1:])
+        return found
+
+    def alone_in_turn(*given: Any) -> Any:
+        if has_read.is_set():
+            ready.release()
+        return alone(*given)
+
+    def end(run_id: str) -> list[str]:
+        assert run_id == runs[0] or has_read.wait(60)
+        store_run(tmp_path, run_id, wait_seconds=60)
+        said = renewed(str(tmp_path), run_id)
+        ended.release()
+        return said
+
+    monkeypatch.setattr(site, "WAIT_SECONDS", 60.0)  # the six hold each other up, the longer the busier the machine
+    monkeypatch.setattr(site, "gather_index", gather_and_wait)
+    monkeypatch.setattr(site, "alone", alone_in_turn)
+    monkeypatch.setattr(site, "warm_up", lambda: None)
+    monkeypatch.setattr(site, "write_page", lambda *given, **_: given[2].write_text("a page"))
+    with ThreadPoolExecutor(6) as six:
+        assert [*six.map(end, runs)] == [[]] * 6
+    assert [*listed(tmp_path)] == runs[::-1]
+    assert {f"{run}.html" for run in runs} <= addresses((tmp_path / "pages" / "index.html").read_text())
+
+
 def test_a_page_that_cannot_be_made_leaves_the_old_one(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     site.renew(store)
     before = (store / "pages" / "index.html").read_bytes()
@@ -258,6 +301,38 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(store: Path, monkeypatch:
     with pytest.raises(ZeroDivisionError):
         site.renew(store)
     assert (store / "pages" / "index.html").read_bytes() == before
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")
+def test_who_makes_pages_gently_asks_the_history_as_quickly_as_others_and_draws_at_the_lowest_priority(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the lowest priority the history would be held, and others kept out, for as long as the machine is busy."""
+    run_id, other = small(tmp_path, 1), small(tmp_path, 2)
+    store_run(tmp_path, run_id)
+    asked: list[int] = []
+    drawn: list[int] = []
+
+    def priority() -> int:
+        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
+
+    def noted(*given: Any) -> Any:
+        asked.append(priority())
+        return reading(*given)
+
+    def write(*given: Any, **options: Any) -> int:
+        drawn.append(priority())
+        before = [*asked]
+        store_run(tmp_path, other, wait_seconds=0)
+        asked[:] = before  # without what loading asked: that is somebody else's here
+        return write_page(*given, **options)
+
+    monkeypatch.setattr(asking, "reading", noted)
+    monkeypatch.setattr(site, "write_page", write)
+    usual = priority()
+    made = site.renew(tmp_path, [run_id], gently=True)
+    assert [page.stem for page in made.pages] == [run_id] and made.evaluations == 2
+    assert {*asked} == {usual} == {priority()} and drawn == [LOWEST_PRIORITY]
 
 
 def test_a_locked_history_is_said_and_the_next_sync_makes_the_pages(
@@ -271,7 +346,7 @@ def test_a_locked_history_is_said_and_the_next_sync_makes_the_pages(
         attach(db, store / HISTORY, 0)
         with pytest.raises(HistoryLocked):
             site.renew(store)
-        [said] = renewed(store, run_id)
+        [said] = renewed(str(store), run_id)
     assert "The store's pages do not show it yet" in said and "in use" in said and "`jury sync` makes them" in said
     assert not (store / "pages").exists()
     code, _, err = jury("sync")
@@ -283,7 +358,7 @@ def test_the_report_step_makes_the_page_of_its_run_and_the_index(tmp_path: Path)
     store = tmp_path / "store"
     first, second = small(store, 1), small(store, 2)
     sync(store)
-    assert renewed(store, second) == []
+    assert renewed(str(store), second) == []
     assert sorted(file.name for file in (store / "pages").iterdir()) == [f"{second}.html", "index.html"]
     assert [*listed(store)] == [second, first]
 

@@ -3,6 +3,7 @@
 import sys
 from collections.abc import Callable, Sequence
 from contextlib import redirect_stdout
+from functools import partial
 from pathlib import Path
 
 from flows.commands.messages import number_of, say, warn
@@ -64,10 +65,15 @@ def keep(kept: Kept[R], rows: Sequence[R], load: Callable[[Path, str], None], st
     """
     folder = local_cache(store)
     place = kept.keep(folder, rows)
+    steps: list[Callable[[], object]] = [partial(load, folder, place.name)]
+    if is_remote(store):
+        steps.append(lambda: Remote(store, folder).send_folder(kept.folder))
+    return all([_reached(step) for step in steps])
+
+
+def _reached(step: Callable[[], object]) -> bool:
     try:
-        load(folder, place.name)
-        if is_remote(store):
-            Remote(store, folder).send_folder(kept.folder)
+        step()
     except (HistoryLocked, RemoteUnavailable, InputError) as error:
         warn(f"{error}; `jury sync` does the rest")
         return False

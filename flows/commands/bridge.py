@@ -76,7 +76,7 @@ def make(old: str, new: str, flow: str, samples: int, margin: float, as_json: bo
         sides.append(answers)
     rows = bridge(sides[0], sides[1], margin)
     if keep(BRIDGES, rows, store_bridge, store):
-        renew_pages(folder, [row.new_run for row in rows])
+        renew_pages(store, [row.new_run for row in rows])
     if as_json:
         print(printable_json([row.model_dump(mode="json") for row in rows]))
     else:

@@ -10,6 +10,7 @@ import click
 from flows.commands.behind import tell_if_behind
 from flows.commands.messages import printable_json
 from flows.commands.options import json_option, store_option
+from flows.commands.renewing import share_pages
 from flows.commands.sections import Command
 from tasks.comparing.compare import Comparison, compare
 from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words, side_words
@@ -76,11 +77,11 @@ def command(
     else:
         _print(found)
     if page:
-        _write_page(folder, found, across)
+        share_pages(store, [_write_page(folder, found, across)])
     return 0
 
 
-def _write_page(store: Path, found: Comparison, across: Sequence[str]) -> None:
+def _write_page(store: Path, found: Comparison, across: Sequence[str]) -> Path:
     from tasks.pages.comparison_page import write_comparison  # Jinja, which the table does without
 
     sides = (found.before, found.after)
@@ -91,6 +92,7 @@ def _write_page(store: Path, found: Comparison, across: Sequence[str]) -> None:
     )
     target = write_comparison(store, found, f"jury compare {shlex.join(map(one_line, given))} --page")
     print(f"page {printable(where(target))}", file=sys.stderr)
+    return target
 
 
 def _both(candidates: Sequence[str]) -> tuple[str, str]:

@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 from flows.commands.faults import LOG
 from flows.commands.messages import warn
-from flows.commands.renewing import renew_pages
+from flows.commands.renewing import renew_pages, share_pages
 from flows.runtime.prefect_database import database_of, known, take_out
 from tasks.forgetting.found import Found
 from tasks.forgetting.place import Place
@@ -75,8 +75,10 @@ def finish_forgetting(store: Path, remote: Remote | None, name: str = "") -> Non
     place = Place(store, remote.bucket if remote else None)
     place.remove(f"{PAGES}/{file.name}" for file in (store / PAGES).glob("*.html"))
     place.remove([each for each in place.in_bucket if each.startswith(f"{PAGES}/")])
-    renew_pages(store)
+    renew_pages(str(store))
     finish(store)
+    if remote:  # not before all is done: where something is to be forgotten no page is sent
+        share_pages(remote.bucket.url)
 
 
 def _sweep(store: Path, name: str) -> None:

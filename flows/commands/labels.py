@@ -54,7 +54,7 @@ def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     except (HistoryLocked, RemoteUnavailable) as error:
         warn(f"{error}; `jury sync` does the rest")
     else:
-        renew_pages(folder, corrected)
+        renew_pages(store, corrected)
     return 0
 
 
@@ -86,7 +86,7 @@ def remove(name: str, store: str) -> int:
     except (HistoryLocked, RemoteUnavailable) as error:
         warn(f"{error}; `jury sync` does the rest")
     else:
-        renew_pages(folder, corrected)
+        renew_pages(store, corrected)
     return 0
 
 

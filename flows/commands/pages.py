@@ -7,6 +7,7 @@ import click
 from flows.commands.behind import tell_if_behind
 from flows.commands.messages import number_of, say
 from flows.commands.options import no_pictures_option, store_option
+from flows.commands.renewing import share_pages
 from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.history.evaluations import find
@@ -43,4 +44,5 @@ def command(runs: Sequence[str], last: int, no_pictures: bool, store: str) -> in
     made = renew(folder, wanted, with_pictures=not no_pictures)
     what = f"{number_of(made.evaluations, 'evaluation')} and {number_of(len(made.pages), 'page')} made anew"
     say(f"{where(made.place)}: the index of {what}; it opens in any browser, offline too")
+    share_pages(store, made.pages)
     return 0

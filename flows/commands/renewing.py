@@ -3,17 +3,36 @@
 from collections.abc import Iterable
 from pathlib import Path
 
-from flows.commands.messages import warn
+from flows.commands.messages import number_of, say, warn
 from tasks.errors import HistoryLocked, InputError
+from tasks.ledger.remote import Remote, is_remote, local_cache
 
 
-def renew_pages(store: Path, run_ids: Iterable[str] = ()) -> None:
-    """Make the index anew, and of the newest evaluations the pages that these runs have changed, or that are missing;
-    what keeps that from being done costs a warning.
+def renew_pages(store: str, run_ids: Iterable[str] = ()) -> None:
+    """Make the index anew, and of the newest evaluations the pages that these runs have changed, or that are missing,
+    and send them where the store is remote; what keeps that from being done costs a warning.
     """
+    folder = local_cache(store)
     from tasks.pages.site import due, renew  # DuckDB and the charts, which not every command needs
 
     try:
-        renew(store, due(store, run_ids))
+        made = renew(folder, due(folder, run_ids))
     except (HistoryLocked, InputError, OSError, RuntimeError) as error:
         warn(f"{error}; the pages stay as they were until the next `jury sync` or `jury pages`")
+    else:
+        share_pages(store, made.pages)
+
+
+def share_pages(store: str, pages: Iterable[Path] = ()) -> None:
+    """Send these pages and an index where the store is remote; that it cannot be reached now costs a warning."""
+    if not is_remote(store):
+        return
+    from tasks.pages.sent_pages import send_pages
+
+    try:
+        sent = send_pages(Remote(store, local_cache(store)), pages)
+    except (HistoryLocked, InputError, OSError) as error:
+        warn(f"{error}; the pages there stay as they were until the next `jury sync`")
+    else:
+        listed = number_of(sent.evaluations, "evaluation")
+        say(f"{number_of(sent.pages, 'page')} and the index of {listed} sent to {store}/pages")

@@ -64,7 +64,7 @@ def command(rebuild: bool, store: str) -> int:
     print(loaded if done.loaded else "the history is in step with the ledgers")
     _tend_pictures(folder, remote)
     # A history made anew shows what the old one did.
-    renew_pages(folder, () if rebuild else (*done.loaded, *done.corrected))
+    renew_pages(store, () if rebuild else (*done.loaded, *done.corrected))
     return 2 if done.left_out else 0
 
 

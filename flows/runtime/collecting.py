@@ -127,7 +127,7 @@ async def _of_evaluation(store: str, log: Log, start: RunStart, told: Event) -> 
 async def _ended(session: Session, first_run: str) -> State:
     """Store and report the run; the flow run that handed it in shows it, too."""
     storing = session.storing(store_step(session.store, session.run_id))
-    shown = report(session.store, session.run_id, session.warnings, session.scheduled, session.shown_as)
+    shown = report(session.place, session.run_id, session.warnings, session.scheduled, session.shown_as)
     state = await session.completed(storing, session.reporting(shown))
     await show_end(first_run, str(state.message))
     return state

@@ -47,7 +47,7 @@ async def put_together(evaluation: str, store: str, began: datetime, said: list[
         ]
         shared = Remote(store, folder) if is_remote(store) and is_scheduled() else None
         warnings += await share_nights(shared)
-        message = await report(str(folder), evaluation, warnings, is_scheduled(), shown_as)
+        message = await report(store, evaluation, warnings, is_scheduled(), shown_as)
         await share_nights(shared)  # what was told travels, too
     except Exception as error:
         get_run_logger().warning("The shards could not be put together", exc_info=error)

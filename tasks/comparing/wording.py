@@ -70,7 +70,7 @@ def in_brief(found: Difference, flow: str) -> str:
         return f"nothing to compare: no {kind_of(flow).unit} with a score on both sides"
     words = {"few differ": f"{NO_DIFFERENCE} (at {n})", "too few": f"too few to tell ({n})"}
     said = words.get(found.decision) or _decided(found, n, 0.0)
-    return f"{signed(found.change, decimals)} {change_interval(found, decimals)}: {said}"
+    return f"{signed(found.change, decimals)} {change_interval(found, decimals)}, {said}"
 
 
 def decision_words(found: Difference) -> str:

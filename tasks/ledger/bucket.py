@@ -39,7 +39,7 @@ class _Files(Protocol):
     def invalidate_cache(self) -> None: ...
     def ls(self, path: str, detail: Literal[False]) -> list[str]: ...
     def find(self, path: str, detail: Literal[True]) -> dict[str, dict[str, Any]]: ...
-    def pipe(self, path: dict[str, bytes]) -> None: ...
+    def pipe(self, path: dict[str, bytes], **options: str) -> None: ...
     def mv(self, path: str, name: str, /) -> None: ...
     def info(self, path: str) -> dict[str, Any]: ...
     def cat_file(self, path: str) -> bytes: ...
@@ -108,12 +108,16 @@ class Bucket:
                     raise data
         return found
 
-    def put(self, objects: Mapping[str, bytes]) -> None:
-        """Write these objects side by side; nobody sees one that is half written."""
+    def put(self, objects: Mapping[str, bytes], content_type: str = "") -> None:
+        """Write these objects side by side; nobody sees one that is half written.
+
+        Args:
+            content_type: what they are for who shows them from the bucket; empty: nobody does.
+        """
         paths = {self._path(name): data for name, data in objects.items()}
         with self._reaching():
             if self._scheme != "file":
-                self._files.pipe(paths)
+                self._files.pipe(paths, **self._described(content_type))
                 return
             for path, data in paths.items():  # a folder, other than an object store, shows what is half written
                 draft = f"{path}.{uuid4().hex}.draft"
@@ -145,12 +149,12 @@ class Bucket:
             return self._files.cat_file(self._path(name)), version
         return None
 
-    def put_if(self, name: str, data: bytes, version: str | None) -> bool:
+    def put_if(self, name: str, data: bytes, version: str | None, content_type: str = "") -> bool:
         """Write an object if it still has this version; None: if there is none. Returns whether it was written."""
         condition = {"IfMatch": version} if version else {"IfNoneMatch": "*"}
         with self._reaching():
             try:
-                self._files.pipe_file(self._path(name), data, **condition)
+                self._files.pipe_file(self._path(name), data, **condition, **self._described(content_type))
             except OSError as error:
                 told: Any = getattr(error.__cause__, "response", {})
                 if told.get("Error", {}).get("Code") in _CHANGED:
@@ -163,6 +167,10 @@ class Bucket:
         with self._reaching():
             if names:
                 self._files.rm([self._path(name) for name in names])
+
+    def _described(self, content_type: str) -> dict[str, str]:
+        # Other file systems have other words for it, and guess it from the name.
+        return {"ContentType": content_type} if content_type and self.is_conditional else {}
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"

@@ -1,19 +1,18 @@
-"""The pages of a large run, made behind it by a process of low priority, so that nobody waits for them.
+"""The pages of a large run, made behind it by a process that gives way to others, so that nobody waits for them.
 
 It begins when the thumbnails are there: a page makes those that it lacks by itself, one after the other. Run as a
 module, this file is such a process. What it does not get done, the next run or `jury sync` does.
 """
 
 import atexit
-import os
 import signal
 import subprocess
 import sys
 import time
-from pathlib import Path
 
 from tasks.errors import HistoryLocked
-from tasks.pictures.thumbnails import LOWEST_PRIORITY, waiting
+from tasks.ledger.remote import local_cache
+from tasks.pictures.thumbnails import waiting
 
 LARGE = 16
 """Samples of a run above which its pages are worth a process of their own, which takes a second to start."""
@@ -24,24 +23,26 @@ TIMES = 5
 """A history that stays in use is asked so often."""
 
 
-def renew_behind(store: Path, run_id: str) -> None:
-    """Let a process make the pages of a run; this process ends after it."""
-    command = [sys.executable, "-P", "-m", __name__, str(store), run_id]
+def renew_behind(store: str, run_id: str) -> None:
+    """Let a process make the pages of a run and send them where its store is remote; this process ends after it.
+
+    Args:
+        store: as its user names it.
+    """
+    command = [sys.executable, "-P", "-m", __name__, store, run_id]
     atexit.register(subprocess.Popen(command, stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL).wait)
 
 
-def _main(store: Path, run_id: str) -> None:
-    from tasks.pages.site import renew  # DuckDB, which whoever starts this process need not load
+def _main(store: str, run_id: str) -> None:
+    from tasks.pages.sent_pages import renew_and_send  # DuckDB, which whoever starts this process need not load
 
-    if hasattr(os, "nice"):  # absent on Windows
-        os.nice(LOWEST_PRIORITY)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without words
     last = time.monotonic() + PATIENCE_SECONDS
-    while waiting(store) and time.monotonic() < last:
+    while waiting(local_cache(store)) and time.monotonic() < last:
         time.sleep(LOOK_EVERY_SECONDS)
     for tries_left in reversed(range(TIMES)):
         try:
-            renew(store, [run_id])
+            renew_and_send(store, [run_id], gently=True)
             return
         except HistoryLocked:
             if not tries_left:
@@ -49,4 +50,4 @@ def _main(store: Path, run_id: str) -> None:
 
 
 if __name__ == "__main__":
-    _main(Path(sys.argv[1]), sys.argv[2])
+    _main(sys.argv[1], sys.argv[2])

@@ -153,8 +153,7 @@ def _change(place: Place) -> str:
     if not line.measured:
         return "nothing was measured anew"
     if past.change:
-        since = f"since {past.change.since.started_at:%Y-%m-%d %H:%M}"
-        return f"{since} {in_brief(past.change.found, line.flow)}"
+        return f"since {past.change.since.started_at:%Y-%m-%d %H:%M}: {in_brief(past.change.found, line.flow)}"
     differs = f"; the last one differs in {one_line(past.otherwise, LONGEST_REASON)}" if past.otherwise else ""
     return f"no earlier evaluation compares{differs}"
 

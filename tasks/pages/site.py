@@ -6,7 +6,12 @@ anew what that concerns: the index is the last, and alone with it, so that of se
 shows what all have done.
 """
 
-from collections.abc import Iterable
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -19,6 +24,7 @@ from tasks.pages.page_names import INDEX, folder_of, page_name, page_of
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import write_page
 from tasks.pages.thinning import thin
+from tasks.pictures.thumbnails import LOWEST_PRIORITY
 from tasks.presentation.drawing import warm_up
 
 WAIT_SECONDS = 5.0
@@ -41,11 +47,13 @@ class Renewed(NamedTuple):
     """That it lists."""
 
 
-def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) -> Renewed:
+def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True, gently: bool = False) -> Renewed:
     """Make the pages of these evaluations anew, as far as the history has them, and then the index.
 
     Args:
         with_pictures: whether these pages may hold any.
+        gently: draw and write at the lowest priority. The history is asked at that of the process: it is closed to
+            writers meanwhile, and who gives way to everybody else would keep them waiting.
 
     Raises:
         HistoryLocked: the history stayed in use.
@@ -56,7 +64,7 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True) 
     """
     known = _known(store, run_ids)
     private_folder(folder_of(store))
-    made = [_write(store, run_id, with_pictures) for run_id in known]
+    made = [_write(store, run_id, with_pictures, gently) for run_id in known]
     with alone(folder_of(store), LOCK_SECONDS):
         index = gather_index(store)
         data = index_page(index, _names(store)).encode("utf-8", "replace")
@@ -80,10 +88,15 @@ def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:
         GROUP BY e.run_id, flow, started_at
         QUALIFY row_number() OVER (PARTITION BY flow ORDER BY started_at DESC, e.run_id DESC) <= {KEPT}
         ORDER BY started_at DESC, e.run_id DESC"""
-    names, kept = _names(store), oldest_kept()
-    since = f"{kept:%Y-%m-%d %H:%M:%S}" if kept else "0001-01-01"
-    found = query(store, sql, values=([*run_ids], since), wait_seconds=WAIT_SECONDS).rows
+    names = _names(store)
+    found = query(store, sql, values=([*run_ids], kept_since()), wait_seconds=WAIT_SECONDS).rows
     return [run_id for run_id, is_changed in found if is_changed or page_name(run_id) not in names]
+
+
+def kept_since() -> str:
+    """From when on evaluations keep their pages, as the history writes a time."""
+    kept = oldest_kept()
+    return f"{kept:%Y-%m-%d %H:%M:%S}" if kept else "0001-01-01"
 
 
 def all_evaluations(store: Path, last: int) -> list[str]:
@@ -110,11 +123,25 @@ def _known(store: Path, run_ids: Iterable[str]) -> list[str]:
     return [run_id for run_id in asked if run_id in known]
 
 
-def _write(store: Path, run_id: str, with_pictures: bool) -> Path:
-    warm_up()
+def _write(store: Path, run_id: str, with_pictures: bool, gently: bool) -> Path:
+    if not gently:
+        warm_up()
     target = page_of(store, run_id)
-    write_page(store, gather(store, [run_id]), target, in_site=True, with_pictures=with_pictures)
+    found = gather(store, [run_id])
+    write = partial(write_page, store, found, target, in_site=True, with_pictures=with_pictures)
+    _at_lowest_priority(write) if gently else write()
     return target
+
+
+def _at_lowest_priority(work: Callable[[], object]) -> None:
+    """Do it in a thread that gives way to all else on the machine, and so do the processes that it starts."""
+    with ThreadPoolExecutor(1, initializer=_give_way) as thread:
+        thread.submit(work).result()
+
+
+def _give_way() -> None:
+    if sys.platform == "linux":  # elsewhere a thread has no priority of its own
+        os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), LOWEST_PRIORITY)
 
 
 def _names(store: Path) -> set[str]:
