@@ -49,7 +49,7 @@ def test_counts_add_up_to_scored_and_only_scored_samples_count(tmp_path: Path) -
         ("easy", 2, 1, 0.0),
         ("hard", 4, 2, 50.0),
     ]
-    assert query(tmp_path, "coverage").rows[0][4:] == (7, 4, 4 / 7, 3, 1, 1, 1, 1, None)
+    assert query(tmp_path, "coverage").rows[0][4:] == (7, 4, 4 / 7, 3, 1, 1, 1, 1, None, 0)
     assert ask(tmp_path, "SELECT dimension, verdict, score FROM verdicts WHERE sample_id = 's2' ORDER BY score, 1") == [
         ("aesthetics", "Human", 0.0),
         ("faithfulness", "Human", 0.0),
