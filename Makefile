@@ -53,6 +53,11 @@ bench-prices: $(READY)
 bench-outages: $(READY)
 	$(BIN)/python tests/bench_outages.py
 
+# How soon the index of 1,000 evaluations can be used, in both browsers started anew each time: half a minute.
+.PHONY: bench-index
+bench-index: $(READY)
+	$(BIN)/python tests/bench_index.py
+
 bench-history: $(READY)
 	$(BIN)/python tests/bench_history.py
 

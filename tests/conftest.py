@@ -17,6 +17,7 @@ import hypothesis
 import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge
+from opened_page import installed
 from own_data import (
     MINI,
     SEEDS,
@@ -98,16 +99,34 @@ def loopback() -> Iterator[LoopbackJudge]:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    chromium = shutil.which("chromium")
-    if not chromium:
-        pytest.skip("needs Chromium (`apt-get install chromium`)")
+def playwright() -> Iterator[Any]:
+    """What drives browsers."""
     from playwright.sync_api import sync_playwright
 
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+    with sync_playwright() as started:
         yield started
-        started.close()
+
+
+@pytest.fixture(scope="module")
+def browser(playwright: Any) -> Iterator[Any]:
+    """Debian's Chromium."""
+    started = playwright.chromium.launch(executable_path=installed("chromium"), args=["--no-sandbox", "--disable-gpu"])
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module")
+def firefox(playwright: Any) -> Iterator[Any]:
+    """Debian's Firefox, spoken to by WebDriver BiDi."""
+    started = playwright.firefox.launch(channel="moz-firefox", executable_path=installed("firefox-esr"))
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="module", params=["chromium", "firefox"])
+def either(request: pytest.FixtureRequest) -> Any:
+    """Both browsers, one after the other."""
+    return request.getfixturevalue({"chromium": "browser"}.get(request.param, request.param))
 
 
 @pytest.fixture

@@ -1,17 +1,46 @@
 """A page of ours in a real browser without a network, and what it tried to do."""
 
+import shutil
 from pathlib import Path
 from typing import Any
+
+import pytest
 
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
 
 
-class Opened:
-    """A page in a browser without a network, and what it tried to do."""
+AS_IT_IS = dict.fromkeys(("color_scheme", "reduced_motion", "contrast", "forced_colors"), "null")
+"""For Firefox, which cannot be told by WebDriver BiDi what its user likes: the page's own button makes it dark."""
 
-    def __init__(self, browser: Any, file: Path, scheme: str = "light", address: str = "", width: int = 1280) -> None:
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+
+def installed(browser: str) -> str:
+    """Where a browser of Debian's is; the test is skipped where it is not."""
+    found = shutil.which(browser)
+    return found or pytest.skip(f"needs {browser} (`apt-get install {browser}`)")
+
+
+class Opened:
+    """A page in a browser without a network, and what it tried to do.
+
+    Args:
+        script: runs in the page before its own.
+    """
+
+    def __init__(
+        self,
+        browser: Any,
+        file: Path,
+        scheme: str = "light",
+        address: str = "",
+        width: int = 1280,
+        script: str = "",
+    ) -> None:
+        is_chromium = browser.browser_type.name == "chromium"
+        likes = {"color_scheme": scheme} if is_chromium else AS_IT_IS
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, **likes)
         self.context.set_offline(True)
+        if script:
+            self.context.add_init_script(script)
         self.page = self.context.new_page()
         self.trouble: list[str] = []
         self.page.on("dialog", lambda dialog: self._note(f"dialog {dialog.message}", dialog))
@@ -19,6 +48,8 @@ class Opened:
         self.page.on("console", lambda message: self._note(f"console {message.text}"))
         self.page.on("request", lambda request: self._asked(request.url))
         self.page.goto(file.as_uri() + address)
+        if scheme == "dark" and not is_chromium:
+            self.page.click("#theme")
 
     def _note(self, words: str, dialog: Any = None) -> None:
         self.trouble.append(words)

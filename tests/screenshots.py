@@ -1,7 +1,7 @@
-"""The README's pictures, made anew: the report and the artifact in the Prefect UI (`make screenshots`).
+"""The README's pictures, made anew: the pages of a store and the artifact in the Prefect UI (`make screenshots`).
 
-Draws samples, judges them twice with the embedded judge under a `jury up` of its own, the first time with some of the
-Model figures mended, and takes its pictures with Chromium. Takes half a minute; needs Debian's `chromium`.
+Draws samples, judges them some times with the embedded judge under a `jury up` of its own, each time with other Model
+figures mended, and takes its pictures with Chromium. Takes about two minutes; needs Debian's `chromium`.
 """
 
 import base64
@@ -17,8 +17,12 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 from served import JURY, Up, environment, free_port, jury_up, wait_for
 
+from tasks.synthetic.samples import GENERATED
+
 PICTURES = Path(__file__).with_name("pictures")
-SAMPLES, MENDED = 60, 24
+SAMPLES = 60
+MENDED = (30, 36, 33, 24, 0)
+"""So many Model figures are as good as the Human ones in the evaluations, the oldest first."""
 SHOWN = "test_4"
 """A sample whose Model figure is overloaded with words."""
 WIDTH = 1280
@@ -33,22 +37,18 @@ def command(*arguments: object) -> None:
         sys.exit(done.stderr)
 
 
-def judge(up: Up, dataset: Path) -> None:
-    """One evaluation of the drawn diagrams, in both orders and with control samples among them."""
-    options = ("--orders", "both", "--controls", "0.4", "--reuse-hours", "0", "--candidate-name", "painter")
-    command("run", "diagram", "--dataset", dataset, *options, "--store", up.store)
+def judge(up: Up, flow: str, dataset: Path, *options: str) -> None:
+    """One evaluation with control samples among the others, measured afresh."""
+    given = ("--controls", "0.4", "--reuse-hours", "0", "--candidate-name", "painter", "--store", up.store)
+    command("run", flow, "--dataset", dataset, *options, *given)
 
 
-def draw(dataset: Path) -> None:
-    """The drawn samples, with all their defects."""
+def draw(dataset: Path, mended: int) -> None:
+    """The drawn samples with all their defects, but for the first ones: their Model figures are the Human ones."""
     command("samples", dataset, "--count", SAMPLES)
-
-
-def mend(dataset: Path) -> None:
-    """Give the first samples Model figures that are as good as the Human ones."""
     results = dataset / "results" / "diagram.json"
     records: list[dict[str, Any]] = json.loads(results.read_bytes())
-    for record in records[:MENDED]:
+    for record in records[:mended]:
         human = (dataset / "diagram" / record["path_to_gt_image"]).read_bytes()
         record[record["eval_image_field"]] = base64.b64encode(human).decode("ascii")
     results.write_text(json.dumps(records))
@@ -72,9 +72,18 @@ def take_report(browser: Any, page: Path) -> None:
     keep("report-sample", tab.screenshot())
 
 
-def opened(browser: Any, page: Path, scheme: str) -> Any:
-    """The report in a tab of its own."""
-    tab = browser.new_page(viewport={"width": WIDTH, "height": 1240}, color_scheme=scheme)
+def take_pages(browser: Any, pages: Path, labels: Path) -> None:
+    """The index in light, and in dark on a telephone; the comparison and the page for people."""
+    keep("index", opened(browser, pages / "index.html", "light", height=1000).screenshot())
+    keep("index-narrow", opened(browser, pages / "index.html", "dark", 390, 844).screenshot())
+    [comparison] = pages.glob("compare-*.html")
+    keep("comparison", opened(browser, comparison, "light", height=900).screenshot())
+    keep("label", opened(browser, labels, "light", height=900).screenshot())
+
+
+def opened(browser: Any, page: Path, scheme: str, width: int = WIDTH, height: int = 1240) -> Any:
+    """A page in a tab of its own."""
+    tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
     tab.goto(page.as_uri())
     return tab
 
@@ -90,18 +99,28 @@ def take_artifact(browser: Any, up: Up) -> None:
     keep("artifact", tab.screenshot())
 
 
+def prepare(up: Up, place: Path) -> None:
+    """All evaluations and pages: `report.html` and `label.html` in the folder, the others in the store."""
+    for mended in MENDED:
+        draw(place / "drawn", mended)
+        judge(up, "diagram", place / "drawn", "--orders", "both")
+    judge(up, "counting", place / "drawn" / GENERATED)
+    command("compare", "--flow", "diagram", "--last", 2, "--page", "--store", up.store)
+    command("pages", "--store", up.store)
+    command("report", "--flow", "diagram", "-o", place / "report.html", "--store", up.store)
+    newest = max((up.store / "ledger").glob("*-diagram-*")).name
+    command("label", newest, "-n", 30, "-o", place / "label.html", "--store", up.store)
+
+
 def main() -> None:
     """Make all pictures."""
-    with tempfile.TemporaryDirectory() as place, jury_up(Path(place) / "store", free_port()) as up:
-        dataset, page = Path(place) / "drawn", Path(place) / "report.html"
-        for prepare in (mend, draw):
-            draw(dataset)
-            prepare(dataset)
-            judge(up, dataset)
-        command("report", "-o", page, "--store", up.store)
+    with tempfile.TemporaryDirectory() as folder, jury_up(Path(folder) / "store", free_port()) as up:
+        place = Path(folder)
+        prepare(up, place)
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-            take_report(browser, page)
+            take_report(browser, place / "report.html")
+            take_pages(browser, up.store / "pages", place / "label.html")
             take_artifact(browser, up)
             browser.close()
 

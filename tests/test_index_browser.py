@@ -61,11 +61,16 @@ def past(lines: Sequence[Line]) -> Past:
     return Past(points, Change(lines[-2], found), "")
 
 
-@pytest.fixture(scope="module")
-def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+def thousand() -> str:
+    """The index of them all."""
     lines = [line(number) for number in range(RUNS)]
     places = [Place(lines[at], past(lines[at : at + 120 : 4][::-1]), [ALARM] if not at else []) for at in range(4)]
-    text = index_page(Index(places, lines, RUNS, RUNS), {page_name(each.run_id) for each in lines})
+    return index_page(Index(places, lines, RUNS, RUNS), {page_name(each.run_id) for each in lines})
+
+
+@pytest.fixture(scope="module")
+def index(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    text = thousand()
     assert len(text.encode()) < 1_000_000
     file = tmp_path_factory.mktemp("pages") / "index.html"
     file.write_text(text)

@@ -1,13 +1,12 @@
 """The page for people in a real browser without a network: thirty pairs by keyboard, closed and opened again."""
 
 import json
-import shutil
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from answered_page import COUNTING, figures_store, images_store, made_page
+from opened_page import installed
 from strangers import HOSTILE
 from written_history import SCRIPT, ask, keep, pair
 
@@ -16,8 +15,6 @@ from tasks.ledger.label_pages import LabelPage
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
 
-CHROMIUM = shutil.which("chromium")
-
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -25,20 +22,15 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def profile(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+def profile(playwright: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A browser's profile on disk, opened again and again: what a person has who closes the browser."""
-    if not CHROMIUM:
-        pytest.skip("needs Chromium (`apt-get install chromium`)")
-    from playwright.sync_api import sync_playwright
-
-    folder = tmp_path_factory.mktemp("profile")
-    with sync_playwright() as playwright:
-        yield lambda: playwright.chromium.launch_persistent_context(
-            folder,
-            executable_path=CHROMIUM,
-            args=["--no-sandbox", "--disable-gpu"],
-            offline=True,
-        )
+    folder, chromium = tmp_path_factory.mktemp("profile"), installed("chromium")
+    return lambda: playwright.chromium.launch_persistent_context(
+        folder,
+        executable_path=chromium,
+        args=["--no-sandbox", "--disable-gpu"],
+        offline=True,
+    )
 
 
 class Person:

@@ -269,6 +269,6 @@ def test_the_page_is_part_of_the_package(tmp_path: Path) -> None:
     [wheel] = tmp_path.glob("*.whl")
     names = {f"tasks/pages/{name}" for name in ("queries.sql", "template.html.j2", "page.css", "page.js")} | {
         f"tasks/pages/{name}"
-        for name in ("index.html.j2", "index.js", "theme.js", "grid.html.j2", "comparison.html.j2")
+        for name in ("index.html.j2", "index.js", "common.js", "base.css", "grid.html.j2", "comparison.html.j2")
     }
     assert names <= set(zipfile.ZipFile(wheel).namelist())

@@ -57,7 +57,7 @@ def comparison_page(found: Comparison, command: str, pages: Collection[str]) -> 
     sides = {"before": found.before, "after": found.after}
     return rendered(
         "comparison.html.j2",
-        ("theme.js",),
+        "",
         {
             "title": f"{found.before.flow}: {_candidates(found)}",
             "shows": stamp(),

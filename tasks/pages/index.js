@@ -1,6 +1,4 @@
-// What a reader can do with the table: choose, sort, and have the command written that compares two evaluations. Texts
-// become text nodes and never markup; nothing is fetched.
-"use strict";
+// What a reader can do with the table: choose, sort, and have the command written that compares two evaluations.
 
 const form = document.getElementById("filters");
 const table = document.getElementById("evaluations");
@@ -77,24 +75,29 @@ function tell() {
     return;
   }
   chosen.sort((one, other) => order(value(one, 1), value(other, 1)));
-  const code = document.createElement("code");
-  code.textContent = command(chosen);
-  const button = Object.assign(document.createElement("button"), { type: "button", textContent: "Copy" });
-  button.addEventListener("click", () => copy(button, code));
-  told.replaceChildren(code, " ", button);
-}
-
-async function copy(button, code) {
-  getSelection().selectAllChildren(code);
-  try {
-    await navigator.clipboard.writeText(code.textContent);
-    button.textContent = "Copied";
-  } catch {
-    button.textContent = "Selected: press Ctrl+C";
-  }
+  const button = make("button", { type: "button" }, "Copy ", make("kbd", {}, "Enter"));
+  button.addEventListener("click", () => copy(button));
+  told.replaceChildren(make("code", {}, command(chosen)), " ", button);
 }
 
 body.addEventListener("change", tell);
 
-for (const box of body.querySelectorAll("input:checked")) box.checked = false;
-apply();
+// By keyboard: Enter on a chosen evaluation copies the command, however far below it stands
+
+function leave() {
+  form.reset();
+  for (const box of body.querySelectorAll("input:checked")) box.checked = false;
+  tell();
+  apply();
+}
+
+addEventListener("keydown", (event) => {
+  const chooses = event.target.closest("#evaluations input");
+  if (event.key === "Escape") leave();
+  if (event.key === "Enter" && chooses) told.querySelector("button")?.click();
+  if (event.key !== "/" || (event.target.closest("input, select") && !chooses)) return;
+  event.preventDefault();
+  form.elements.search.focus();
+});
+
+leave();

@@ -80,7 +80,7 @@ def index_page(index: Index, pages: Collection[str]) -> str:
     """
     return rendered(
         "index.html.j2",
-        ("index.js", "theme.js"),
+        "index.js",
         {
             "shows": stamp(),
             "tiles": [_tile(place, pages) for place in index.places],

@@ -1,7 +1,5 @@
-// One person's answers to blind items: keys, undo, progress kept in the browser and in a file. Texts become text nodes
-// and never markup; nothing is fetched. An answer names an item by its token alone: whose picture it is, only the store
-// that made the page can tell.
-"use strict";
+// One person's answers to blind items: keys, undo, progress kept in the browser and in a file. An answer names an item by
+// its token alone: whose picture it is, only the store that made the page can tell.
 
 const data = JSON.parse(document.getElementById("data").textContent);
 const FORMAT = "image-jury labels 1";
@@ -11,12 +9,6 @@ const by = (id) => document.getElementById(id);
 const tokens = new Set(data.items.map((item) => item.item));
 // name; answers: item -> question -> answer; comments: item -> text; done: what undo takes back; at: place on the page
 let state = { name: pseudonym(), answers: {}, comments: {}, done: [], at: 0 };
-
-function make(tag, properties, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children);
-  return element;
-}
 
 function pseudonym() {
   const bytes = crypto.getRandomValues(new Uint8Array(3));
@@ -194,12 +186,11 @@ function move(at) {
   showPictures();
 }
 
+// The browser keeps the focus within the dialog, and gives it back to what had it.
 function zoom(large) {
-  const was = !by("large").hidden;
-  by("large").replaceChildren(...(large ? sources(now()).map((source, place) => make("img", { alt: `${SIDES[place]}, larger`, src: source })) : []));
-  by("large").hidden = !large;
-  if (large) by("large").focus();
-  else if (was) document.querySelector("#pictures button")?.focus();
+  if (!large) return by("large").close();
+  by("larger").replaceChildren(...sources(now()).map((source, place) => make("img", { alt: `${SIDES[place]}, larger`, src: source })));
+  by("large").showModal();
 }
 
 const MOVES = {
@@ -207,24 +198,21 @@ const MOVES = {
   ArrowRight: () => move(state.at + 1),
   u: undo,
   o: () => move(nextOpen()),
-  z: () => zoom(by("large").hidden),
+  z: () => zoom(!by("large").open),
   m: () => by("comment").focus(),
   s: save,
 };
 
 function pressed(event) {
   if (event.ctrlKey || event.metaKey || event.altKey) return;
-  if (event.key === "Escape") {
-    zoom(false);
-    return document.activeElement.blur();
-  }
+  if (event.key === "Escape") return by("large").open || document.activeElement.blur();
   if (event.target.matches("textarea, input:not([type=file])")) return;
   const question = current(now());
   const chosen = question.choices.find((one) => one.key === event.key);
   const act = chosen ? () => give(question.question, chosen.value) : MOVES[event.key];
   if (!act) return;
   event.preventDefault();
-  if (chosen) zoom(false);
+  if (act !== MOVES.z) zoom(false);
   act();
 }
 
@@ -235,11 +223,6 @@ by("name").addEventListener("input", () => { state.name = whole(by("name").value
 by("save").addEventListener("click", save);
 by("load").addEventListener("change", (event) => { if (event.target.files[0]) load(event.target.files[0]); event.target.value = ""; });
 for (const [id, act] of [["previous", MOVES.ArrowLeft], ["next", MOVES.ArrowRight], ["undo", undo], ["open", MOVES.o]]) by(id).addEventListener("click", act);
-by("theme").addEventListener("click", () => {
-  const dark = getComputedStyle(document.documentElement).colorScheme === "dark" ||
-    (!document.documentElement.dataset.theme && matchMedia("(prefers-color-scheme: dark)").matches);
-  document.documentElement.dataset.theme = dark ? "light" : "dark";
-});
 
 restore();
 for (const token of Object.keys(state.answers)) if (!tokens.has(token)) delete state.answers[token];

@@ -1,6 +1,5 @@
-// What a reader can do with the samples: choose, search, move on. Texts become text nodes and never markup; nothing is
-// fetched. A card is filled when it comes near the screen, so that thousands of them open at once.
-"use strict";
+// What a reader can do with the samples: choose, search, move on. A card is filled when it comes near the screen, so that
+// thousands of them open at once.
 
 const samples = JSON.parse(document.getElementById("samples").textContent);
 const before = JSON.parse(document.getElementById("before").textContent);
@@ -25,12 +24,6 @@ const ORDERS = {
 };
 let shown = [];
 let at = -1;
-
-function make(tag, properties, ...children) {
-  const element = Object.assign(document.createElement(tag), properties);
-  element.append(...children.filter((child) => child !== null && child !== ""));
-  return element;
-}
 
 // Cards
 
@@ -115,6 +108,7 @@ function fill(card) {
   if (card.aspects) card.node.append(table(["aspect", "score", "the judge's reasons"], card.aspects.map(aspectRow)));
   if (card.questions) card.node.append(table([...card.columns, "the judge's reasons"], card.questions.map(questionRow)));
   if (card.earlier) card.node.append(earlier(card));
+  reach(card.node);
 }
 
 function outline(card) {
@@ -240,11 +234,17 @@ const KEYS = {
   "/": () => form.elements.search.focus(),
 };
 
+function leave() {
+  const large = [...list.querySelectorAll(".pictures.large")];
+  if (large.length) return large.forEach((pictures) => pictures.classList.remove("large"));
+  document.activeElement.blur();
+  if (shown.length < samples.length) showAll();
+}
+
 addEventListener("keydown", (event) => {
   if (event.key === "Escape") {
-    document.activeElement.blur();
-    if (shown.length < samples.length) showAll();
-  } else if (KEYS[event.key] && !event.target.closest("input, select") && !event.ctrlKey && !event.metaKey && !event.altKey) {
+    leave();
+  } else if (KEYS[event.key] && !event.target.closest("input, select, [tabindex='0']") && !event.ctrlKey && !event.metaKey && !event.altKey) {
     event.preventDefault();
     KEYS[event.key]();
   }
@@ -267,17 +267,6 @@ document.addEventListener("click", async (event) => {
   if (event.target.dataset.find) find(event.target.dataset.find);
   if ("copy" in event.target.dataset) await copy(event.target);
 });
-
-async function copy(button) {
-  const code = button.parentElement.querySelector("code");
-  getSelection().selectAllChildren(code);
-  try {
-    await navigator.clipboard.writeText(code.textContent);
-    button.textContent = "Copied";
-  } catch {
-    button.textContent = "Selected: press Ctrl+C";
-  }
-}
 
 addEventListener("beforeprint", () => {
   shown.forEach((card, place) => card.node.classList.toggle("unprinted", place >= PRINTED));

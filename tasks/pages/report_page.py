@@ -76,7 +76,7 @@ def page(evaluations: Sequence[Evaluation], pictures: dict[str, str], in_site: b
     first = evaluations[0]
     return rendered(
         "template.html.j2",
-        ("page.js", "theme.js"),
+        "page.js",
         {
             "title": f"{first.flow}: {' + '.join(first.about['candidates'])}",
             "shows": stamp(),

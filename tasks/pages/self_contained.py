@@ -6,7 +6,7 @@ the way of templates, which escape whatever they are given.
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
 from pathlib import Path
@@ -14,22 +14,25 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
-STYLE = "page.css"
 _HERE = Path(__file__).parent
 
 
-def rendered(template: str, scripts: Sequence[str], values: Mapping[str, object], style: str = STYLE) -> str:
+def rendered(template: str, script: str, values: Mapping[str, object], style: str = "page.css") -> str:
     """A page as HTML.
 
     Args:
         template: file of this folder; it is given `css`, `js`, `policy` and `values`.
-        scripts: files that the page's one script is made of, one after the other.
-        style: file with its one style.
+        script: file of its own script, which follows what all pages can do; empty: it has none.
+        style: file of its own style, which follows what all pages have in common.
     """
-    css = _HERE.joinpath(style).read_text(encoding="utf-8")
-    js = "\n".join(_HERE.joinpath(name).read_text(encoding="utf-8") for name in scripts)
+    css = _joined("base.css", style)
+    js = _joined("common.js", script)
     # The template sets them in verbatim, so that the hashes of the policy are those of what the browser reads.
     return _template(template).render(css=Markup(css), js=Markup(js), policy=_policy(css, js), **values)
+
+
+def _joined(*names: str) -> str:
+    return "\n".join(_HERE.joinpath(name).read_text(encoding="utf-8") for name in names if name)
 
 
 def stamp() -> str:

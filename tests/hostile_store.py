@@ -1,0 +1,90 @@
+"""A store in which every text of strangers tries to harm whoever looks at its pages, and a page of every kind.
+
+Owns those texts and where they stand: names of candidates, datasets, models, samples and categories, captions, prompts,
+reasons, notes and warnings.
+"""
+
+from pathlib import Path
+from typing import Any, TypeVar
+
+from answered_page import COUNTING
+from factories import end, start, write_run
+from strangers import HOSTILE
+from written_history import EARLIER, LATER, LONG, SCRIPT, images, keep_thumbnails, pair, written
+
+from flows.cli import main
+from tasks.history.loading import sync
+from tasks.pages.site import renew
+from tasks.records import Judgment, Outcome, RunEnd, RunStart
+
+CLOSING = "</script></style></title></textarea>--></code>"
+"""Ends whatever a text may stand in."""
+NAME = f'"><script>alert(1)</script> onerror=alert(1) {"W" * 120}'
+"""No name of ours: too long for a line, and without a place to break."""
+SAMPLE = "<b>s</b>&sample=1#'\"../../x"
+REASON = " ".join((CLOSING, SCRIPT, *HOSTILE, LONG))
+"""50 KB."""
+TEXT = " ".join((CLOSING, SCRIPT, *HOSTILE, "{{ 7 * 7 }}", "\u202e", "x" * 500))
+
+Row = TypeVar("Row", Judgment, Outcome)
+
+
+def _hostile(row: Row) -> Row:
+    """The row with strangers' texts in it."""
+    texts: dict[str, Any] = {"candidate": NAME, "sample_id": row.sample_id.replace("s1", SAMPLE, 1)}
+    if isinstance(row, Judgment):
+        texts |= {"reasoning": REASON, "raw": REASON, "error": TEXT, "model_answered": NAME, "system_fingerprint": TEXT}
+    else:
+        asked = {"prompt": TEXT} if row.prompt else {"caption": TEXT}
+        texts |= {**asked, "category": NAME, "difficulty": SCRIPT, "path": TEXT, "notes": HOSTILE, "problem": TEXT}
+    return row.model_copy(update=texts)
+
+
+def _begun(run_id: str, **changes: Any) -> RunStart:
+    named = {"candidates": (NAME,), "dataset": TEXT[:200], "model": NAME, "prompt_set": SCRIPT}
+    return start(run_id, **named, **changes)
+
+
+def _ended() -> RunEnd:
+    return end(warnings=(TEXT,), protocol={"temperature": "1.0", "model": NAME, SCRIPT: TEXT})
+
+
+def _figures(later: bool) -> list[Judgment | Outcome]:
+    """Twelve pairs, half of which come out otherwise later: so many that a comparison has an interval."""
+    verdicts = (("MMMM", "Model"), ("HHHH", "Human"))
+    pairs = [pair(f"s{number}", *verdicts[later and number % 2]) for number in range(1, 13)]
+    return [row for rows in pairs for row in rows]
+
+
+def write_hostile(store: Path) -> Path:
+    """Two evaluations of the same figures, and one of images."""
+    counting = {"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)}
+    for run, rows in (
+        (_begun(EARLIER, started_at="2026-11-19T12:00:00+00:00"), _figures(later=False)),
+        (_begun(LATER), _figures(later=True)),
+        (_begun(COUNTING, started_at="2026-11-18T12:00:00+00:00", **counting), images()),
+    ):
+        told = [_hostile(row) for row in rows]
+        write_run(store, run, told, _ended())
+        keep_thumbnails(store, (row for row in told if isinstance(row, Outcome)))
+    sync(store)
+    return store
+
+
+def write_pages(store: Path) -> dict[str, Path]:
+    """A page of every kind; those of the store lie in it."""
+    at = ["--store", str(store)]
+    later, counting = renew(store, [LATER, COUNTING]).pages
+    assert main(["compare", EARLIER, LATER, "--page", *at]) == 0
+    assert main(["label", LATER, "-n", "4", "-o", str(store / "label.html"), *at]) == 0
+    assert main(["label", COUNTING, "-n", "2", "-o", str(store / "label-images.html"), *at]) == 0
+    [comparison] = (store / "pages").glob("compare-*.html")
+    return {
+        "index": renew(store).place,
+        "run": later,
+        "run of images": counting,
+        "run without pictures": written(store, store / "without.html", "--no-pictures", "--last", "2"),
+        "comparison": comparison,
+        "labels": store / "label.html",
+        "labels of images": store / "label-images.html",
+    }
