@@ -11,6 +11,7 @@ import shutil
 import subprocess
 import tarfile
 import tempfile
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,7 @@ def _fetch() -> None:
         write_whole(KEPT, packages[0].read_bytes())
 
 
-def faults(page: Any) -> list[str]:
-    """What it finds in a page of a context that was given the script, whatever the impact."""
-    return page.evaluate(TOLD)
+def faults(evaluate: Callable[[str], Any]) -> list[str]:
+    """What it finds in a page that answers so, whatever the impact."""
+    evaluate(f"() => {{ {script()}\n }}")
+    return evaluate(TOLD)

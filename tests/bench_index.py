@@ -7,13 +7,14 @@ be used, and from a word in the search to the table that it leaves.
 
 import statistics
 import sys
-import tempfile
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
-from opened_page import AS_IT_IS
+from firefox import started_firefox
 from playwright.sync_api import sync_playwright
 from test_index_browser import RUNS, thousand
+from visited_page import Visit
 
 STARTS = 5
 LIMIT = 1_000
@@ -31,26 +32,20 @@ USED = """async () => {
 }"""
 
 
-def started(playwright: Any, name: str) -> Any:
-    """A new browser with an empty profile."""
-    if name == "chromium":
-        return playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
-    return playwright.firefox.launch(channel="moz-firefox", executable_path="/usr/bin/firefox-esr")
-
-
 def measured(playwright: Any, name: str, file: Path) -> list[float]:
     """The three times of one cold start."""
-    browser = started(playwright, name)
-    page = browser.new_page(viewport={"width": 1400, "height": 900}, **AS_IT_IS)
-    page.goto(file.as_uri())
-    found = page.evaluate(USED)
-    browser.close()
+    if name == "firefox":
+        with TemporaryDirectory() as profile, started_firefox("firefox-esr", Path(profile)) as firefox:
+            return Visit(firefox, file.as_uri(), width=1400).evaluate(USED)
+    chromium = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox", "--disable-gpu"])
+    found = Visit(chromium, file.as_uri(), width=1400).evaluate(USED)
+    chromium.close()
     return found
 
 
 def main() -> None:
     """Measure, and fail where a limit is passed."""
-    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+    with TemporaryDirectory() as folder, sync_playwright() as playwright:
         file = Path(folder) / "index.html"
         file.write_text(thousand())
         size = file.stat().st_size

@@ -115,20 +115,6 @@ def browser(playwright: Any) -> Iterator[Any]:
     started.close()
 
 
-@pytest.fixture(scope="module")
-def firefox(playwright: Any) -> Iterator[Any]:
-    """Debian's Firefox, spoken to by WebDriver BiDi."""
-    started = playwright.firefox.launch(channel="moz-firefox", executable_path=installed("firefox-esr"))
-    yield started
-    started.close()
-
-
-@pytest.fixture(scope="module", params=["chromium", "firefox"])
-def either(request: pytest.FixtureRequest) -> Any:
-    """Both browsers, one after the other."""
-    return request.getfixturevalue({"chromium": "browser"}.get(request.param, request.param))
-
-
 @pytest.fixture
 def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """Charts are drawn in this process, which starts the engine once, and not in a new process each.

@@ -33,7 +33,8 @@ def _hostile(row: Row) -> Row:
     """The row with strangers' texts in it."""
     texts: dict[str, Any] = {"candidate": NAME, "sample_id": row.sample_id.replace("s1", SAMPLE, 1)}
     if isinstance(row, Judgment):
-        texts |= {"reasoning": REASON, "raw": REASON, "error": TEXT, "model_answered": NAME, "system_fingerprint": TEXT}
+        reason = REASON if row.sample_id == "s1" else TEXT  # once is enough to see what it does
+        texts |= {"reasoning": reason, "raw": reason, "error": TEXT, "model_answered": NAME, "system_fingerprint": TEXT}
     else:
         asked = {"prompt": TEXT} if row.prompt else {"caption": TEXT}
         texts |= {**asked, "category": NAME, "difficulty": SCRIPT, "path": TEXT, "notes": HOSTILE, "problem": TEXT}

@@ -9,10 +9,6 @@ import pytest
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
 
 
-AS_IT_IS = dict.fromkeys(("color_scheme", "reduced_motion", "contrast", "forced_colors"), "null")
-"""For Firefox, which cannot be told by WebDriver BiDi what its user likes: the page's own button makes it dark."""
-
-
 def installed(browser: str) -> str:
     """Where a browser of Debian's is; the test is skipped where it is not."""
     found = shutil.which(browser)
@@ -23,33 +19,21 @@ class Opened:
     """A page in a browser without a network, and what it tried to do.
 
     Args:
-        script: runs in the page before its own.
+        file: where it is, on the disk or on a server.
     """
 
     def __init__(
-        self,
-        browser: Any,
-        file: Path,
-        scheme: str = "light",
-        address: str = "",
-        width: int = 1280,
-        script: str = "",
+        self, browser: Any, file: Path | str, scheme: str = "light", address: str = "", width: int = 1280
     ) -> None:
-        is_chromium = browser.browser_type.name == "chromium"
-        likes = {"color_scheme": scheme} if is_chromium else AS_IT_IS
-        self.context = browser.new_context(viewport={"width": width, "height": 900}, **likes)
-        self.context.set_offline(True)
-        if script:
-            self.context.add_init_script(script)
+        self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        self.context.set_offline(isinstance(file, Path) or file.startswith("file:"))
         self.page = self.context.new_page()
         self.trouble: list[str] = []
         self.page.on("dialog", lambda dialog: self._note(f"dialog {dialog.message}", dialog))
         self.page.on("pageerror", lambda error: self._note(f"error {error}"))
         self.page.on("console", lambda message: self._note(f"console {message.text}"))
         self.page.on("request", lambda request: self._asked(request.url))
-        self.page.goto(file.as_uri() + address)
-        if scheme == "dark" and not is_chromium:
-            self.page.click("#theme")
+        self.page.goto((file.as_uri() if isinstance(file, Path) else file) + address)
 
     def _note(self, words: str, dialog: Any = None) -> None:
         self.trouble.append(words)

@@ -13,7 +13,7 @@ from strangers import HOSTILE
 from tasks.comparing.points import Point
 from tasks.pages.index_data import Index, Place
 from tasks.pages.index_lines import Line
-from tasks.pages.index_page import index_page
+from tasks.pages.index_page import FIRST, index_page
 from tasks.pages.index_trends import Change, Past
 from tasks.pages.page_names import page_name
 from tasks.statistics.paired import difference
@@ -110,6 +110,20 @@ def test_the_table_is_chosen_from_and_sorted(opened: Opened) -> None:
     assert [float(price) for price in cells(opened, 10)] == prices[::-1]
     page.click("th >> text=begun")
     assert cells(opened, 1)[0] > cells(opened, 1)[-1]
+
+
+def test_evaluations_beyond_the_first_ones_are_shown_when_they_are_asked_for(opened: Opened) -> None:
+    page = opened.page
+    assert len(cells(opened, 1)) == FIRST and page.inner_text("#more") == "Show all 1000"
+    oldest = f"{line(RUNS - 1).started_at:%Y-%m-%d %H:%M}"
+    page.click("th >> text=begun")
+    assert cells(opened, 1)[0] == oldest and len(cells(opened, 1)) == FIRST
+    page.fill("[name=search]", oldest)
+    assert cells(opened, 1) == [oldest] and not page.is_visible("#more")
+    page.fill("[name=search]", "")
+    page.focus("#more")
+    page.keyboard.press("Enter")
+    assert len(cells(opened, 1)) == RUNS and not page.is_visible("#more")
 
 
 def test_two_evaluations_chosen_by_keyboard_are_put_into_a_command_that_is_safe_to_paste(opened: Opened) -> None:

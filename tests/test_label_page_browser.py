@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 from answered_page import COUNTING, figures_store, images_store, made_page
 from opened_page import installed
+from served import wait_for
 from strangers import HOSTILE
 from written_history import SCRIPT, ask, keep, pair
 
@@ -108,7 +109,7 @@ def test_a_saved_file_goes_on_elsewhere_and_that_of_another_page_is_refused(
     person.page.reload()
     assert person.progress() == "0 of 4 answered"
     person.page.set_input_files("#load", tmp_path / "labels.json")
-    person.page.wait_for_function("document.querySelector('#progress').textContent.startsWith('2 of 4')")
+    wait_for(lambda: person.progress().startswith("2 of 4"), 10)
     person.press("3", "3")
     again = person.saved(tmp_path / "labels.json")
     assert [row["answer"] for row in again["answers"]] == ["left", "right", "tie", "tie"]

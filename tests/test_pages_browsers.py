@@ -1,29 +1,36 @@
 """Every kind of page in both browsers: strangers' texts do nothing, it fits the screen, and everybody can use it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 from urllib.parse import quote
 
 import pytest
-from accessibility import faults, script
+from accessibility import faults
+from firefox import started_firefox
 from foreign_page import foreign_page
 from hostile_store import NAME, SAMPLE, write_hostile, write_pages
-from opened_page import AS_IT_IS, Opened
-from served import free_port, wait_for
+from opened_page import installed
+from served import free_port
+from visited_page import Visit
 from written_history import EARLIER, LATER, SCRIPT
 
 from flows.runtime.pages_server import serving_pages
 
 KINDS = ("index", "run", "run of images", "run without pictures", "comparison", "labels", "labels of images")
 LOOKS = (("light", 1400), ("dark", 390))
-SHOWN = """() => {
+UNFOLDED = """async () => {
+    const drawn = () => new Promise((done) => requestAnimationFrame(() => setTimeout(done)));
     for (const one of document.querySelectorAll("details")) one.open = true;
-    document.querySelectorAll(".card").forEach((one) => one.scrollIntoView({ behavior: "instant" }));
+    for (const one of document.querySelectorAll(".card")) {
+        one.scrollIntoView({ behavior: "instant" });
+        while (one.children.length < 2) await drawn();
+    }
     scrollTo({ top: 0, behavior: "instant" });
-    return [document.title, document.body.textContent, document.documentElement.scrollWidth];
+    await drawn();
 }"""
-"""All that can be folded out is, and what is filled when it comes near has been near."""
+"""All that can be folded out is, and each card has been near, which fills it."""
+SEEN = "[document.title, document.body.textContent, document.documentElement.scrollWidth]"
 
 
 @pytest.fixture(scope="module")
@@ -31,14 +38,24 @@ def pages(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     return write_pages(write_hostile(tmp_path_factory.mktemp("hostile") / "store"))
 
 
+@pytest.fixture(scope="module", params=["chromium", "firefox"])
+def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
+    """Both browsers, one after the other."""
+    if request.param == "chromium":
+        yield request.getfixturevalue("browser")
+    else:
+        with started_firefox(installed("firefox-esr"), tmp_path_factory.mktemp("firefox")) as browser:
+            yield browser
+
+
 class Look(NamedTuple):
     """What there is to see of a page."""
 
     trouble: list[str]
+    faults: list[str]
     title: str
     text: str
     width: int
-    faults: list[str]
 
 
 @pytest.fixture(scope="module")
@@ -48,12 +65,12 @@ def looked(either: Any, pages: dict[str, Path]) -> Callable[[str, str, int], Loo
 
     def look(kind: str, scheme: str, width: int) -> Look:
         if (kind, scheme, width) not in seen:
-            opened = Opened(either, pages[kind], scheme, width=width, script=script())
-            page = opened.page
-            page.evaluate(SHOWN)
-            page.wait_for_function("[...document.querySelectorAll('.card')].every((one) => one.children.length > 1)")
-            seen[kind, scheme, width] = Look(opened.trouble, *page.evaluate(SHOWN), faults(page))
-            opened.context.close()
+            visit = Visit(either, pages[kind].as_uri(), scheme, width)
+            visit.evaluate(UNFOLDED)
+            told = visit.evaluate(SEEN)
+            trouble = [*visit.trouble]
+            seen[kind, scheme, width] = Look(trouble, faults(visit.evaluate), *told)
+            visit.close()
         return seen[kind, scheme, width]
 
     return look
@@ -87,130 +104,99 @@ def test_axe_finds_no_fault(looked: Callable[[str, str, int], Look], kind: str, 
 def test_a_page_of_another_address_gets_nothing_of_them(either: Any, pages: dict[str, Path]) -> None:
     store = pages["index"].parents[1]
     with serving_pages(store, free_port(), "") as address, foreign_page() as foreign:
-        page = either.new_page(**AS_IT_IS)
-        page.goto(foreign)
-        assert page.evaluate("(address) => ask(address)", f"{address}/") == "nothing"
-        page.goto(address)
-        assert page.title() == "Image Jury: all evaluations"
-        page.context.close()
+        visit = Visit(either, foreign)
+        assert visit.evaluate(f"ask('{address}/', {{}})") == "nothing"
+        visit.evaluate(f"location.assign('{address}/')")
+        visit.wait("document.title === 'Image Jury: all evaluations'")
 
 
 # By keyboard alone
 
 
-class Keys:
-    """Somebody who has a keyboard and no mouse."""
-
-    def __init__(self, browser: Any, file: Path, address: str = "") -> None:
-        self.opened = Opened(browser, file, address=address)
-        self.page = self.opened.page
-
-    def press(self, *keys: str) -> None:
-        for key in keys:
-            self.page.keyboard.press(key)
-
-    def until(self, is_there: str, key: str = "Tab", most: int = 60) -> None:
-        """Press the key until the focus is on what this selector finds, and see that it shows where it is."""
-        for _ in range(most):
-            self.press(key)
-            if self.page.evaluate("(wanted) => document.activeElement.matches(wanted)", is_there):
-                assert self.page.evaluate("getComputedStyle(document.activeElement).outlineStyle") == "solid"
-                return
-        raise AssertionError(f"{most} times {key}, and no {is_there} has the focus")
-
-    def close(self) -> None:
-        self.opened.close()
+def visited(browser: Any, file: Path, address: str = "") -> Visit:
+    return Visit(browser, file.as_uri() + address)
 
 
 def test_the_index_is_used_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
-    keys = Keys(either, pages["index"])
-    page = keys.page
-    keys.until("#theme")
-    keys.press("/")
-    page.keyboard.type("counting")
-    assert page.inner_text("output") == "1 of 3"
-    keys.press("Escape")
-    assert page.inner_text("output") == "3 of 3"
-    keys.until("th:nth-child(4) button")  # the third column after the ticks
-    keys.press("Enter")
-    assert page.get_attribute("th:nth-child(4)", "aria-sort") == "ascending"
-    for _ in range(2):
-        keys.until(f"[data-run$='{LATER[-6:]}'] input, [data-run$='{EARLIER[-6:]}'] input", most=20)
-        keys.press("Space")
-    assert page.inner_text("#compare code").startswith(f"jury compare {EARLIER} {LATER}")
-    keys.press("Enter")
-    page.wait_for_function("/Copied|Selected/.test(document.querySelector('#compare button').textContent)")
-    keys.press("Escape")
-    assert page.locator("#evaluations input:checked").count() == 0
-    keys.until("#evaluations tbody a", "Shift+Tab")
-    keys.press("Enter")
-    page.wait_for_url(f"**/{LATER}.html")
-    keys.close()
+    visit = visited(either, pages["index"])
+    visit.until("#theme")
+    visit.press("/", *"counting")
+    assert visit.text("output") == "1 of 3"
+    visit.press("Escape")
+    assert visit.text("output") == "3 of 3"
+    visit.until("th:nth-child(5) button")
+    visit.press("Enter")
+    assert visit.evaluate("document.querySelector('th:nth-child(5)').ariaSort") == "ascending"
+    for run in (EARLIER, LATER):
+        visit.until(f"[data-run='{run}'] input", "Shift+Tab" if visit.has_focus("tbody *") else "Tab")
+        visit.press("Space")
+    assert visit.text("#compare code").startswith(f"jury compare {EARLIER} {LATER}")
+    visit.press("Enter")
+    visit.wait("/Copied|Selected/.test(document.querySelector('#compare button').textContent)")
+    visit.press("Escape")
+    assert visit.count("#evaluations input:checked") == 0
+    visit.until("#evaluations tbody a")
+    visit.press("Enter")
+    visit.wait(f"location.pathname.endsWith('/{LATER}.html')")
+    visit.close()
 
 
 def test_a_run_and_a_sample_in_it_are_read_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
-    keys = Keys(either, pages["run"], f"#sample={quote(SAMPLE, safe='')}")
-    page = keys.page
-    wait_for(lambda: keys.opened.focused() == SAMPLE, 10)
-    keys.until(".pictures button")
-    keys.press("Enter")
-    assert page.locator(".pictures.large").count() == 1
-    keys.press("Escape")
-    assert page.locator(".pictures.large").count() == 0
-    assert page.evaluate("document.activeElement.matches('.pictures button')")
-    keys.until(".earlier summary")
-    keys.press("Enter")
-    page.wait_for_selector(".earlier tbody tr a")
-    keys.press("j")
-    assert keys.opened.focused() not in ("", SAMPLE)
-    keys.until("[name=candidate], [name=category], [name=status], [name=only]", "Shift+Tab")
-    keys.press("Escape", "/")
-    page.keyboard.type("s1")
-    assert len(keys.opened.shown()) < 12
-    keys.press("Escape")
-    assert len(keys.opened.shown()) == 12
-    keys.until("nav a")
-    keys.press("Enter")
-    page.wait_for_url("**/index.html")
-    page.go_back()
-    page.wait_for_url(f"**/{LATER}.html*")
-    keys.close()
+    focused = "document.activeElement.querySelector('h3 a')?.textContent"
+    visit = visited(either, pages["run"], f"#sample={quote(SAMPLE, safe='')}")
+    visit.wait(f"{focused} === {SAMPLE!r}")
+    visit.until(".pictures button")
+    visit.press("Enter")
+    assert visit.count(".pictures.large") == 1
+    visit.press("Escape")
+    assert visit.count(".pictures.large") == 0 and visit.has_focus(".pictures button")
+    visit.until(".earlier summary")
+    visit.press("Enter")
+    visit.wait("document.querySelector('.earlier tbody tr a')")
+    visit.press("j")
+    assert visit.evaluate(f"{focused} !== {SAMPLE!r} && document.activeElement.matches('.card')")
+    visit.press("Escape", "/", *"s2")
+    assert visit.text("output") == "1 of 12 samples"
+    visit.press("Escape")
+    assert visit.text("output") == "12 of 12 samples"
+    visit.until("form select", "Shift+Tab")
+    visit.until("nav a", "Shift+Tab", 200)
+    visit.press("Enter")
+    visit.wait("/index.html$|#list$|#scores$/.test(location.href)")
+    visit.close()
 
 
 def test_a_table_that_is_wider_than_the_screen_is_moved_by_keys(either: Any, pages: dict[str, Path]) -> None:
-    opened = Opened(either, pages["run"], width=390)
-    page = opened.page
-    page.wait_for_selector(".wide[tabindex='0']")
-    page.focus(".wide[tabindex='0']")
-    page.keyboard.press("ArrowRight")
-    page.wait_for_function("document.querySelector(\".wide[tabindex='0']\").scrollLeft > 0")
-    assert opened.focused() == ""  # no sample was gone to
-    opened.close()
+    visit = Visit(either, pages["run"].as_uri(), width=390)
+    wide = "document.querySelector('.wide[tabindex=\"0\"]')"
+    visit.wait(wide)
+    visit.evaluate(f"{wide}.focus()")
+    visit.press("ArrowRight")
+    visit.wait(f"{wide}.scrollLeft > 0")
+    assert visit.has_focus(".wide")  # no sample was gone to
+    visit.close()
 
 
 def test_pictures_are_looked_at_larger_and_left_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
-    keys = Keys(either, pages["labels"])
-    page = keys.page
-    keys.until("#pictures button")
-    keys.press("Enter")
-    assert page.locator("#large img").count() == 2 and page.is_visible("#large")
-    keys.press("Tab", "Tab", "Tab")
-    assert page.evaluate("document.activeElement.matches('#large, #large *, body')")  # nothing behind it is gone to
-    keys.press("Escape")
-    assert not page.is_visible("#large") and page.evaluate("document.activeElement.matches('#pictures button')")
-    keys.press("z", "1")
-    assert not page.is_visible("#large") and page.inner_text("#progress") == "1 of 4 answered"
-    keys.press("m")
-    page.keyboard.type("why")
-    keys.press("Escape", "u")
-    assert page.inner_text("#progress") == "0 of 4 answered"
-    keys.close()
+    visit = visited(either, pages["labels"])
+    visit.until("#pictures button")
+    visit.press("Enter")
+    assert visit.count("#large img") == 2
+    visit.press("Tab", "Tab", "Tab")
+    assert visit.has_focus("#large, #large *, body")  # nothing behind it is gone to
+    visit.press("Escape")
+    visit.wait("!document.querySelector('#large').open")
+    assert visit.has_focus("#pictures button")
+    visit.press("z", "1")
+    assert visit.count("#large") == 0 and visit.text("#progress") == "1 of 4 answered"
+    visit.press("m", *"why", "Escape", "u")
+    assert visit.text("#progress") == "0 of 4 answered"
+    visit.close()
 
 
 def test_a_comparison_leads_to_its_samples_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
-    keys = Keys(either, pages["comparison"])
-    keys.until(".changes a")
-    keys.press("Enter")
-    keys.page.wait_for_url(f"**/{LATER}.html#sample=*")
-    wait_for(lambda: keys.opened.focused() != "", 10)
-    keys.close()
+    visit = visited(either, pages["comparison"])
+    visit.until(".changes a")
+    visit.press("Enter")
+    visit.wait(f"location.pathname.endsWith('/{LATER}.html') && document.activeElement.matches('.card')")
+    visit.close()

@@ -3,7 +3,10 @@
 const form = document.getElementById("filters");
 const table = document.getElementById("evaluations");
 const body = table.tBodies[0];
-const rows = [...body.rows].map((node) => ({ node, words: node.textContent.toLowerCase() }));
+const more = document.getElementById("more");
+const FIRST = Number(table.dataset.first); // A browser that lays out all rows of years is busy for seconds.
+let rows = [...body.rows].map((node) => ({ node, words: node.textContent.toLowerCase() }));
+let most = FIRST;
 const told = document.getElementById("compare");
 const HOW = told.textContent;
 const FLOW = 2;
@@ -15,15 +18,22 @@ const PLAIN = /^[\w@%+=:,./-]+$/;
 function apply() {
   const wanted = Object.fromEntries(new FormData(form));
   const search = wanted.search.trim().toLowerCase();
-  let shown = 0;
+  let found = 0;
   for (const { node, words } of rows) {
-    node.hidden = !((!wanted.flow || node.cells[FLOW].textContent === wanted.flow)
-      && node.cells[STATUS].textContent.includes(wanted.status) && words.includes(search));
-    shown += !node.hidden;
+    const fits = (!wanted.flow || node.cells[FLOW].textContent === wanted.flow)
+      && node.cells[STATUS].textContent.includes(wanted.status) && words.includes(search);
+    found += fits;
+    node.hidden = !fits || found > most;
   }
-  form.querySelector("output").textContent = `${shown} of ${rows.length}`;
+  form.querySelector("output").textContent = `${found} of ${rows.length}`;
+  more.hidden = found <= most;
+  more.textContent = `Show all ${found}`;
 }
 
+more.addEventListener("click", () => {
+  most = rows.length;
+  apply();
+});
 form.addEventListener("input", apply);
 form.addEventListener("submit", (event) => event.preventDefault());
 
@@ -43,9 +53,11 @@ function sort(head) {
   const up = head.ariaSort === "descending";
   for (const each of table.tHead.rows[0].cells) each.removeAttribute("aria-sort");
   head.ariaSort = up ? "ascending" : "descending";
-  const keyed = rows.map(({ node }) => [value(node, column), node]);
+  const keyed = rows.map((row) => [value(row.node, column), row]);
   keyed.sort(([one], [other]) => (up ? 1 : -1) * order(one, other));
-  body.append(...keyed.map(([, node]) => node));
+  rows = keyed.map(([, row]) => row);
+  body.append(...rows.map(({ node }) => node));
+  apply();
 }
 
 table.tHead.addEventListener("click", (event) => {
@@ -86,6 +98,7 @@ body.addEventListener("change", tell);
 
 function leave() {
   form.reset();
+  most = FIRST;
   for (const box of body.querySelectorAll("input:checked")) box.checked = false;
   tell();
   apply();

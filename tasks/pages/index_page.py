@@ -25,6 +25,8 @@ from tasks.text import bounded, one_line
 LONGEST_NAME = 60
 """Characters of a name; what is longer is no name, and its page has it whole."""
 LONGEST_ALARM = 400
+FIRST = 300
+"""Evaluations of the table that are laid out at once; a button shows the others, and search finds them."""
 LONGEST_REASON = 200
 MOST_MARKS = 3
 """Gaps and bridges of a trend that are told, the newest; the page of an evaluation has all."""
@@ -86,6 +88,7 @@ def index_page(index: Index, pages: Collection[str]) -> str:
             "tiles": [_tile(place, pages) for place in index.places],
             "lines": [_cells(line, pages) for line in index.lines],
             "columns": COLUMNS,
+            "first": FIRST,
             "flows": sorted({line.flow for line in index.lines}),
             "shown": index.shown,
             "evaluations": index.evaluations,

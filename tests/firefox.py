@@ -1,0 +1,141 @@
+"""Debian's Firefox, spoken to by WebDriver BiDi over a WebSocket: pages are opened, asked and typed into.
+
+Owns the protocol, as far as tests of pages need it. Playwright speaks it, too, but only with commands that this version
+of Firefox does not have yet.
+"""
+
+import json
+import re
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+from websockets.sync.client import ClientConnection, connect
+
+KEYS = {
+    **{"Tab": "\ue004", "Enter": "\ue006", "Shift": "\ue008", "Escape": "\ue00c", "Space": " "},
+    **{"ArrowLeft": "\ue012", "ArrowRight": "\ue014"},
+}
+PREFERENCES = {
+    # No network but loopback: everything else goes to a proxy that is not there.
+    "network.proxy.type": 1,
+    "network.proxy.http": "127.0.0.1",
+    "network.proxy.http_port": 9,
+    "network.proxy.ssl": "127.0.0.1",
+    "network.proxy.ssl_port": 9,
+    "browser.shell.checkDefaultBrowser": False,
+    "datareporting.policy.dataSubmissionEnabled": False,
+    "layout.css.prefers-color-scheme.content-override": 1,
+}
+EVENTS = ["log.entryAdded", "network.beforeRequestSent", "browsingContext.userPromptOpened"]
+SECONDS = 60.0
+"""Longest wait for the browser."""
+
+
+class Firefox:
+    """A started browser."""
+
+    def __init__(self, socket: ClientConnection) -> None:
+        self.socket = socket
+        self.asked = 0
+        self.tabs: dict[str, FirefoxTab] = {}
+        self.ask("session.new", capabilities={})
+        self.ask("session.subscribe", events=EVENTS)
+
+    def ask(self, method: str, **params: Any) -> dict[str, Any]:
+        """What a command answers; the events that came before are told to their tabs."""
+        self.asked += 1
+        self.socket.send(json.dumps({"id": self.asked, "method": method, "params": params}))
+        while True:
+            told = json.loads(self.socket.recv(SECONDS))
+            if told.get("id") == self.asked:
+                assert told["type"] == "success", f"{method}: {told}"
+                return told["result"]
+            self._note(told)
+
+    def _note(self, event: dict[str, Any]) -> None:
+        told = event.get("params", {})
+        context = told.get("context") or told.get("source", {}).get("context")
+        if tab := self.tabs.get(context):
+            tab.note(event["method"], told)
+
+
+class FirefoxTab:
+    """A tab with cookies and memory of its own, and what its page tried to do."""
+
+    def __init__(self, browser: Firefox, width: int, height: int) -> None:
+        self.browser = browser
+        self.user = browser.ask("browser.createUserContext")["userContext"]
+        self.context = browser.ask("browsingContext.create", type="tab", userContext=self.user)["context"]
+        self.trouble: list[str] = []
+        browser.tabs[self.context] = self
+        browser.ask("browsingContext.setViewport", context=self.context, viewport={"width": width, "height": height})
+
+    def note(self, event: str, told: dict[str, Any]) -> None:
+        if event != "network.beforeRequestSent":
+            self.trouble.append(f"{event} {told.get('text') or told.get('message')}")
+        elif not told["request"]["url"].startswith(("file:", "data:", "blob:", "http://127.0.0.1:")):
+            self.trouble.append(f"request {told['request']['url']}")
+
+    def goto(self, address: str) -> None:
+        self.browser.ask("browsingContext.navigate", context=self.context, url=address, wait="complete")
+
+    def evaluate(self, expression: str, given: Any = None) -> Any:
+        """What a value, a function of `given` or a promise of one of them is."""
+        asking = f"""async () => {{
+            const found = ({expression});
+            return JSON.stringify(await (typeof found === "function" ? found({json.dumps(given)}) : found)) ?? "null";
+        }}"""
+        told = self.browser.ask(
+            "script.callFunction",
+            functionDeclaration=asking,
+            awaitPromise=True,
+            target={"context": self.context},
+            userActivation=False,
+        )
+        assert told["type"] == "success", told["exceptionDetails"]["text"]
+        return json.loads(told["result"]["value"])
+
+    def press(self, keys: str) -> None:
+        """A key, or several at once with + between them."""
+        values = [KEYS.get(key, key) for key in keys.split("+")]
+        actions = [{"type": "keyDown", "value": value} for value in values]
+        actions += [{"type": "keyUp", "value": value} for value in reversed(values)]
+        typing = [{"type": "key", "id": "keyboard", "actions": actions}]
+        self.browser.ask("input.performActions", context=self.context, actions=typing)
+
+    def close(self) -> None:
+        del self.browser.tabs[self.context]
+        self.browser.ask("browser.removeUserContext", userContext=self.user)
+
+
+@contextmanager
+def started_firefox(program: str, profile: Path) -> Iterator[Firefox]:
+    """The browser with an empty profile in this folder, until the end of the context."""
+    written = [f"user_pref({json.dumps(name)}, {json.dumps(value)});" for name, value in PREFERENCES.items()]
+    (profile / "user.js").write_text("\n".join(written))
+    log = profile / "log.txt"
+    with log.open("w") as output:
+        command = [program, "--headless", "--no-remote", "--remote-debugging-port=0", "--profile", str(profile)]
+        process = subprocess.Popen(command, stdout=output, stderr=output)
+    try:
+        with connect(f"{_address(log, process)}/session", max_size=None, open_timeout=SECONDS) as socket:
+            browser = Firefox(socket)
+            yield browser
+            browser.ask("browser.close")
+        process.wait(SECONDS)
+    finally:
+        process.kill()
+        process.wait()
+
+
+def _address(log: Path, process: subprocess.Popen[bytes]) -> str:
+    deadline = time.monotonic() + SECONDS
+    while process.poll() is None and time.monotonic() < deadline:
+        if found := re.search(r"BiDi listening on (ws://\S+)", log.read_text()):
+            return found[1]
+        time.sleep(0.1)
+    raise AssertionError(log.read_text())
