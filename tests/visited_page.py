@@ -62,7 +62,7 @@ class Visit:
         deadline = time.monotonic() + 20
         while True:
             try:
-                if self.evaluate(expression):
+                if self.evaluate(f"Boolean({expression})"):
                     return
             except Exception:
                 if time.monotonic() > deadline:
