@@ -153,4 +153,5 @@ def test_it_fits_the_screen_in_light_and_dark_and_strangers_texts_do_nothing(
     assert before == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}[scheme]
     person.page.click("#theme")
     assert person.page.evaluate(ground) != before
+    person.page.evaluate("localStorage.clear()")  # the page remembers it, and the profile is kept
     person.close()
