@@ -31,7 +31,7 @@ from served import environment, free_port
 from flows.cli import main
 from flows.runtime import process, without_server
 from flows.runtime.server import client_settings, own_server
-from tasks.files import alone, write_whole
+from tasks.files import alone, private_folder, write_whole
 from tasks.history import loading
 from tasks.history.database import HISTORY, Connection, attach, staging
 from tasks.history.layout import lay_out
@@ -180,6 +180,7 @@ def drawn_once(shared: Path) -> Iterator[None]:
         with alone(kept):
             if not own.exists():
                 draft = own.with_suffix(".draft")
+                private_folder(draft)  # as the folder is of which this is a copy
                 samples.drawn_samples(draft, flow)
                 draft.rename(own)
         shutil.copytree(own, root, dirs_exist_ok=True)

@@ -40,7 +40,8 @@ def test_every_field_of_the_records_has_its_column(tmp_path: Path) -> None:
     def fields(*kinds: type[BaseModel]) -> set[str]:
         return {info.serialization_alias or name for kind in kinds for name, info in kind.model_fields.items()}
 
-    assert columns("runs") == fields(RunStart, RunEnd) | {"status", "ledger_bytes", "judge_key", "replies_from"}
+    loaded = {"status", "ledger_bytes", "judge_key", "replies_from", "forgotten"}
+    assert columns("runs") == fields(RunStart, RunEnd) | loaded
     assert columns("judgments") == fields(Judgment) | {"last_attempt"}
     assert columns("outcomes") == fields(Outcome) - {"control"}
     assert columns("controls") == fields(ControlRow) | {"run_id"}

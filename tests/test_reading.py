@@ -44,7 +44,7 @@ def sha256(rows: Iterable[bytes]) -> str:
 ADDED = {
     *("waits", "waited_seconds", "limits", "carried_from", "ledger_rows", "system_fingerprint", "anchors_key"),
     *("tokens_written", "tokens_pictures", "tokens_reasoning", "price_source", "estimated"),
-    *("saved_by_reuse", "saved_by_tier", "saved_by_cache", "stopped"),
+    *("saved_by_reuse", "saved_by_tier", "saved_by_cache", "stopped", "made_for"),
 }
 """Fields that came later, which ledgers of before do not have."""
 SERVED = {"tier"}

@@ -39,7 +39,7 @@ def test_a_run_refused_before_its_first_row_leaves_nothing(tmp_path: Path) -> No
 ADDED = {
     *("waits", "waited_seconds", "limits", "carried_from", "ledger_rows", "system_fingerprint", "anchors_key"),
     *("tokens_written", "tokens_pictures", "tokens_reasoning", "price_source", "estimated"),
-    *("saved_by_reuse", "saved_by_tier", "saved_by_cache", "stopped"),
+    *("saved_by_reuse", "saved_by_tier", "saved_by_cache", "stopped", "made_for"),
 }
 """Fields that came later: what was there before them is unchanged."""
 

@@ -21,6 +21,7 @@ from tasks.pictures.decoding import check
 
 SECRET = "TOP-SECRET-WORDS"
 LONGEST_SECONDS = 20
+"""Of the processor: what else the machine does is no fault of the input."""
 MOST_BYTES = 1_500_000_000
 OUTSIDE = "outside"
 """Folder beside the input that is none of its business."""
@@ -54,23 +55,23 @@ def watched(folder: Path) -> Iterator[None]:
     (place / "secret.json").write_text(f'["{SECRET}", {SECRET}')
     (place / "secret.png").write_bytes(SECRET.encode())
     opened: list[str] = []
-    before = signal.signal(signal.SIGALRM, _too_long)
-    signal.alarm(LONGEST_SECONDS)
+    before = signal.signal(signal.SIGPROF, _too_long)
+    signal.setitimer(signal.ITIMER_PROF, LONGEST_SECONDS)
     _watching.append((str(place.resolve()), opened))
     try:
         with bounded_memory(MOST_BYTES):
             yield
     finally:
         _watching.pop()
-        signal.alarm(0)
-        signal.signal(signal.SIGALRM, before)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.signal(signal.SIGPROF, before)
     assert opened == []
     assert sorted(path.name for path in place.iterdir()) == ["secret.json", "secret.png"]
     assert (place / "secret.png").read_bytes() == SECRET.encode()
 
 
 def _too_long(_signal: int, _frame: object) -> None:
-    raise AssertionError(f"it took longer than {LONGEST_SECONDS} s")
+    raise AssertionError(f"it took more than {LONGEST_SECONDS} s of the processor")
 
 
 def used(flow: str, folder: Path, **parameters: object) -> str:
