@@ -39,7 +39,7 @@ def command(*arguments: object) -> None:
 
 def judge(up: Up, flow: str, dataset: Path, *options: str) -> None:
     """One evaluation with control samples among the others, measured afresh."""
-    given = ("--controls", "0.4", "--reuse-hours", "0", "--candidate-name", "painter", "--store", up.store)
+    given = ("--controls", "0.4", "--reuse-hours", "0", "--store", up.store)
     command("run", flow, "--dataset", dataset, *options, *given)
 
 
@@ -103,7 +103,7 @@ def prepare(up: Up, place: Path) -> None:
     """All evaluations and pages: `report.html` and `label.html` in the folder, the others in the store."""
     for mended in MENDED:
         draw(place / "drawn", mended)
-        judge(up, "diagram", place / "drawn", "--orders", "both")
+        judge(up, "diagram", place / "drawn", "--orders", "both", "--candidate-name", "painter")
     judge(up, "counting", place / "drawn" / GENERATED)
     command("compare", "--flow", "diagram", "--last", 2, "--page", "--store", up.store)
     command("pages", "--store", up.store)
