@@ -54,7 +54,7 @@ def browser() -> Iterator[Any]:
 def page(browser: Any) -> Iterator[Any]:
     """A tab that knows nothing of those before it."""
     tab = browser.new_page(viewport={"width": 1400, "height": 1800})
-    tab.set_default_timeout(60_000)
+    tab.set_default_timeout(120_000)
     yield tab
     tab.close()
 
@@ -111,11 +111,11 @@ def test_a_person_fills_in_the_form_watches_the_run_and_opens_its_report(
     fill(page, "Model", "loopback-1")
     fill(page, "Base Url", loopback.base_url)
     page.get_by_role("button", name="Submit").click()
-    wait_for(lambda: by_hand(up), 60)
+    wait_for(lambda: by_hand(up), 120)
     [run] = by_hand(up)
     page.goto(f"{up.ui}/runs/flow-run/{run['id']}")
     page.get_by_text("Completed").first.wait_for()
-    wait_for(lambda: by_hand(up)[0]["state_type"] == "COMPLETED", 60)
+    wait_for(lambda: by_hand(up)[0]["state_type"] == "COMPLETED", 120)
     shot(page, "run")
     [run] = by_hand(up)
     # The page makes a name up; one without a number, `alpha-nishio`, might be a person's.
