@@ -67,11 +67,13 @@ def remove_old(store: Path, bucket: Bucket | None = None, now: datetime | None =
     if not before or not old:
         return 0
     told = Removal(days=keep_days(), before=before.isoformat())
-    write_whole(store / NOTE, told.model_dump_json().encode(), private=True) if (store / "pictures").is_dir() else None
+    if (store / "pictures").is_dir():
+        write_whole(store / NOTE, told.model_dump_json().encode(), private=True)
     Place(store, bucket).remove(old)
     note = store / PICTURES
     if note.exists():
-        kept = [name for name in note.read_text(encoding="utf-8").splitlines() if name not in {*old}]
+        gone = {*old}
+        kept = [name for name in note.read_text(encoding="utf-8").splitlines() if name not in gone]
         write_whole(note, "".join(f"{name}\n" for name in kept).encode(), private=True)
     return len(old)
 

@@ -57,7 +57,7 @@ def thin(store: Path, ordered: Iterable[Sequence[str]], now: float | None = None
                 made = page.stat().st_mtime
                 age = timedelta(seconds=(now or time.time()) - made)
                 stage = sum(at >= each.newest and age > each.age for each in STAGES)
-                if _stage(page) < stage:
+                if stage and _stage(page) < stage:
                     write_whole(page, thinned(page.read_text(encoding="utf-8"), stage).encode(), private=True)
                     os.utime(page, (made, made))
                     found += 1
