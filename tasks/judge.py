@@ -21,13 +21,13 @@ from tasks.endpoint.completion import Reply
 from tasks.endpoint.requests import Request
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judging import questions, shared_layout
-from tasks.judging.affording import billed, expected, name_of
+from tasks.judging.affording import expected, name_of
 from tasks.judging.case import Call, Case
 from tasks.judging.run import Run, current_run
 from tasks.kinds.values import Reading
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
-from tasks.spending.bill import Charge
+from tasks.spending.bill import Charge, billed
 
 
 def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:

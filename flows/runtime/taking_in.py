@@ -19,10 +19,11 @@ from tasks.batches.taking_out import Replies
 from tasks.batches.written import Written
 from tasks.endpoint.requests import Request
 from tasks.judge import write_down
-from tasks.judging.affording import billed, expected, name_of
+from tasks.judging.affording import expected, name_of
 from tasks.judging.case import Call, Case
 from tasks.judging.run import Run
 from tasks.records import Judgment
+from tasks.spending.bill import billed
 from tasks.spending.budget import Budget
 from tasks.spending.prices import BATCH
 

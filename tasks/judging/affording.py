@@ -8,7 +8,7 @@ from collections.abc import Hashable, Iterable
 
 from tasks.judging.case import Call, Case
 from tasks.judging.run import Run
-from tasks.records import ANCHOR, Judgment, PictureNote
+from tasks.records import ANCHOR, PictureNote
 from tasks.rubrics.rubric import Prompt
 from tasks.spending.budget import Budget
 
@@ -43,11 +43,6 @@ def name_of(case: Case, call: Call) -> Hashable:
 def expected(run: Run, budget: Budget, case: Case, call: Call) -> float:
     """What a call is expected to cost at most."""
     return budget.expected(call.dimension, _most_tokens(case, run.rubric.prompt(call.dimension)))
-
-
-def billed(row: Judgment) -> float | None:
-    """What a call cost, with an estimate of what it may have cost besides; None: that is not known."""
-    return None if row.price is None or row.estimated is None else row.price + row.estimated
 
 
 def _most_tokens(case: Case, prompt: Prompt) -> int:

@@ -27,6 +27,7 @@ from tasks.passport.items import Item, items_of
 from tasks.passport.technical import REPEAT, SEEDED, TURNS, turns
 from tasks.pictures.prepare import Picture
 from tasks.records import LimitsFound
+from tasks.spending.bill import billed
 from tasks.spending.budget import Budget
 from tasks.spending.money import money
 from tasks.spending.other_calls import OtherCalls
@@ -170,8 +171,7 @@ class _Making:
         reply = await vlm.ask(question)
         charge = await self._calls.note(question, reply)
         if budget:
-            unknown = charge.price is None or charge.estimated is None
-            budget.settle(key, QUESTION, None if unknown else (charge.price or 0.0) + (charge.estimated or 0.0))
+            budget.settle(key, QUESTION, billed(charge))
         return reply
 
     def _card(self, limits: LimitsFound | None) -> Card:

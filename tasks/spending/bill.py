@@ -46,6 +46,11 @@ class _Mean:
         return Amounts(*(total / self._replies for total in self._sums))
 
 
+def billed(call: Judgment | Charge) -> float | None:
+    """What a call cost, with an estimate of what it may have cost besides; None: that is not known."""
+    return None if call.price is None or call.estimated is None else call.price + call.estimated
+
+
 class Bill:
     """The bill of one run."""
 
