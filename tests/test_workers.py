@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from postgres import programs
-from two_workers import CHUNK, SAMPLES, SHARDS
+from two_workers import IN_FLIGHT, SAMPLES, SHARDS
 
 CALLS = 4 * SAMPLES
 
@@ -35,4 +35,4 @@ def test_a_third_place_shows_all_of_it_as_one(seen: dict[str, Any]) -> None:
 
 def test_only_what_the_dead_worker_had_not_sent_is_judged_again(seen: dict[str, Any]) -> None:
     assert seen["calls"] == CALLS
-    assert seen["again"] <= 4 * CHUNK
+    assert seen["again"] <= 2 * IN_FLIGHT

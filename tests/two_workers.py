@@ -5,12 +5,14 @@ and a fourth that builds the history. A program of its own, like `unattended`: i
 that the killed worker has fallen silent, and `conftest` lets it do that beside the other tests.
 """
 
+import asyncio
 import json
 import logging
 import os
 import signal
 import subprocess
 import sys
+import threading
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -20,19 +22,23 @@ from typing import Any
 import boto3
 import yaml
 from loopback_judge import LoopbackJudge
-from loopback_replies import Request, allowed_reply, with_latency
+from loopback_replies import Reply, Request, allowed_reply, with_latency
 from moto.server import ThreadedMotoServer
 from postgres import postgres
 from served import JURY, environment, free_port, wait_for
 from written_datasets import png, record, write_benchmark
 
 from flows.runtime.server import client_settings, own_server
+from tasks.ledger.reading import JUDGMENTS
 from tasks.ledger.remote import FETCHED
 
 ROOT = Path(__file__).parents[1]
 SAMPLES, SHARDS, CHUNK = 200, 4, 16
+IN_FLIGHT = 16
+"""Calls of a run, as it is by default."""
 BEFORE_THE_KILL = 100
-"""Replies in a worker's ledger, of the 200 of its shard, after which it is killed."""
+"""Replies in a worker's ledger, of the 200 of its shard, after which the judge falls silent. The worker is killed when
+all that it got is in the bucket: how much it gets between two sendings depends on how busy the machine is."""
 STORE = "s3://jury/evaluations"
 
 
@@ -84,10 +90,23 @@ def worker(name: str, place: Path, settings: dict[str, str]) -> Iterator[int]:
             running.wait(60)
 
 
+def own_runs(cache: Path) -> list[Path]:
+    """The ledgers on a worker's disk of the runs that it made itself."""
+    return [run for run in cache.glob("*/ledger/*") if not (run / FETCHED).exists()]
+
+
 def replies(cache: Path) -> int:
-    """Replies to the calls that a worker made itself, in the ledgers on its disk."""
-    runs = [run for run in cache.glob("*/ledger/*") if not (run / FETCHED).exists()]
-    return sum(len(file.read_bytes().splitlines()) for run in runs for file in run.glob("judgments.jsonl"))
+    """Replies to the calls that a worker made itself."""
+    return sum(len(file.read_bytes().splitlines()) for run in own_runs(cache) for file in run.glob(JUDGMENTS))
+
+
+def all_sent(cache: Path, objects: Any) -> bool:
+    """Whether all of these replies are in the bucket."""
+    there: Counter[str] = Counter()
+    for one in objects.filter(Prefix="evaluations/ledger/"):
+        _, _, run_id, name = one.key.split("/", 3)
+        there[run_id] += one.size * name.startswith(Path(JUDGMENTS).stem)
+    return all((run / JUDGMENTS).stat().st_size <= there[run.name] for run in own_runs(cache))
 
 
 def start(command: list[str], **settings: str) -> str:
@@ -102,7 +121,13 @@ def watch(place: Path) -> dict[str, Any]:
         (place / name).mkdir()
     logging.getLogger("werkzeug").setLevel(logging.ERROR)
     prefect = str(Path(JURY).with_name("prefect"))
-    answer = with_latency(allowed_reply(), 0.4, 0.3, 1)
+    soon, speaking = with_latency(allowed_reply(), 0.4, 0.3, 1), threading.Event()
+    speaking.set()
+
+    async def answer(request: Request) -> Reply:
+        await asyncio.to_thread(speaking.wait)
+        return soon(request)
+
     with ExitStack() as stack:
         judge = stack.enter_context(LoopbackJudge(answer))
         bucket = ThreadedMotoServer("127.0.0.1", free_port(), verbose=False)
@@ -117,6 +142,7 @@ def watch(place: Path) -> dict[str, Any]:
         }
         os.environ.update(amazon)
         boto3.client("s3").create_bucket(Bucket="jury")
+        objects = boto3.resource("s3").Bucket("jury").objects
         os.environ["PREFECT_API_DATABASE_CONNECTION_URL"] = stack.enter_context(postgres())
         server = stack.enter_context(own_server(place / "server", free_port()))
         del os.environ["PREFECT_API_DATABASE_CONNECTION_URL"]
@@ -132,9 +158,13 @@ def watch(place: Path) -> dict[str, Any]:
         run += ["--shards", str(SHARDS), "--chunk-size", str(CHUNK), "--judge.model", "m"]
         with (place / "run.log").open("w+") as log:
             parent = subprocess.Popen([*run, "--judge.base-url", judge.base_url], env=here, stdout=log, stderr=log)
-            wait_for(lambda: replies(place / "one" / "cache") >= BEFORE_THE_KILL, 120)
+            cache = place / "one" / "cache"
+            wait_for(lambda: replies(cache) >= BEFORE_THE_KILL, 120)
+            speaking.clear()
+            wait_for(lambda: all_sent(cache, objects), 120)
             for pid in descendants(doomed):
                 os.kill(pid, signal.SIGKILL)
+            speaking.set()
             code = parent.wait(400)
             log.seek(0)
             said = log.read()
