@@ -7,8 +7,8 @@ deciding is for `aggregate`.
 
 import asyncio
 from collections import Counter
-from collections.abc import Mapping, Sequence
-from contextlib import nullcontext
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
 from prefect import task
@@ -20,7 +20,6 @@ from prefect.states import Cancelled
 from tasks.endpoint.completion import Reply
 from tasks.endpoint.requests import Request
 from tasks.errors import InvalidReply, JudgeUnavailable
-from tasks.judging import questions, shared_layout
 from tasks.judging.affording import expected, name_of
 from tasks.judging.case import Call, Case
 from tasks.judging.run import Run, current_run
@@ -107,9 +106,10 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | N
     """Make a call; None: the budget has no room for it, as it may have none for what is to be asked again."""
     budget = run.budget
     invalid = sum(row.status == "invalid" for row in case.attempts(call))
-    layout, turn = (shared_layout, case.turn(call)) if run.parameters.shares_beginnings else (questions, nullcontext())
-    question = layout.request(prompt, case.texts, case.pictures, call.order)
-    async with turn:  # what the budget has no room for has had its turn, too: nobody waits for it
+    question = run.question(case, prompt, call.order)
+    async with _turn(
+        run, case, call, question
+    ):  # what the budget has no room for has had its turn, too: nobody waits for it
         if budget and not await budget.covers(name_of(case, call), expected(run, budget, case, call)):
             return None
         run.bill.prepare()
@@ -123,6 +123,16 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | N
     if case.settled:
         run.in_hand.free(case)
     return row
+
+
+@asynccontextmanager
+async def _turn(run: Run, case: Case, call: Call, question: Request) -> AsyncGenerator[None]:
+    """The turn of a call: where it shares beginnings, once the calls have ended that write them."""
+    if not question.key:
+        yield
+        return
+    async with case.turn(call), run.first_calls.turn(question.key):
+        yield
 
 
 async def write_down(run: Run, case: Case, call: Call, answer: Reply) -> Judgment:

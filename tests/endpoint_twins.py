@@ -90,7 +90,7 @@ def not_strict(schema: Mapping[str, Any], words: frozenset[str]) -> Sequence[str
 def in_words(request: Request) -> dict[str, Any]:
     """The plainest reply to a question whose form is asked for in words alone."""
     asked = request.texts[-1]
-    if verdicts := re.search(r'exactly one of "([^"]+)"', asked):
+    if verdicts := re.search(r'exactly one of "([^"]+)"', asked if "JSON object" in asked else request.texts[0]):
         return {"comparison_reasoning": "As the words ask.", "winner": verdicts[1]}
     if keys := re.search(r"these keys, in this order: (.*?)\. Each", asked):
         return {key: {"explanation": "As the words ask.", "score": 7} for key in re.findall('"([^"]+)"', keys[1])}

@@ -1,11 +1,13 @@
 """A run on all dimensions of some samples against a judge, by the plain functions, and what it costs in each layout."""
 
 import asyncio
+import base64
 import io
 from collections.abc import Callable
 from contextlib import closing
 from dataclasses import replace
 from functools import cache
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
@@ -63,7 +65,7 @@ class Scene:
         return asyncio.run(self._judge())
 
     async def _judge(self) -> list[Judgment]:
-        begun = start()
+        begun = start(samples=len(self.cases))
         async with Vlm(self.parameters.judge) as vlm:
             with closing(Ledger(Path(self.parameters.store), begun)) as ledger:
                 results = Results(begun, [])
@@ -77,13 +79,17 @@ class Scene:
         return [row for each in self.cases for row in each.judgments]
 
 
-def bills(twin: BillingTwin, store: Path, made: Callable[[], list[Case]]) -> dict[str, float]:
+def bills(twin: BillingTwin, store: Path, made: Callable[[], list[Case]], concurrency: int = 16) -> dict[str, float]:
     """Layout -> what the input of four dimensions costs beside that of the published calls on faithfulness alone,
-    without a cache; of samples that are made anew for each layout."""
+    without a cache; of samples that are made anew for each layout.
+
+    Args:
+        concurrency: calls in flight; with two of them no key has more calls a minute than a cache takes.
+    """
     found, one = dict[str, float](), 0
     for layout in ("shared", "published"):
         twin.used.clear()
-        scene = Scene(store, twin, layout)
+        scene = Scene(store, twin, layout, judge={"concurrency": concurrency})
         scene.cases = made()
         scene.judge()
         found[layout] = twin.bill()
@@ -94,6 +100,25 @@ def bills(twin: BillingTwin, store: Path, made: Callable[[], list[Case]]) -> dic
 def long_case(method: int) -> list[Case]:
     """A sample with a method section of so many bytes."""
     return [case(0, METHOD * (method // len(METHOD)))]
+
+
+def many(cases: list[Case], samples: int) -> list[Case]:
+    """So many samples, each with texts as long and pictures as large as one of these has, but of its own."""
+    return [_like(cases[number % len(cases)], number) for number in range(samples)]
+
+
+def _like(made: Case, number: int) -> Case:
+    sample = replace(made.sample, sample_id=f"{made.sample.sample_id}-{number}")
+    texts = {name: f"{number}. {text}" for name, text in made.texts.items()}
+    return Case(sample, texts, {role: _other(shown, number) for role, shown in made.pictures.items()})
+
+
+def _other(shown: Picture, number: int) -> Picture:
+    """The same with a few bytes behind it, which no decoder looks at."""
+    head, comma, encoded = shown.data_url.partition(b",")
+    data = base64.b64decode(encoded) + str(number).encode()
+    note = shown.note.model_copy(update={"sent_sha256": sha256(data).hexdigest()})
+    return shown._replace(data_url=head + comma + base64.b64encode(data), note=note)
 
 
 def published_cases() -> list[Case]:

@@ -6,6 +6,7 @@ is found again. Which endpoint has which rules, and what it tells of them, stand
 
 import base64
 import json
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from hashlib import sha256
@@ -21,6 +22,8 @@ PATCH, MOST_PATCHES = 32, 2500
 """Pixels a side of what is one token of a picture, and most tokens of one."""
 ROUTED_BY = 256
 """Tokens that decide, beside the key, which machine answers."""
+CALLS_A_MINUTE, MOST_A_MACHINE = 6, 15
+"""Of a place in flight, and of one key and beginning."""
 
 
 class Usage(NamedTuple):
@@ -41,6 +44,8 @@ class Prompt(NamedTuple):
     """Tokens before each breakpoint, in order."""
     key: str
     """The request's `prompt_cache_key`."""
+    machine: int = 0
+    """Which of the machines it comes to that this key and this beginning lead to; each has a cache of its own."""
 
     @property
     def tokens(self) -> int:
@@ -48,7 +53,7 @@ class Prompt(NamedTuple):
 
     def prefixes(self, ends: Sequence[int]) -> Iterator[tuple[int, bytes]]:
         """Tokens -> hash of so many from the beginning; `ends` ascend."""
-        hashed, done = sha256(self.key.encode()), 0
+        hashed, done = sha256(f"{self.machine} {self.key}".encode()), 0
         for end in ends:
             hashed.update(self.stream[done * TOKEN : end * TOKEN])
             done = end
@@ -90,6 +95,27 @@ def picture_tokens(encoded: str) -> int:
 
 def _padded(text: bytes) -> bytes:
     return text + b" " * (-len(text) % TOKEN)
+
+
+@dataclass
+class Traffic:
+    """Which machine a request comes to: of one key and beginning a machine takes 15 requests a minute, more of them go
+    on to the next one (developers.openai.com/api/docs/guides/prompt-caching). Calls take ten seconds.
+    """
+
+    in_flight: int
+    """Calls at once, so that a minute is six times as many; 0: they come so slowly that one machine takes all."""
+    _all: int = 0
+    _seen: Counter[tuple[int, str, bytes]] = field(default_factory=Counter[tuple[int, str, bytes]])
+
+    def sent_on(self, prompt: Prompt) -> Prompt:
+        """The prompt, at the machine that it comes to."""
+        if not self.in_flight:
+            return prompt
+        here = (self._all // (CALLS_A_MINUTE * self.in_flight), prompt.key, prompt.stream[: ROUTED_BY * TOKEN])
+        self._all += 1
+        self._seen[here] += 1
+        return prompt._replace(machine=(self._seen[here] - 1) // MOST_A_MACHINE)
 
 
 @dataclass

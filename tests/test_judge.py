@@ -429,7 +429,7 @@ def test_whatever_changes_the_question_changes_its_key(changes: dict[str, Any]) 
         {"call_seconds": 5},
         {"patience_seconds": 5},
         {"concurrency": 3},
-        {"price_in": 1.0},
+        {"price_in": 1.0, "price_out": 8.0},
         {"api_key_env": "OTHER"},
     ],
 )

@@ -20,7 +20,7 @@ from tasks.history.loading import sync
 from tasks.judging.protocol import asked_protocol
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.layout_checks import LAYOUT_CHECKS, LayoutRow, newest_check
-from tasks.ledger.protocol_keys import protocol_key
+from tasks.ledger.protocol_keys import protocol_differences, protocol_key
 from tasks.parameters import PairwiseParameters
 from tasks.records import Judgment, Outcome
 from tasks.rubrics.rubric import load_rubric
@@ -70,7 +70,7 @@ def row(**changes: Any) -> LayoutRow:
 
 def test_verdicts_and_outcomes_of_both_layouts_are_compared_sample_by_sample(tmp_path: Path) -> None:
     keep(tmp_path, PUBLISHED, ["MMMG"] * 30 + ["HHHG"] * 30)
-    keep(tmp_path, SHARED, ["MMMG"] * 24 + ["HMMG"] * 6 + ["HHHG"] * 30, "shared 1")
+    keep(tmp_path, SHARED, ["MMMG"] * 24 + ["HMMG"] * 6 + ["HHHG"] * 30, "shared 2")
     rows = compared(*sides(tmp_path), Own("", {}))
     assert [each.dimension for each in rows] == ["overall", *DIMENSIONS]
     first, *_, last = rows
@@ -81,14 +81,14 @@ def test_verdicts_and_outcomes_of_both_layouts_are_compared_sample_by_sample(tmp
     assert (last.agreement, last.kappa) == (1.0, None), "one answer for everything agrees by habit"
     assert (first.own_by, first.own_agreement) == ("", None)
     assert (first.published_run, first.shared_run) == (PUBLISHED, SHARED)
-    shared = {**PROTOCOL, "layout": "shared 1"}
+    shared = {**PROTOCOL, "layout": "shared 2"}
     assert first.published_protocol_key == protocol_key(PROTOCOL)
     assert first.shared_protocol_key == protocol_key(shared)
 
 
 def test_below_fifty_samples_there_are_counts_and_no_intervals(tmp_path: Path) -> None:
     keep(tmp_path, PUBLISHED, ["MMMG"] * 20 + ["HHHG"] * 20)
-    keep(tmp_path, SHARED, ["MMMG"] * 17 + ["HMMG"] * 3 + ["HHHG"] * 20, "shared 1")
+    keep(tmp_path, SHARED, ["MMMG"] * 17 + ["HMMG"] * 3 + ["HHHG"] * 20, "shared 2")
     first, *_ = rows = compared(*sides(tmp_path), Own("", {}))
     assert (first.agreement_low, first.kappa_low) == (None, None)
     assert check_grid(rows).lines[0][:4] == ["overall", "40", "37 of 40", "0.85"]
@@ -98,7 +98,7 @@ def test_several_candidates_are_told_together_and_each_by_itself(tmp_path: Path)
     """A judge that keeps to its verdicts about one candidate and not about another."""
     both = {"published": {"a": "MMMG", "b": "MMMG"}, "shared": {"a": "MMMG", "b": "HMMG"}}
     for run_id, layout in ((PUBLISHED, "published"), (SHARED, "shared"), (AGAIN, "published")):
-        protocol = PROTOCOL | ({"layout": "shared 1"} if layout == "shared" else {})
+        protocol = PROTOCOL | ({"layout": "shared 2"} if layout == "shared" else {})
         rows = [
             outcome(f"s{number}", letters, OVERALLS[letters[0]], candidate=candidate)
             for number in range(20)
@@ -118,7 +118,7 @@ def test_several_candidates_are_told_together_and_each_by_itself(tmp_path: Path)
     lines = check_grid(rows).lines
     assert [line[0] for line in lines[:2]] == ["all candidates together", "overall"] and len(lines) == 3 * 6
     assert [line for line in lines if len(line) == 1] == [["all candidates together"], ["a"], ["b"]]
-    line = layout_lines({**PROTOCOL, "layout": "shared 1"}, SHARED, 0, 0, rows)[1]
+    line = layout_lines({**PROTOCOL, "layout": "shared 2"}, SHARED, 0, 0, rows)[1]
     assert "overall as in the published layout in 20 of 40" in line
     assert "; of the candidates b 0 of 20, a 20 of 20; the published layout with itself 100%" in line
     LAYOUT_CHECKS.keep(tmp_path, rows)
@@ -127,7 +127,7 @@ def test_several_candidates_are_told_together_and_each_by_itself(tmp_path: Path)
 
 def test_another_run_tells_how_far_the_published_layout_agrees_with_itself(tmp_path: Path) -> None:
     keep(tmp_path, PUBLISHED, ["MMMG"] * 10 + ["HHHG"] * 10)
-    keep(tmp_path, SHARED, ["MMMG"] * 20, "shared 1")
+    keep(tmp_path, SHARED, ["MMMG"] * 20, "shared 2")
     keep(tmp_path, AGAIN, ["MMMG"] * 10 + ["HHHG"] * 8 + ["MHHG"] * 2)
     published, shared = sides(tmp_path)
     first, *_ = compared(published, shared, own_answers(tmp_path, published))
@@ -137,14 +137,14 @@ def test_another_run_tells_how_far_the_published_layout_agrees_with_itself(tmp_p
 
 def test_replies_that_were_taken_over_are_no_agreement(tmp_path: Path) -> None:
     keep(tmp_path, PUBLISHED, ["MMMG"] * 20)
-    keep(tmp_path, SHARED, ["MMMG"] * 20, "shared 1")
+    keep(tmp_path, SHARED, ["MMMG"] * 20, "shared 2")
     keep(tmp_path, AGAIN, ["MMMG"] * 20, reused_from=PUBLISHED)
     assert own_answers(tmp_path, sides(tmp_path)[0]) == Own("", {})
 
 
 def test_without_another_run_two_votes_tell(tmp_path: Path) -> None:
     keep(tmp_path, PUBLISHED, ["MMMM"] * 15 + ["MHHM"] * 5 + ["HMMM"] * 20, votes=2)
-    keep(tmp_path, SHARED, ["MMMM"] * 40, "shared 1")
+    keep(tmp_path, SHARED, ["MMMM"] * 40, "shared 2")
     published, shared = sides(tmp_path)
     found = {each.dimension: each for each in compared(published, shared, own_answers(tmp_path, published))}
     assert (found["overall"].own_by, found["overall"].own_n) == ("", 0), "votes are of dimensions"
@@ -157,13 +157,24 @@ def test_without_another_run_two_votes_tell(tmp_path: Path) -> None:
 
 def test_a_flow_means_its_newest_run_and_the_other_layout_is_taken_where_it_is_stored(tmp_path: Path) -> None:
     keep(tmp_path, PUBLISHED, ["MMMG"] * 40)
-    keep(tmp_path, SHARED, ["MMMG"] * 40, "shared 1")
+    keep(tmp_path, SHARED, ["MMMG"] * 40, "shared 2")
     basis = wanted(tmp_path, "diagram", 0)
     assert basis.answers.evaluation.start.run_id == SHARED
     found = [stored(tmp_path, basis, layout) for layout in ("published", "shared")]
     assert [each and each.evaluation.start.run_id for each in found] == [PUBLISHED, SHARED]
     few = wanted(tmp_path, PUBLISHED[:12], 30)
     assert len(few.units) == 30 and stored(tmp_path, few, "shared") is not None
+
+
+def test_replies_of_an_earlier_version_of_the_layout_do_not_stand_for_todays(tmp_path: Path) -> None:
+    keep(tmp_path, PUBLISHED, ["MMMG"] * 40)
+    keep(tmp_path, SHARED, ["MMMG"] * 40, "shared 1")
+    assert stored(tmp_path, wanted(tmp_path, PUBLISHED, 0), "shared") is None, "it is asked"
+    basis = wanted(tmp_path, SHARED, 0)
+    found = [stored(tmp_path, basis, layout) for layout in ("published", "shared")]
+    assert [each and each.evaluation.start.run_id for each in found] == [PUBLISHED, SHARED], "its own check stays"
+    protocols = [PROTOCOL | {"layout": layout} for layout in ("shared 1", "shared 2")]
+    assert protocol_differences(*protocols) == ["layout"]
 
 
 @pytest.mark.parametrize(
@@ -173,7 +184,7 @@ def test_a_run_that_was_asked_otherwise_or_of_fewer_samples_does_not_do(
     tmp_path: Path, changes: dict[str, Any]
 ) -> None:
     keep(tmp_path, PUBLISHED, ["MMMG"] * 40)
-    keep(tmp_path, SHARED, changes.pop("verdicts", ["MMMG"] * 40), "shared 1", **changes)
+    keep(tmp_path, SHARED, changes.pop("verdicts", ["MMMG"] * 40), "shared 2", **changes)
     assert stored(tmp_path, wanted(tmp_path, PUBLISHED, 0), "shared") is None
 
 
@@ -246,7 +257,7 @@ def test_scores_of_the_published_layout_have_nothing_beside_them() -> None:
 
 
 def test_what_stands_beside_scores_of_the_shared_layout() -> None:
-    shared = {**PROTOCOL, "layout": "shared 1"}
+    shared = {**PROTOCOL, "layout": "shared 2"}
     assert layout_lines(shared, SHARED, 12_000, 0, []) == [
         "layout shared: the judge told of none of 12,000 input tokens that it read from a cache",
         f"layout shared: its agreement with the published layout is not measured; `jury layout check {SHARED}` "
@@ -268,7 +279,7 @@ def test_what_stands_beside_scores_of_the_shared_layout() -> None:
 
 def leaning(request: Request) -> Reply:
     """Finds the Model better, but where aesthetics are asked for at the end, as in the shared layout alone."""
-    return verdict("Human" if "**Aesthetics**" in request.texts[-1] else "Model")
+    return verdict("Human" if "Judge aesthetics" in request.texts[-1] else "Model")
 
 
 @pytest.mark.usefixtures("prefect_server")
@@ -296,6 +307,6 @@ def test_a_run_in_the_shared_layout_is_checked_against_the_published_one(
     assert code == 0 and told in (tmp_path / "report.html").read_text()
     code, out, err = jury("run", "diagram", *data, "--layout", "shared", "--reuse-hours", 0)
     assert told in out, "the next run of this protocol has it, too"
-    assert "layout: none → shared 1" in jury("compare", published, shared)[2]
+    assert "layout: none → shared 2" in jury("compare", published, shared)[2]
     code, out, err = jury("compare", published, shared, "--across", "layout")
     assert code == 0 and "Across: layout." in out, err

@@ -1,11 +1,11 @@
-"""Which call about a sample goes first, and who waits for it."""
+"""Which call about a sample goes first, which of a run, and who waits for them."""
 
 import asyncio
 from collections.abc import Sequence
 
 import pytest
 
-from tasks.judging.leading import Leading
+from tasks.judging.leading import FirstCalls, Leading
 
 CALLS = ("faithfulness", "conciseness", "readability")
 
@@ -108,5 +108,32 @@ def test_each_group_has_a_leader_of_its_own() -> None:
         assert scene.begun == ["faithfulness", "faithfulness"]
         for task in tasks:
             task.cancel()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("how", ["ends", "fails", "cancelled"])
+def test_the_first_call_with_each_key_goes_ahead_and_the_others_follow_in_their_order(how: str) -> None:
+    async def story() -> None:
+        first_calls, begun, ends = FirstCalls(), list[str](), {key: asyncio.Event() for key in "ab"}
+
+        async def call(name: str) -> None:
+            async with first_calls.turn(name[0]):
+                begun.append(name)
+                await ends[name[0]].wait()
+                if how == "fails":
+                    raise ConnectionError("no reply")
+
+        tasks = [asyncio.create_task(call(name)) for name in ("a1", "a2", "b1", "b2", "a3")]
+        await rest()
+        assert begun == ["a1", "b1"]
+        tasks[0].cancel() if how == "cancelled" else ends["a"].set()
+        await rest()
+        assert begun == ["a1", "b1", "a2"], "it came before there was another to wait for"
+        ends["b"].set()
+        await rest()
+        assert begun == ["a1", "b1", "a2", "b2", "a3"]
+        ends["a"].set()
+        await asyncio.gather(*tasks, return_exceptions=True)
 
     asyncio.run(story())

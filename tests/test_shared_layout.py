@@ -1,13 +1,16 @@
 """The layout `shared`: what is sent, which runs may have it, and what it costs where beginnings are cached."""
 
 import asyncio
+import re
+from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator
+from hashlib import sha256
 from pathlib import Path
 from typing import Any
 
 import pytest
 from billing_twins import RULES, BillingTwin
-from layout_scene import DIMENSIONS, METHOD, Scene, bills, case, long_case
+from layout_scene import DIMENSIONS, METHOD, Scene, bills, case, long_case, many
 from loopback_judge import LoopbackJudge
 from loopback_replies import drop, retry_after, verdict
 from prefect.exceptions import CancelledRun
@@ -15,10 +18,10 @@ from prefect.exceptions import CancelledRun
 from flows.runtime.chunks import Chunk
 from tasks.endpoint import client
 from tasks.errors import InputError
-from tasks.judging import questions
+from tasks.judging import questions, shared_layout
 from tasks.judging.case import plan
 from tasks.judging.protocol import asked_protocol
-from tasks.judging.shared_layout import LAYOUT, SYSTEM, check, request
+from tasks.judging.shared_layout import LAYOUT, SharedLayout, check, keys_of
 from tasks.ledger.protocol_keys import protocol_key
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.rubrics.rubric import Rubric, load_rubric
@@ -43,33 +46,92 @@ def twin(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Ite
 
 
 @pytest.mark.parametrize("flow", FLOWS)
-def test_the_questions_about_a_sample_begin_alike_and_end_with_what_is_asked(flow: str) -> None:
-    prompts, made = FLOWS[flow].prompts, case()
-    asked = [request(prompt, made.texts, made.pictures, "human_first") for prompt in prompts]
-    assert {each.system for each in asked} == {SYSTEM} and len({each.key for each in asked}) == 1
+def test_the_questions_of_a_run_begin_alike_and_end_with_the_dimension(flow: str) -> None:
+    prompts, made, layout = FLOWS[flow].prompts, case(), SharedLayout(FLOWS[flow])
+    asked = [layout.request(prompt, made.texts, made.pictures, "human_first") for prompt in prompts]
+    assert {each.system for each in asked} == {layout.instructions(prompts[0])}
     assert len({str(each.schema) for each in asked}) == 1 and {each.name for each in asked} == {f"{flow}_shared"}
     for prompt, each in zip(prompts, asked, strict=True):
-        assert prompt.body in str(each.content[-1]) and "JSON" in str(each.content[-1])
+        assert each.content[-1] == f"Judge {prompt.dimension} alone. Reply in JSON."
         assert each.content[:5] == asked[0].content[:5], "two labelled pictures and the caption"
         assert each.content[1] == (made.pictures["human"].data_url,)
         assert each.breakpoints == ((4, 5) if "context" in prompt.inputs else (4,)) and len(each.content) == (
             each.breakpoints[-1] + 2
         )
+        assert each.system_is_shared and len(each.breakpoints) <= 3, "four breakpoints at most"
         assert (METHOD in str(each.content)) == ("context" in prompt.inputs)
 
 
-def test_each_order_has_a_beginning_and_a_key_of_its_own() -> None:
-    made, prompt = case(), FLOWS["diagram"].prompt("readability")
-    one, other = (request(prompt, made.texts, made.pictures, order) for order in ("human_first", "model_first"))
-    assert other.content[:4] == (*one.content[2:4], *one.content[:2]) and one.key != other.key
-    moved = request(prompt, {**made.texts, "caption": "Another."}, made.pictures, "human_first")
-    assert moved.key not in (one.key, other.key) and len(one.key) == 32
+@pytest.mark.parametrize("flow", FLOWS)
+def test_the_system_message_holds_each_prompt_whole_under_its_name_and_nothing_of_a_sample(flow: str) -> None:
+    rubric, made = FLOWS[flow], case()
+    system = SharedLayout(rubric).instructions(rubric.prompts[0])
+    opening, *sections = re.split(r"(?m)^=== (?=\w+ [0-9a-f]{12} ===$)", system)
+    assert questions.GUARD in opening and "a single JSON object" in opening
+    assert [section.split()[0] for section in sections] == [prompt.dimension for prompt in rubric.prompts]
+    for prompt, section in zip(rubric.prompts, sections, strict=True):
+        told = section.removesuffix("\n\n").partition(" ===\n\n")[2]
+        restricted = prompt.dimension == "faithfulness" and flow == "plot"
+        own = 'winner is one of "Human", "Both are good" alone\n\n' if restricted else ""
+        assert told == own + prompt.body
+    assert not any(text in system for text in made.texts.values())
+
+
+def test_the_orders_of_a_sample_have_beginnings_of_their_own_and_one_key() -> None:
+    made, prompt, layout = case(), FLOWS["diagram"].prompt("readability"), SharedLayout(FLOWS["diagram"], 3)
+    one, other = (layout.request(prompt, made.texts, made.pictures, order) for order in ("human_first", "model_first"))
+    assert other.content[:4] == (*one.content[2:4], *one.content[:2]) and one.system == other.system
+    keys = [layout.key(number) for number in range(6)]
+    assert keys[:3] == keys[3:] and len({*keys}) == 3 and {len(key) for key in keys} == {32}
+    assert {*keys}.isdisjoint({SharedLayout(FLOWS["plot"], 3).key(number) for number in range(3)})
+
+
+@pytest.mark.parametrize(
+    ("address", "concurrency", "calls", "keys"),
+    [
+        ("https://api.openai.com/v1", 16, 1168, 7),  # 96 calls a minute, 15 of each key
+        ("https://api.openai.com/v1", 2, 1168, 1),
+        ("https://api.openai.com/v1", 64, 40, 3),  # all within a minute
+        ("https://api.openai.com/v1", 16, 0, 1),
+        ("http://localhost:8000/v1", 64, 1168, 1),  # vLLM, and others to which no key is sent
+        ("https://openrouter.ai/api/v1", 64, 1168, 1),
+        ("https://judge.example/v1", 64, 1168, 1),
+    ],
+)
+def test_a_run_has_as_many_keys_as_its_calls_a_minute_need(
+    address: str, concurrency: int, calls: int, keys: int
+) -> None:
+    assert keys_of(Judge(model="m", base_url=address, concurrency=concurrency), calls) == keys
+
+
+def test_keys_are_no_part_of_what_a_call_or_a_protocol_is_known_by() -> None:
+    rubric, made = FLOWS["diagram"], case()
+    few, many = (
+        PairwiseParameters(
+            layout="shared", judge=Judge(model="m", base_url="https://api.openai.com/v1", concurrency=concurrency)
+        )
+        for concurrency in (1, 64)
+    )
+    assert plan(made, rubric, few) == plan(case(), rubric, many)
+    assert protocol_key(asked_protocol(few, rubric)) == protocol_key(asked_protocol(many, rubric))
+
+
+def test_another_prompt_of_one_dimension_makes_other_questions_of_all() -> None:
+    rubric, shared = FLOWS["diagram"], PairwiseParameters(layout="shared")
+    *others, last = rubric.prompts
+    body = f"{last.body} More."
+    changed = last.model_copy(update={"body": body, "sha256": sha256(body.encode()).hexdigest()})
+    moved = rubric.model_copy(update={"prompts": (*others, changed)})
+    one, other = ({call.key for call in plan(case(), each, shared)} for each in (rubric, moved))
+    assert one.isdisjoint(other)
+    assert shared_layout.identity(rubric).startswith(f"{LAYOUT} ")
 
 
 def test_without_a_caption_the_first_breakpoint_is_behind_the_pictures() -> None:
     made, prompt = case(), FLOWS["diagram"].prompt("faithfulness")
     bare = prompt.model_copy(update={"inputs": {k: v for k, v in prompt.inputs.items() if k != "caption"}})
-    assert request(bare, made.texts, made.pictures, "human_first").breakpoints == (3, 4)
+    asked = SharedLayout(FLOWS["diagram"]).request(bare, made.texts, made.pictures, "human_first")
+    assert asked.breakpoints == (3, 4)
 
 
 def test_the_layout_is_in_the_keys_of_a_run_only_where_it_is_asked_for() -> None:
@@ -151,15 +213,18 @@ def test_what_begins_alike_is_read_from_the_cache(scene: Callable[..., Scene], t
     rows = made.judge()
     assert {row.status for row in rows} == {"ok"} and {row.not_sent for row in rows} == {()}
     by_sample = [[row for row in rows if row.sample_id == f"s{number}"] for number in range(3)]
-    for leader, *others in by_sample:
-        assert leader.dimension == "faithfulness" and leader.tokens_cached < 200, "of it the fixed line at most"
-        assert all(row.tokens_cached > 1900 for row in others), "two pictures at least"
-    assert twin.read_share() > 0.4
+    prompts = len(SharedLayout(FLOWS["diagram"]).instructions(FLOWS["diagram"].prompts[0])) // 4
+    again = prompts if prompts >= twin.rules.least else 0
+    for number, (leader, *others) in enumerate(by_sample):
+        assert leader.dimension == "faithfulness"
+        assert leader.tokens_cached in (range(1) if not number else range(again - 128, again + 128)), "the prompts"
+        assert all(row.tokens_cached > prompts + 1900 for row in others), "and two pictures at least"
+    assert twin.read_share() > 0.6
 
 
 def test_the_bill_of_a_run_is_the_providers(scene: Callable[..., Scene], twin: BillingTwin) -> None:
     rules = twin.rules
-    prices = {"price_in": 1e6, "price_cached": 1e6 * rules.read, "price_written": 1e6 * rules.write}
+    prices = {"price_in": 1e6, "price_out": 1e-9, "price_cached": 1e6 * rules.read, "price_written": 1e6 * rules.write}
     rows = scene(twin, judge=prices).judge()
     if twin.rules.read:  # at vLLM nothing has a price, and 0 is none
         assert sum(row.price or 0 for row in rows) == pytest.approx(twin.bill())
@@ -168,24 +233,40 @@ def test_the_bill_of_a_run_is_the_providers(scene: Callable[..., Scene], twin: B
 
 @pytest.mark.parametrize(
     ("twin", "method", "most"),
-    [("openai-5.5", 60_000, 1.3), ("openai-5.6", 20_000, 1.8), ("anthropic", 20_000, 1.8), ("vllm", 60_000, 1.3)],
+    [("openai-5.5", 20_000, 1.3), ("openai-5.6", 10_500, 1.8), ("anthropic", 10_500, 1.8), ("vllm", 10_500, 1.3)],
     indirect=["twin"],
 )
 def test_four_dimensions_cost_little_more_than_one_call(
     twin: BillingTwin, method: int, most: float, tmp_path: Path
 ) -> None:
-    """Of a sample with a method section of so many bytes; a published call is priced without any cache."""
-    assert bills(twin, tmp_path, lambda: long_case(method))["shared"] <= most
+    """Of samples with a method section of so many bytes, of which each writes a twentieth of the prompts; a published
+    call is priced without any cache."""
+    assert bills(twin, tmp_path, lambda: many(long_case(method), 20), concurrency=2)["shared"] <= most
+
+
+def test_no_key_of_a_run_has_many_more_calls_a_minute_than_find_their_cache(
+    scene: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with BillingTwin("openai-5.6", latency=0.01, in_flight=16) as twin:
+        twin.take_its_place(monkeypatch, key="")
+        made = scene(twin, judge={"concurrency": 16})
+        made.cases = many([case(0, METHOD * 40)], 32)
+        rows = made.judge()
+    keys = Counter(seen.body["prompt_cache_key"] for seen in twin.requests)
+    assert len(keys) == 7 + 1, "and that of the first question"
+    nothing = [row for row in rows if row.tokens_cached < 1024]
+    assert len(nothing) <= 7 + 0.1 * len(rows), "the first of each key, and few that come to a machine too many"
 
 
 @pytest.mark.parametrize("twin", ["openai-5.6"], indirect=True)
 def test_each_order_has_a_leader_and_votes_wait_for_it(scene: Callable[..., Scene], twin: BillingTwin) -> None:
     rows = scene(twin, orders="both", votes=2).judge()
-    written = [row for row in rows if row.tokens_cached == 0]
-    assert sorted((row.dimension, row.order, row.vote) for row in written) == [
+    led = sorted(rows, key=lambda row: row.tokens_cached)[:2]
+    assert sorted((row.dimension, row.order, row.vote) for row in led) == [
         ("faithfulness", "human_first", 1),
         ("faithfulness", "model_first", 1),
     ]
+    assert led[0].tokens_cached == 0 < led[1].tokens_cached < led[1].tokens_in - 1900, "the prompts, and no picture"
 
 
 @pytest.mark.parametrize("twin", ["openai-5.5"], indirect=True)
@@ -197,6 +278,17 @@ def test_breakpoints_that_a_model_refuses_are_left_out_before_anything_is_asked(
     assert {row.http_retries for row in rows} == {0}
     bodies = [seen.body for seen in twin.requests[2:]]
     assert all("prompt_cache_options" not in body and body["prompt_cache_key"] for body in bodies)
+    assert all(isinstance(body["messages"][0]["content"], str) for body in bodies), "no mark, no parts"
+
+
+@pytest.mark.parametrize("twin", ["openai-5.6", "anthropic"], indirect=True)
+def test_the_system_message_ends_at_a_breakpoint_and_there_are_four_at_most(
+    scene: Callable[..., Scene], twin: BillingTwin
+) -> None:
+    assert {row.status for row in scene(twin).judge()} == {"ok"} and not twin.refusals
+    for seen in twin.requests:
+        assert [twin.rules.mark in part for part in seen.body["messages"][0]["content"]] == [True]
+        assert sum(twin.rules.mark in part for part in seen.parts) <= 3
 
 
 def test_an_endpoint_that_is_not_known_is_told_nothing_of_beginnings(
@@ -204,6 +296,7 @@ def test_an_endpoint_that_is_not_known_is_told_nothing_of_beginnings(
 ) -> None:
     scene(loopback).judge()
     assert not [seen for seen in loopback.requests if b"cache" in seen.raw]
+    assert all(isinstance(seen.body["messages"][0]["content"], str) for seen in loopback.requests)
 
 
 def test_calls_that_wait_hold_no_place(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
@@ -216,10 +309,9 @@ def test_a_leader_without_a_reply_lets_the_others_go(
     scene: Callable[..., Scene], loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "RETRY_SECONDS", 0.0)
-    faithful = load_rubric("diagram").prompt("faithfulness").body
 
     def answer(seen: Any) -> Any:
-        return drop() if faithful in seen.texts[-1] else verdict("Model")
+        return drop() if "faithfulness" in seen.texts[-1] else verdict("Model")
 
     loopback.answer = answer
     statuses = {row.dimension: row.status for row in scene(loopback).judge()}

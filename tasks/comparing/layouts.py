@@ -14,6 +14,7 @@ from typing import Any, Literal, NamedTuple
 from tasks.comparing.bridge import Answers, Key, answer_of, answers_of, common
 from tasks.comparing.judges_to_bridge import COVERED, MOST_READ, Basis, basis_of, evaluations, parameters_again
 from tasks.errors import InputError
+from tasks.judging import shared_layout
 from tasks.judging.protocol import asked_protocol, new_id
 from tasks.kinds import kind_of
 from tasks.kinds.values import Answered
@@ -31,6 +32,8 @@ Layout = Literal["published", "shared"]
 LAYOUTS: tuple[Layout, ...] = ("published", "shared")
 ITEM = "layout"
 """Of a protocol: the one in which the two differ."""
+_VERSIONS: Mapping[Layout, str | None] = {"published": None, "shared": shared_layout.LAYOUT}
+"""What it says there of a run that is made now; stored replies in another version are replies to other questions."""
 
 
 class Pair(NamedTuple):
@@ -79,7 +82,9 @@ def stored(store: Path, basis: Basis, layout: Layout) -> Answers | None:
     own = basis.answers
     if layout_of(own.evaluation) == layout:
         return own.of(basis.units)
-    for each in islice(_like(store, own.evaluation, [ITEM]), MOST_READ):
+    others = _like(store, own.evaluation, [ITEM])
+    of_now = (each for each in others if each.start.protocol.get(ITEM) == _VERSIONS[layout])
+    for each in islice(of_now, MOST_READ):
         answers = answers_of(each).of(basis.units)
         if len(common(own, answers)) >= COVERED * own.of(basis.units).scored:
             return answers

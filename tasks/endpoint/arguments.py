@@ -116,7 +116,7 @@ def give_way(manner: Manner, words: str, param: str) -> Manner | None:
 
 
 def _arguments(judge: Judge, request: Request, manner: Manner) -> dict[str, Any]:
-    system = {"role": "system", "content": request.system}
+    system = {"role": "system", "content": _system(request, manner)}
     user = {"role": "user", "content": _content(judge, request, manner)}
     return {
         "model": judge.model,
@@ -160,12 +160,21 @@ def _shared_beginning(request: Request, manner: Manner) -> dict[str, Any]:
     return said
 
 
+def _system(request: Request, manner: Manner) -> str | list[dict[str, Any]]:
+    """Plain where no mark is needed: not every endpoint takes a system message in parts."""
+    marks = _marks(manner) if request.system_is_shared else {}
+    return [{"type": "text", "text": request.system, **marks}] if marks else request.system
+
+
 def _content(judge: Judge, request: Request, manner: Manner) -> list[dict[str, Any]]:
     parts = [_part(part, judge, manner) for part in request.content]
-    marks = {name: _MARKS[name] for name in manner.cache_fields if name in _MARKS}
     for place in request.breakpoints:
-        parts[place] |= marks
+        parts[place] |= _marks(manner)
     return parts
+
+
+def _marks(manner: Manner) -> dict[str, Any]:
+    return {name: _MARKS[name] for name in manner.cache_fields if name in _MARKS}
 
 
 def _part(part: str | Image, judge: Judge, manner: Manner) -> dict[str, Any]:

@@ -36,8 +36,10 @@ class Request(NamedTuple):
     """How often the same was asked before: a seed moves on by so much, or each vote would be the first one again."""
     breakpoints: tuple[int, ...] = ()
     """Places of parts with which a beginning ends that other questions share; empty: it shares none."""
+    system_is_shared: bool = False
+    """The system message is such a beginning by itself."""
     key: str = ""
-    """What the questions that begin like it have in common; empty where it shares nothing."""
+    """By which a cache is told where to look for its beginning; empty where it shares nothing."""
     body: bytes = b""
     """What is sent, where it was made before; empty: it is made from the rest."""
 
@@ -65,7 +67,7 @@ def probe_request(pictures: int = 1, shares: bool = False) -> Request:
     }
     picture = Image(b"data:image/png;base64," + base64.b64encode(white.getvalue()))
     probe = Request("You answer readiness checks.", (words, *[picture] * pictures), PROBE, schema)
-    return probe._replace(breakpoints=(pictures,), key=PROBE) if shares else probe
+    return probe._replace(breakpoints=(pictures,), system_is_shared=True, key=PROBE) if shares else probe
 
 
 def advice(request: Request, refusal: str) -> str:

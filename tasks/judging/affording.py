@@ -42,13 +42,18 @@ def name_of(case: Case, call: Call) -> Hashable:
 
 def expected(run: Run, budget: Budget, case: Case, call: Call) -> float:
     """What a call is expected to cost at most."""
-    return budget.expected(call.dimension, _most_tokens(case, run.rubric.prompt(call.dimension)))
+    return budget.expected(call.dimension, _most_tokens(run, case, run.rubric.prompt(call.dimension)))
 
 
-def _most_tokens(case: Case, prompt: Prompt) -> int:
+def _most_tokens(run: Run, case: Case, prompt: Prompt) -> int:
     """No text takes more tokens than it has bytes."""
     texts = sum(len(case.texts[name].encode()) for name in prompt.inputs if name in case.texts)
-    return FORMAT_TOKENS + len(prompt.body.encode()) + texts + sum(map(_picture_tokens, case.notes().values()))
+    return (
+        FORMAT_TOKENS
+        + len(run.layout.instructions(prompt).encode())
+        + texts
+        + sum(map(_picture_tokens, case.notes().values()))
+    )
 
 
 def _picture_tokens(note: PictureNote) -> int:

@@ -7,6 +7,7 @@ from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
+from itertools import count
 from typing import NamedTuple
 
 from tasks.controls.samples import altered
@@ -48,6 +49,8 @@ class Case:
     calls: tuple[Call, ...] = ()
     judgments: list[Judgment] = field(default_factory=list[Judgment])
     leading: Leading[Call] = field(default_factory=Leading[Call])
+    number: int = field(default_factory=count().__next__)
+    """Of the samples read by this process."""
 
     def unsettled(self, dimension: str) -> list[Call]:
         """Calls still to be made: those never made, those without a reply, and those answered invalidly.
@@ -139,7 +142,7 @@ def plan(case: Case, rubric: Rubric, parameters: Parameters) -> tuple[Call, ...]
     """All calls that the protocol wants for a sample, with their keys."""
     asked = asked_of(case.sample, parameters)
     is_anchor = case.sample.control == ANCHOR
-    layout = shared_layout.LAYOUT if asked.shares_beginnings else questions.LAYOUT
+    layout = shared_layout.identity(rubric) if asked.shares_beginnings else questions.LAYOUT
     return tuple(
         Call(prompt.dimension, order, vote, key)
         for prompt in rubric.asked_of(case.sample)

@@ -1,7 +1,8 @@
-"""Which call about a sample goes first, where the others begin as it does: they wait until it has ended.
+"""Which call goes first, where others begin as it does: they wait until it has ended.
 
-Owns the wait. A cache can be read only once the first reply with the same beginning has begun: calls that start
-together would each write what one of them writes. Who waits holds no place in the line of calls.
+Owns the waits: for the first call about a sample, and for the first calls of a run. A cache can be read only once the
+first reply with the same beginning has begun: calls that start together would each write what one of them writes. Who
+waits holds no place in the line of calls.
 """
 
 import asyncio
@@ -50,3 +51,28 @@ class Leading(Generic[C]):
         for leader in self._leaders.values():
             if which(leader.call):
                 leader.ended.set()
+
+
+class FirstCalls:
+    """The first call with each key in a run, which writes what all others with that key begin with."""
+
+    def __init__(self) -> None:
+        self._ended: dict[str, asyncio.Event] = {}
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncGenerator[None]:
+        """The turn of a call: at once for the first with its key, for others when all such calls so far have ended.
+
+        All, and not only the one with that key: the others would come in clumps of one key, and of one key a provider
+        serves only so many a minute from one cache.
+        """
+        if key in self._ended:
+            for ended in [*self._ended.values()]:
+                await ended.wait()
+            yield
+            return
+        ended = self._ended[key] = asyncio.Event()
+        try:
+            yield
+        finally:
+            ended.set()

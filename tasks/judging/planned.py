@@ -47,7 +47,9 @@ def plan_of(run: Run, samples: Iterable[Sample]) -> Plan:
 
 def _sized(run: Run, case: Case, call: Call) -> expected.Call:
     prompt = run.rubric.prompt(call.dimension)
-    letters = len(prompt.body) + sum(len(case.texts[name]) for name in prompt.inputs if name in case.texts)
+    letters = len(run.layout.instructions(prompt)) + sum(
+        len(case.texts[name]) for name in prompt.inputs if name in case.texts
+    )
     return expected.Call(
         key=call.key,
         subject=(case.sample.sample_id, case.sample.candidate, case.sample.control),

@@ -7,6 +7,7 @@ prompt files, what it must reply in `kinds`, how it is sent in `endpoint.client`
 import hashlib
 import json
 from collections.abc import Mapping
+from typing import Protocol
 
 from tasks.embedded_judge.chat import ANSWERED_MODEL
 from tasks.endpoint.requests import Image, Request
@@ -26,6 +27,24 @@ GUARD = (
 )
 
 
+class Layout(Protocol):
+    """How the questions of a run are laid out: this module, or a `shared_layout.SharedLayout`."""
+
+    def request(
+        self, prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order
+    ) -> Request:
+        """The question as it is sent."""
+        ...
+
+    def instructions(self, prompt: Prompt) -> str:
+        """The system message of the questions about a prompt."""
+        ...
+
+    def key(self, number: int) -> str:
+        """By which a cache is told where to look for the beginning of the questions about the sample of this number."""
+        ...
+
+
 def request(prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order) -> Request:
     """The question as it is sent: the prompt as system message, then labelled texts and pictures, then the format."""
     content: list[str | Image] = []
@@ -36,7 +55,17 @@ def request(prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Pic
             content.append(f"{label}:\n{delimited(texts[name])}")
     form = kind_of(prompt.flow).reply_form(prompt)
     content.append(f"{GUARD}\n\n{form.words}")
-    return Request(prompt.body, tuple(content), schema_name(prompt), form.schema)
+    return Request(instructions(prompt), tuple(content), schema_name(prompt), form.schema)
+
+
+def instructions(prompt: Prompt) -> str:
+    """The prompt's body, as it is."""
+    return prompt.body
+
+
+def key(number: int) -> str:
+    """None: the questions begin with different prompts."""
+    return ""
 
 
 def schema_name(prompt: Prompt) -> str:

@@ -10,8 +10,12 @@ from functools import cached_property
 
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.input_tokens import InputTokens
+from tasks.endpoint.requests import Request
 from tasks.judging.case import Case
+from tasks.judging.leading import FirstCalls
+from tasks.judging.questions import Layout
 from tasks.judging.results import Results
+from tasks.judging.shared_layout import layout_of
 from tasks.kinds import kind_of
 from tasks.kinds.geneval_export import Export
 from tasks.kinds.kind import Kind
@@ -21,15 +25,15 @@ from tasks.parameters import Parameters
 from tasks.pictures.comparability import Comparability
 from tasks.pictures.prepare import Policy
 from tasks.pictures.thumbnails import Thumbnails
-from tasks.records import Judgment, Outcome, RunStart
-from tasks.rubrics.rubric import Rubric
+from tasks.records import Judgment, Order, Outcome, RunStart
+from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.spending.bill import Bill
 from tasks.spending.budget import Budget
 from tasks.text import counted
 
 MOST_PICTURE_BYTES = 96_000_000
-"""While the pictures in memory, as they are sent, are more, no further chunk is read: a chunk of 64 photographs has
-more, and a judge that takes 64 calls at once is busy with one of them."""
+"""While the pictures in memory, as they are sent, are more, no further samples are read: 64 photographs have more,
+and a judge that takes 64 calls at once is busy with them."""
 
 
 @dataclass
@@ -93,7 +97,7 @@ class InHand:
         self._fewer = asyncio.Event()
 
     async def few_bytes(self) -> None:
-        """Wait until there is room for the pictures of one more chunk."""
+        """Wait until there is room for the pictures of a few more samples."""
         while self._bytes > MOST_PICTURE_BYTES:
             self._fewer.clear()
             await self._fewer.wait()
@@ -129,6 +133,16 @@ class Run:
     tally: RunCounts = field(default_factory=RunCounts)
     input_tokens: InputTokens = field(default_factory=InputTokens)
     in_hand: InHand = field(default_factory=InHand)
+    first_calls: FirstCalls = field(default_factory=FirstCalls)
+
+    @cached_property
+    def layout(self) -> Layout:
+        """How its questions are laid out."""
+        return layout_of(self.parameters, self.rubric, self.start.samples * self.start.shards)
+
+    def question(self, case: Case, prompt: Prompt, order: Order) -> Request:
+        """A question as it is sent."""
+        return self.layout.request(prompt, case.texts, case.pictures, order)._replace(key=self.layout.key(case.number))
 
     @property
     def kind(self) -> Kind:

@@ -1,18 +1,24 @@
-"""The layout `shared`: questions about one sample begin alike, so that a provider's cache need read its pictures once.
+"""The layout `shared`: questions begin alike, so that a provider's cache need read what they have in common only once.
 
-Owns the layout and which runs may have it. First comes one fixed line, then the two pictures, the caption and the text
-that some dimensions get besides; what is asked comes last, with one reply schema for all dimensions. Where a beginning
-ends that other questions share, the request has a breakpoint; what an endpoint is told of it stands in
-`endpoint.arguments`, which call goes first in `leading`. The published layout is in `questions`.
+Owns the layout and which runs may have it. The system message holds the prompts of all dimensions and is the same for
+all calls of a run. Then come the two pictures, the caption and the text that some dimensions get besides; the last part
+names the dimension that counts. There is one reply schema for all dimensions. Where a beginning ends that other
+questions share, the request has a breakpoint; what an endpoint is told of it stands in `endpoint.arguments`, which call
+goes first in `leading`. The published layout is in `questions`.
+
+The prompts stand before the pictures because together they are as long as 14 KB of text: behind them, where no other
+question begins so, they would be paid for in full in every call, as much in all as the sample itself.
 """
 
+import math
 from collections.abc import Mapping
 from hashlib import sha256
 
 from tasks.endpoint.known import known_at
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import InputError
-from tasks.judging.questions import GUARD, delimited, ordered_inputs
+from tasks.judging import questions
+from tasks.judging.questions import GUARD, Layout, delimited, ordered_inputs
 from tasks.kinds import kind_of
 from tasks.parameters import EMBEDDED, Judge, Parameters
 from tasks.pictures.prepare import Picture
@@ -20,11 +26,12 @@ from tasks.records import Order
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.text import listed
 
-LAYOUT = "shared 1"
-"""Version of this layout; part of the keys of its calls."""
-SYSTEM = (
-    "You compare two figures of a scientific paper. First come the figures and the texts that go with them; what they "
-    f"are to be compared for, and how to reply, is said at the end. {GUARD}"
+LAYOUT = "shared 2"
+"""Version of this layout; part of the protocol and of the keys of its calls."""
+OPENING = (
+    "You compare two figures of a scientific paper. Below are instructions for several dimensions, each under a line "
+    "with its name; then come the figures and their texts. The last words name one dimension: only the instructions "
+    "under that name count, and nothing said of another may enter your reasoning or verdict."
 )
 LAST = ("caption", "context")
 """Texts in the order in which they follow the pictures: what all dimensions get, then what only some do."""
@@ -34,31 +41,96 @@ IN_A_BATCH = (
 )
 KEY_LENGTH = 32
 """Characters of a request's key; OpenAI takes 64."""
+CALLS_A_MINUTE, MOST_A_KEY = 6, 15
+"""Of a place in flight, where a call takes ten seconds; and requests a minute of one key, of which OpenAI's guide on
+prompt caching says that more of them go to other machines, which have not seen the beginning."""
 
 
-def request(prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order) -> Request:
-    """The question as it is sent: what the dimensions share, then the prompt and the reply format."""
-    labels = dict(ordered_inputs(prompt, order))
-    content: list[str | Image] = []
-    for name in labels:
-        if name in pictures:
-            content += [f"{labels[name]}:", Image(pictures[name].data_url)]
-    ends: list[int] = []
-    for name in LAST:
-        if name in labels:
-            content.append(f"{labels[name]}:\n{delimited(texts[name])}")
-        if not ends or name in labels:  # without a caption the first ends with the pictures
-            ends.append(len(content) - 1)
-    form = kind_of(prompt.flow).reply_form(prompt)
-    content.append(f"{prompt.body}\n\n{form.words}")
-    key = _key(texts, pictures, order)
-    return Request(SYSTEM, tuple(content), f"{prompt.flow}_shared", form.common, breakpoints=tuple(ends), key=key)
+def layout_of(parameters: Parameters, rubric: Rubric, samples: int) -> Layout:
+    """The layout that a run asks in.
+
+    Args:
+        samples: of the whole evaluation.
+    """
+    if not parameters.shares_beginnings:
+        return questions
+    calls = samples * len(rubric.prompts) * len(parameters.order_list()) * parameters.votes
+    return SharedLayout(rubric, keys_of(parameters.judge, calls))
 
 
-def _key(texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order) -> str:
-    """Equal for the questions that begin alike: a sample in one order, in whatever run."""
-    shown = [f"{role} {picture.note.sent_sha256}" for role, picture in sorted(pictures.items())]
-    return sha256("\n".join([order, *shown, texts.get(LAST[0], "")]).encode()).hexdigest()[:KEY_LENGTH]
+def keys_of(judge: Judge, calls: int) -> int:
+    """Keys that the samples of a run are spread over: so many that none has too many calls a minute.
+
+    No more than that: the prompts are written once for each of them. One where no key is sent: whatever is in such a
+    cache is found by every call.
+    """
+    known = known_at(judge.base_url)
+    if not known or "prompt_cache_key" not in known.cache_fields:
+        return 1
+    return max(1, math.ceil(min(judge.concurrency * CALLS_A_MINUTE, calls) / MOST_A_KEY))
+
+
+def identity(rubric: Rubric) -> str:
+    """What makes this layout of a question another one: its version, and all prompts, as each is in every question."""
+    return f"{LAYOUT} {sha256(_system(rubric).encode()).hexdigest()}"
+
+
+class SharedLayout:
+    """The questions of one run.
+
+    Args:
+        rubric: all its prompts are in every question.
+        keys: that the samples are spread over.
+    """
+
+    def __init__(self, rubric: Rubric, keys: int = 1) -> None:
+        self._system, self._keys = _system(rubric), keys
+
+    def instructions(self, prompt: Prompt) -> str:
+        """The same for all prompts."""
+        return self._system
+
+    def request(
+        self, prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order
+    ) -> Request:
+        """The question as it is sent: the pictures and texts of the sample, then which dimension counts."""
+        labels = dict(ordered_inputs(prompt, order))
+        content: list[str | Image] = []
+        for name in labels:
+            if name in pictures:
+                content += [f"{labels[name]}:", Image(pictures[name].data_url)]
+        ends: list[int] = []
+        for name in LAST:
+            if name in labels:
+                content.append(f"{labels[name]}:\n{delimited(texts[name])}")
+            if not ends or name in labels:  # without a caption the first ends with the pictures
+                ends.append(len(content) - 1)
+        content.append(f"Judge {prompt.dimension} alone. Reply in JSON.")
+        form = kind_of(prompt.flow).reply_form(prompt)
+        return Request(
+            self._system,
+            tuple(content),
+            f"{prompt.flow}_shared",
+            form.common,
+            breakpoints=tuple(ends),
+            system_is_shared=True,
+        )
+
+    def key(self, number: int) -> str:
+        """Samples take the keys in turns: by their hashes some keys would get more calls a minute than others."""
+        return sha256(f"{number % self._keys}\n{self._system}".encode()).hexdigest()[:KEY_LENGTH]
+
+
+def _system(rubric: Rubric) -> str:
+    """What all questions of a run begin with; no sample's text is in it."""
+    words = kind_of(rubric.flow).reply_form(rubric.prompts[0]).common_words
+    return "\n\n".join([f"{OPENING} {GUARD}\n\n{words}", *map(_section, rubric.prompts)])
+
+
+def _section(prompt: Prompt) -> str:
+    """A prompt under a line that no prompt can hold by chance or intent: its mark is made from the prompt."""
+    own = kind_of(prompt.flow).reply_form(prompt).own_words
+    return "\n\n".join(filter(None, [f"=== {prompt.dimension} {prompt.sha256[:12]} ===", own, prompt.body]))
 
 
 def check(parameters: Parameters, rubric: Rubric) -> list[str]:
