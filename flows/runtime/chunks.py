@@ -37,9 +37,16 @@ READERS = 2
 """Threads that read a chunk together: one alone waits for Python's lock, which the calls hold, as long as it works;
 more would only take the processor from the calls."""
 
+FIRST_PORTION = 16
+"""Samples of a run that are read at first, before it is known how large their pictures are."""
+
+PORTION_BYTES = 32_000_000
+"""Of pictures as they are sent: after so many, the judge is asked about what was read of a chunk, by tasks of its own,
+while the rest is read. Few chunks have more: 64 photographs are four portions, and take a third of the memory less."""
+
 
 class Chunk(NamedTuple):
-    """Samples that are judged together."""
+    """Samples that are judged together: as many as the parameter says, or a portion of these."""
 
     samples: str
     """What its tasks call it: `0-15`, by the places of its samples in the run."""
@@ -71,13 +78,15 @@ class Chunks:
     def __init__(self, run: Run, samples: Sequence[Sample], progress: Progress, sending: Sending) -> None:
         self._run = run
         self._samples = samples
-        run.bill.expect(len(samples))
+        run.bill.expect(len(samples), run.budget.limit if run.budget else 0.0)
         self._progress = progress
         self._sending = sending
         self._reading = asyncio.Lock()
         self._taken_over: list[Case] = []
         """Samples with nothing to ask, until there are enough of them to be aggregated together."""
         self._aggregated = 0
+        self._portion = FIRST_PORTION
+        """Samples that have as many bytes as a portion may have, if they are like those read last."""
         self._probe = probe_request(len(run.kind.display.sides), run.parameters.shares_beginnings)
 
     async def each(self, work: Work) -> None:
@@ -128,12 +137,13 @@ class Chunks:
     async def _one(self, first: int, samples: Sequence[Sample], work: Work) -> None:
         run = self._run
         async with asyncio.TaskGroup() as parts, self._reading:
-            await run.in_hand.few_bytes()
-            cases = await self._read(samples)
-            run.in_hand.add(cases)
-            async for part in affordable(run, cases):
-                parts.create_task(self._judge(first, part, work))
-                first += len(part)
+            for portion in chunks(samples, self._portion, whole_units=run.budget is not None):
+                await run.in_hand.few_bytes()
+                cases = await self._read(portion)
+                run.in_hand.add(cases)
+                async for part in affordable(run, cases):
+                    parts.create_task(self._judge(first, part, work))
+                    first += len(part)
 
     async def _judge(self, first: int, cases: list[Case], work: Work) -> None:
         run = self._run
@@ -155,7 +165,9 @@ class Chunks:
         part = math.ceil(len(samples) / READERS)
         parts = (samples[first : first + part] for first in range(0, len(samples), part))
         read = await asyncio.gather(*(asyncio.to_thread(self._load, part) for part in parts))
-        return list(chain.from_iterable(read))
+        cases = list(chain.from_iterable(read))
+        self._portion = max(1, PORTION_BYTES * len(cases) // (1 + sum(case.picture_bytes for case in cases)))
+        return cases
 
     def _load(self, samples: Sequence[Sample]) -> list[Case]:
         run = self._run
