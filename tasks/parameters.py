@@ -137,7 +137,8 @@ class Judge(Record):
     price_in: float = Field(
         default=0.0,
         ge=0,
-        description="Price of a million input tokens; 0, as price_out is: that of the table of public prices.",
+        description="Price of a million input tokens; 0, as price_out is: that of the table of public prices. Both "
+        "or none are given.",
     )
     price_out: float = Field(default=0.0, ge=0, description="Price of a million output tokens.")
     price_cached: float = Field(
@@ -200,6 +201,12 @@ class Judge(Record):
     def _prices_belong_together(self) -> "Judge":
         if (self.price_cached or self.price_written) and not self.price_in:
             raise InputError("judge.price_cached and judge.price_written need judge.price_in beside them")
+        if bool(self.price_in) != bool(self.price_out):
+            given, lacking = ("in", "out") if self.price_in else ("out", "in")
+            raise InputError(
+                f"judge.price_{given} is given and judge.price_{lacking} is not, so that part of each call would count "
+                "as free: give both, or none for the table of public prices"
+            )
         return self
 
     @model_validator(mode="after")
@@ -316,7 +323,7 @@ class Parameters(Record):
         description="Replies to the very same call are taken from earlier runs up to this age; 0: never.",
     )
     chunk_size: int = Field(
-        default=16, ge=1, le=512, description="Samples handled together as one Prefect task a dimension."
+        default=16, ge=1, le=512, description="Most samples handled together as one Prefect task a dimension."
     )
     retries: int = Field(
         default=2, ge=0, le=10, description="How often a chunk asks again for what the judge did not answer."
@@ -419,8 +426,9 @@ class PairwiseParameters(Parameters):
     )
     layout: Literal["published", "shared"] = Field(
         default="published",
-        description="How a question is laid out. shared: pictures and texts first, the dimension last, so that a judge "
-        "with a cache reads them once for all dimensions; it is another instrument, which jury layout check compares.",
+        description="How a question is laid out. shared: all prompts first, then pictures and texts, the dimension "
+        "last, so that a judge with a cache reads them once; it is another instrument, which jury layout check "
+        "compares.",
     )
     keep_image_links: bool = Field(
         default=False,
@@ -457,7 +465,7 @@ class RubricParameters(Parameters):
     export: str = Field(
         default="", description="File to write besides: one JSON line an image, in the form of GenEval's results."
     )
-    chunk_size: int = Field(default=64, ge=1, le=512, description="Images handled together as one Prefect task a tag.")
+    chunk_size: int = Field(default=64, ge=1, le=512, description="Most images together in a Prefect task of a tag.")
 
 
 P = TypeVar("P", bound=Parameters | Collect)

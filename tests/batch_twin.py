@@ -62,6 +62,8 @@ class BatchTwin(LoopbackJudge):
         """Request, by its body -> how often it was answered in a batch."""
         self.uploaded: list[File] = []
         self.deleted: list[str] = []
+        self.models: list[str] = []
+        """Of each question about files and batches the model that it names as LiteLLM's proxy wants it."""
         self.seen: Callable[[str], object] = lambda _: None
         """Called with what was asked for and done, before the endpoint says so."""
         self.refuses: dict[str, Reply] = {}
@@ -74,6 +76,7 @@ class BatchTwin(LoopbackJudge):
             reply = await super()._reply(request, reader)
             self.seen("call")
             return reply
+        self.models.append(request.headers.get("x-litellm-model", ""))
         name = self._name(method, path)
         if refused := self.refuses.get(name):
             return refused

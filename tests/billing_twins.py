@@ -15,10 +15,10 @@ from typing import Any
 from endpoint_habits import openai_error
 from endpoint_twins import Twin
 from loopback_replies import Reply, Request
-from prompt_caches import BlockCache, BreakpointCache, Prompt, Usage, prompt_of
+from prompt_caches import BlockCache, BreakpointCache, Prompt, Traffic, Usage, prompt_of
 
 LEAST = 1024
-"""Tokens below which OpenAI and most of Anthropic's models cache nothing."""
+"""Tokens below which OpenAI and most of Anthropic's models cache nothing; some of Anthropic's ask for 4,096."""
 BREAKPOINT, OPTIONS, CONTROL = "prompt_cache_breakpoint", "prompt_cache_options", "cache_control"
 
 
@@ -32,6 +32,10 @@ class Rules:
     """Field of a content part that ends at a breakpoint."""
     read: float = 0.1
     write: float = 1.0
+    least: int = LEAST
+    """Fewest tokens of a beginning that is kept."""
+    by_machine: bool = False
+    """Too many requests with one key go to machines that have not seen it."""
 
     def cache(self) -> BlockCache | BreakpointCache:
         """An empty one."""
@@ -57,7 +61,7 @@ class EarlierOpenAi(Rules):
     """Before GPT-5.6: by itself, in steps of 128 tokens; breakpoints are refused."""
 
     def cache(self) -> BlockCache:
-        return BlockCache(128, LEAST, routed=True)
+        return BlockCache(128, self.least, routed=True)
 
     def refusal(self, request: Request) -> Reply | None:
         named = [name for name in (OPTIONS, BREAKPOINT) if f'"{name}":'.encode() in request.raw]
@@ -69,7 +73,7 @@ class LaterOpenAi(Rules):
     """From GPT-5.6 on: at breakpoints, found by key; one more at the end of the message, unless it is switched off."""
 
     def cache(self) -> BreakpointCache:
-        return BreakpointCache(LEAST, keyed=True)
+        return BreakpointCache(self.least, keyed=True)
 
     def prompt(self, request: Request) -> Prompt:
         found = prompt_of(request, self.mark)
@@ -81,7 +85,7 @@ class Anthropic(Rules):
     """At breakpoints alone, of which a fifth is refused; no key."""
 
     def cache(self) -> BreakpointCache:
-        return BreakpointCache(LEAST)
+        return BreakpointCache(self.least)
 
     def refusal(self, request: Request) -> Reply | None:
         marks = sum(CONTROL in part for part in request.parts)
@@ -103,9 +107,10 @@ class Vllm(Rules):
 
 
 RULES: dict[str, Rules] = {
-    "openai-5.5": EarlierOpenAi("openai"),
-    "openai-5.6": LaterOpenAi("openai", BREAKPOINT, write=1.25),
+    "openai-5.5": EarlierOpenAi("openai", by_machine=True),
+    "openai-5.6": LaterOpenAi("openai", BREAKPOINT, write=1.25, by_machine=True),
     "anthropic": Anthropic("openrouter", CONTROL, write=1.25),
+    "anthropic-4096": Anthropic("openrouter", CONTROL, write=1.25, least=4096),
     "vllm": Vllm("vllm", read=0.0),
 }
 
@@ -113,7 +118,7 @@ RULES: dict[str, Rules] = {
 class BillingTwin(Twin):
     """A twin that counts tokens, caches and bills."""
 
-    def __init__(self, name: str, latency: float = 0.0) -> None:
+    def __init__(self, name: str, latency: float = 0.0, in_flight: int = 0) -> None:
         self.rules = RULES[name]
         super().__init__(self.rules.endpoint)
         self.answer = self._answer_and_bill
@@ -122,6 +127,7 @@ class BillingTwin(Twin):
         self.used: list[tuple[str, Usage]] = []
         """Name of the question and its tokens, in the order in which the requests came; the first is no sample's."""
         self._cache = self.rules.cache()
+        self._traffic = Traffic(in_flight if self.rules.by_machine else 0)
 
     def bill(self, question: str = "") -> float:
         """Price of the questions about samples, in tokens at the full one; `question`: of those so named alone."""
@@ -139,7 +145,7 @@ class BillingTwin(Twin):
         if refused := self.rules.refusal(request):
             self.refusals.append(refused)
             return refused
-        prompt = self.rules.prompt(request)
+        prompt = self._traffic.sent_on(self.rules.prompt(request))
         usage = self._cache.look(prompt)
         self.used.append((request.schema_name, usage))
         await self.begins()

@@ -1,16 +1,23 @@
 """The command in a process that is killed: forked from one that has everything imported, which takes seconds.
 
-Owns the process. When it is killed the test says, mostly by the endpoint that the command asks.
+Owns the process, and the places at which a run that is bought as a batch is killed; at which of them, the test says.
 """
 
 import multiprocessing
 import os
 import signal
+import threading
+from collections import Counter
 from multiprocessing.context import ForkServerContext, ForkServerProcess
 from typing import Any
 
 from batch_twin import BatchTwin
 
+SENDING = {"make file": 2, "make batch": 1, "ask batch": 2, "content file": 2}
+"""What a run whose requests are two files asks for until its replies are there, and how often each process that goes on
+with it has done so when it is killed. The run is uploaded, created, waiting or downloaded then, and of the second file
+that is not on record."""
+SECONDS = 60
 IMPORTED = ["flows.cli", "flows.commands.run", "flows.commands.collect", "flows.collect", "flows.diagram"]
 
 
@@ -31,6 +38,31 @@ def in_a_process(twin: BatchTwin, *words: object, requests: int, rows: int = 0) 
     return started
 
 
+def dies(twin: BatchTwin, *words: object, requests: int, asked: str = "", times: int = 0, rows: int = 0) -> None:
+    """Have `jury` with these words killed, and wait for its end.
+
+    Args:
+        asked: what the endpoint is asked for, and has done but not said, when it is killed.
+        times: that it has done so.
+        rows: of the ledger, after which it is killed.
+    """
+    seen, dead = Counter[str](), threading.Event()
+    process: ForkServerProcess | None = None
+
+    def kill_it(what: str) -> None:
+        seen[what] += 1
+        if what == asked and seen[what] == times:
+            kill(process)
+            dead.wait(SECONDS)
+
+    twin.seen = kill_it
+    process = in_a_process(twin, *words, requests=requests, rows=rows)
+    process.join(SECONDS)
+    dead.set()
+    twin.seen = lambda _: None
+    assert process.exitcode == -signal.SIGKILL, asked
+
+
 def kill(process: ForkServerProcess | None) -> None:
     """At once, as a machine does that runs out of memory. Who started it waits for its end."""
     assert process and process.pid
@@ -40,10 +72,14 @@ def kill(process: ForkServerProcess | None) -> None:
 def _work(address: str, words: list[str], most: int, rows: int, environment: dict[str, str]) -> None:
     os.environ.update(environment)
     from flows.cli import main
+    from tasks import report
     from tasks.batches import requests
     from tasks.endpoint import known
     from tasks.ledger.writing import Ledger
+    from tasks.presentation import drawing
 
+    report.renewed = report.renew_behind = lambda *_: []  # as in `conftest.jury`; pages and charts take longest
+    drawing._waiting, drawing._draw = [None], lambda _, charts: [b"" for _ in charts]
     table = known.endpoints()
     moved = table["openai"].model_copy(update={"address": address})
     known.endpoints = lambda: {**table, "openai": moved}

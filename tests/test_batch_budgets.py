@@ -1,14 +1,17 @@
 """Runs with a budget that are bought as batches: how much is handed in, what is claimed meanwhile, what is settled."""
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import pytest
 from batch_twin import BatchTwin, figures
 from loopback_judge import judged_by
+from loopback_replies import Reply, Request, allowed_reply
 from test_collect import every_judgment, nothing_left
 from test_collect import twin as twin_
 
@@ -79,3 +82,19 @@ def test_what_fits_is_handed_in_and_a_pilot_tells_what_calls_cost(
     rows = Counter((row.run_id == pilot.name, row.tier, bool(row.reused_from)) for row in every_judgment(store))
     assert rows == {(True, "", False): 20, (False, "", True): 20, (False, "batch", False): requests}
     assert nothing_left(twin, store)
+
+
+def test_a_pilot_whose_replies_tell_no_tokens_is_no_gift(
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
+) -> None:
+    """What it was held to cost is gone from the budget, and nothing fits any more."""
+
+    def without_usage(request: Request) -> Reply:
+        said = allowed_reply()(request)
+        return replace(said, body={**said.body, "usage": None})
+
+    twin.answer = without_usage
+    code, _, err = jury("run", "diagram", *dataset, *bought(twin, budget=0.09))
+    assert code == 3 and re.search(r"judged live first, not in the batch, for 0\.0[1-9]", err), err
+    [end] = ends(tmp_path / "store")
+    assert not twin.uploaded and end["stopped"]["judged"] <= 5

@@ -39,6 +39,16 @@ def test_a_tier_that_nobody_has_a_price_of_is_unknown_and_saves_nobody_knows_wha
     assert found == Charge(None, "", 0.0, None, None)
 
 
+@pytest.mark.parametrize("tier", ["flex", "batch"])
+def test_a_reply_that_does_not_tell_its_tier_is_priced_as_standard(tier: str) -> None:
+    """As after a batch, what it left over is asked live: nobody who keeps silent is cheaper for it."""
+    asked = Judge.model_validate({"model": "gpt-5", "base_url": "https://api.openai.com/v1", "tier": tier})
+    found = charge(Bill(asked), Reply("ok", **TOKENS))
+    assert found == charge(openai_bill(), Reply("ok", **TOKENS)) and ", standard, " in found.price_source
+    assert found.price == pytest.approx(2 * 0.0036875)
+    assert charge(Bill(asked), Reply("ok", **{**TOKENS, "model": ""})).price == found.price
+
+
 def test_writing_to_a_cache_may_cost_more_than_it_saves() -> None:
     bill = Bill(Judge(model="gpt-5.6-terra", base_url="https://api.openai.com/v1"))
     found = charge(bill, Reply("ok", tokens_in=10_000, tokens_written=8_000, model="gpt-5.6-terra"))
@@ -62,7 +72,9 @@ def test_the_end_is_expected_by_the_samples_that_are_decided() -> None:
     assert bill.words() == "0.8000 spent"
     bill.decide([judgment(price=0.1)] * 4)
     bill.decide([judgment(price=0.0, reused_from="earlier")] * 4)
-    assert bill.words() == "0.8000 spent, about 20.0000 expected at the end"
+    assert bill.words() == "0.8000 spent, about 20.0000 expected at the end"  # of 8 decided samples half were paid for
+    bill.expect(100, most=10.0)
+    assert bill.words() == "0.8000 spent, about 10.0000 expected at the end", "the budget ends it before"
 
 
 @pytest.mark.parametrize("judge", [Judge(), Judge(model="m", base_url="http://127.0.0.1:8000/v1")])

@@ -10,7 +10,7 @@ import pytest
 from billing_twins import RULES, BillingTwin, Rules
 from loopback_replies import Request
 from PIL import Image
-from prompt_caches import Usage
+from prompt_caches import Traffic, Usage
 
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.completion import Reply
@@ -127,6 +127,24 @@ def test_anthropic_needs_a_minimum_no_key_and_at_most_four_blocks() -> None:
     [short] = used(rules, asked(text(LONG[:4000], **CONTROL)))
     assert (short.read, short.written) == (0, 0)
     assert rules.refusal(asked(*[text("x", **CONTROL)] * 5)) and not rules.refusal(asked(*[text("x", **CONTROL)] * 4))
+
+
+def test_what_the_system_message_ends_with_can_be_a_breakpoint() -> None:
+    def told(words: str) -> Request:
+        system = {"role": "system", "content": [text(LONG, **CONTROL)]}
+        return asked(messages=[system, {"role": "user", "content": [text(words * 50, **CONTROL)]}])
+
+    first, again, other = used(RULES["anthropic"], told("One?"), told("One?"), told("Two?"))
+    assert (first.read, again.written) == (0, 0) and 2400 <= other.read < again.read
+    assert reads("anthropic-4096", told("One?"), told("One?")) == [0, 0], "its least is more"
+
+
+def test_more_than_15_calls_a_minute_with_one_key_go_to_a_machine_that_has_not_seen_them() -> None:
+    traffic, prompt = Traffic(in_flight=4), RULES["openai-5.6"].prompt(asked(text(LONG)))
+    other = prompt._replace(key="s2")
+    machines = [traffic.sent_on(each).machine for each in [prompt] * 20 + [other] * 4 + [prompt] * 15]
+    assert machines == [0] * 15 + [1] * 5 + [0] * 4 + [0] * 15, "a minute has 24 calls"
+    assert prompt._replace(machine=1) != prompt == Traffic(0).sent_on(prompt)
 
 
 def test_vllm_reads_blocks_of_16_tokens_whatever_the_reply_is_to_be() -> None:

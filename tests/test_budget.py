@@ -152,7 +152,7 @@ class Share(NamedTuple):
     month: str = "2026-11"
     budget: float = 200.0
 
-    async def claim(self, total: float) -> bool:
+    async def claim(self, total: float, spent: float) -> bool:
         return total <= self.left
 
 

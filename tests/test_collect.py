@@ -14,7 +14,7 @@ from uuid import UUID
 
 import pytest
 from batch_twin import BatchTwin, figures
-from killed import in_a_process, kill
+from killed import SENDING, dies, in_a_process
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, error, text, verdict
 from prefect import get_client
@@ -180,13 +180,18 @@ def test_replies_of_earlier_runs_are_no_part_of_a_batch(
     assert told(whole) == live
 
 
-def test_images_are_judged_in_a_batch_too(tmp_path: Path, twin: BatchTwin, jury: Any, ask: Any) -> None:
+def test_images_are_judged_in_a_batch_too_and_by_litellms_proxy(
+    tmp_path: Path, twin: BatchTwin, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    table, here = known.endpoints(), {"address": twin.base_url}
+    monkeypatch.setattr(known, "endpoints", lambda: {"litellm": table["litellm"].model_copy(update=here)})
     images = write_geneval(tmp_path / "images", [prompt_row("clock", "counting")], images_per_prompt=1)
     assert jury("run", "counting", "--dataset", images, *bought(twin))[0] == 3
     code, _, err = jury("collect")
     assert code == 0, err
     [row] = ask("SELECT status, score FROM outcomes")
     assert (row["status"], row["score"]) == ("complete", 7)
+    assert {*twin.models} == {"m"} and nothing_left(twin, tmp_path / "store")
 
 
 # What a batch leaves over
@@ -273,6 +278,48 @@ def test_a_run_that_is_cancelled_keeps_what_was_done(
     assert nothing_left(twin, tmp_path / "store")
 
 
+def test_what_the_endpoint_has_no_more_holds_no_other_run_up_and_is_given_up_by_cancelling(
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
+) -> None:
+    def lose(_: str) -> None:
+        lost = twin.batches["batch-0000"].outputs.get("output", "") if twin.batches else ""
+        if twin.files.pop(lost, None):
+            twin.deleted.append(lost)
+
+    twin.seen = lose
+    for samples in (2, 1):
+        assert jury("run", "diagram", *dataset, *bought(twin), "--limit", samples)[0] == 3
+    gone, other = run_folders(tmp_path / "store")
+    code, out, err = jury("collect")
+    assert code == 2 and f"run {other.name}" in out and "404: Nothing is there" in err, err
+    assert f"Run {gone.name} still waits" in err and "`jury collect --cancel` gives the rest of it up" in err
+    assert jury("collect", "--cancel", gone.name)[0] == 3
+    assert Counter(row.status for row in read_judgments(gone)) == {"unavailable": 2 * CALLS // SAMPLES}
+    assert nothing_left(twin, tmp_path / "store") and jury("collect")[:2] == (0, "nothing waits\n")
+
+
+def test_a_batch_that_is_not_on_record_is_cancelled_too(
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
+) -> None:
+    twin.polls = 100
+    dies(
+        twin,
+        "run",
+        "diagram",
+        *dataset,
+        *bought(twin),
+        "--store",
+        tmp_path / "store",
+        requests=100,
+        asked="make batch",
+        times=1,
+    )
+    [run] = run_folders(tmp_path / "store")
+    assert jury("collect", "--cancel", run.name)[0] == 3
+    assert len(twin.batches) == 1 and len(twin.paid) == CALLS // 2
+    assert nothing_left(twin, tmp_path / "store")
+
+
 # Again, at once, and after a kill
 
 
@@ -313,64 +360,34 @@ def test_collecting_twice_at_once_takes_everything_in_once(
     paid_once(twin, store)
 
 
-@pytest.mark.parametrize(
-    ("command", "killed_at"),
-    [
-        ("run", "make file"),
-        ("run", "make batch"),
-        ("run", "ask batch"),
-        ("collect", "content file"),
-        ("collect", "delete file"),
-    ],
-)
-def test_a_kill_at_any_request_loses_nothing_and_pays_for_nothing_twice(
-    command: str, killed_at: str, tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any,
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:  # fmt: skip
-    monkeypatch.setattr(requests, "MOST_REQUESTS", 9)
-    store, asked = tmp_path / "store", ["run", "diagram", *dataset, *bought(twin)]
-    if command == "collect":
-        assert jury(*asked)[0] == 3
-    seen, process, dead = Counter[str](), None, threading.Event()
-
-    def kill_it(what: str) -> None:
-        seen[what] += 1
-        if what == killed_at and seen[what] == 2:  # of two files the second
-            kill(process)
-            dead.wait(60)
-
-    twin.seen = kill_it
-    process = in_a_process(twin, *(asked if command == "run" else ["collect"]), "--store", store, requests=9)
-    process.join(60)
-    dead.set()
-    assert process.exitcode == -9
-    ended = 1 if killed_at == "delete file" else 0
-    assert len([*store.glob("ledger/*/end.json")]) == ended
-    # The same command would do it, too, a minute later: so long the dead run's places at the shared limit are kept.
-    collected = [jury("collect")[:2]]
-    while collected[-1] != (0, "nothing waits\n"):
-        assert len(collected) < 5
-        collected.append(jury("collect")[:2])
-    assert told(store) == live and nothing_left(twin, store)
-    assert len(twin.batches) == 2 and len([*store.glob("ledger/*/run.json")]) == 1
-    paid_once(twin, store)
-
-
-@pytest.mark.parametrize("rows", [5, CALLS + 2])
-def test_a_kill_while_replies_or_outcomes_are_written_down_loses_nothing(
-    rows: int, tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
+def test_a_kill_at_any_step_loses_nothing_and_pays_for_nothing_twice(
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
 ) -> None:
+    """One run, killed at each step in turn: whoever goes on finds what the one before it left."""
     store = tmp_path / "store"
-    assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
-    process = in_a_process(twin, "collect", "--store", store, requests=100, rows=rows)
-    process.join(60)
+    command: list[object] = ["run", "diagram", *dataset, *bought(twin)]
+    for asked, times in SENDING.items():
+        dies(twin, *command, "--store", store, requests=9, asked=asked, times=times)
+        # The same command would do it, too, a minute later: so long the dead run's places at the limit are kept.
+        command = ["collect"]
     [run] = run_folders(store)
-    assert process.exitcode == -9 and len(every_judgment(store)) + len([*read_outcomes(run)]) == rows
-    assert 0 < len(every_judgment(store)) <= CALLS
-    with (run / "judgments.jsonl").open("ab") as file:
-        file.write(b'{"schema":6,"run_id":"torn')
-    assert jury("collect")[0] == 0
+    assert len(twin.batches) == 2 and not every_judgment(store)
+    assert [len(file.data.splitlines()) for file in twin.uploaded] == [9, 7, 7]  # the last one is not on record
+
+    rows = 0
+    for more in (5, CALLS - 3):  # replies, then outcomes between them
+        dies(twin, "collect", "--store", store, requests=9, rows=more)
+        rows += more
+        assert len(every_judgment(store)) + len([*read_outcomes(run)]) == rows
+        assert 0 < len(every_judgment(store)) < CALLS and not (run / "end.json").exists()
+        with (run / "judgments.jsonl").open("ab") as file:
+            file.write(b'{"schema":6,"run_id":"torn')
+    dies(twin, "collect", "--store", store, requests=9, asked="delete file", times=2)
+    assert (run / "end.json").exists() and not nothing_left(twin, store)
+
+    assert jury("collect")[0] == 0 and jury("collect")[:2] == (0, "nothing waits\n")
     assert told(store) == live and nothing_left(twin, store)
+    assert len(twin.batches) == 2 and run_folders(store) == [run]
     paid_once(twin, store)
 
 
@@ -421,8 +438,12 @@ def test_where_the_deployment_is_served_a_run_that_waits_sees_to_it_that_it_is_c
         [planned] = due()
         assert planned.state and planned.state.is_scheduled() and planned.expected_start_time
         assert abs(planned.expected_start_time - datetime.now(UTC) - timedelta(minutes=10)) < timedelta(minutes=1)
-        states = [asyncio.run(collect(planned.parameters["parameters"], return_state=True)) for _ in range(3)]
+        states = [asyncio.run(collect(planned.parameters["parameters"], return_state=True)) for _ in range(2)]
         assert len(due()) in (1, 2)  # several looks within ten minutes are one
+        for run in due():
+            client.delete_flow_run(run.id)
+        states.append(asyncio.run(collect(planned.parameters["parameters"], return_state=True)))
+        assert len(due()) == 1  # arranged before anything was taken in: after a kill there is another look
         first = client.read_flow_run(UUID(read_start(run_folders(store)[0]).prefect_run_id))
     assert [state.name for state in states] == ["Waiting", "Waiting", "Completed"], states
     assert str(states[0].message).startswith(f"Run {run_folders(store)[0].name} waits for its replies")

@@ -1,9 +1,7 @@
 """Runs that wait for their batches in a bucket, taken in on whichever machine looks; and machines that die at it."""
 
 import json
-import threading
 import time
-from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,9 +9,10 @@ from typing import Any
 import pytest
 from batch_twin import BatchTwin, figures
 from factories import start
-from killed import in_a_process, kill
+from killed import SENDING, dies
 from loopback_judge import judged_by
 from test_collect import every_judgment, paid_once, told
+from test_collect import live as live_
 from test_collect import twin as twin_
 from test_remote import s3
 from test_remote import server as server_
@@ -27,7 +26,7 @@ from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.writing import Ledger
 
 SAMPLES, CALLS = 4, 16
-twin, server, url = twin_, server_, url_
+live, twin, server, url = live_, twin_, server_, url_
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 Machine = Callable[[str], Path]
@@ -85,65 +84,56 @@ def test_another_machine_takes_in_what_one_handed_in(
     assert len(twin.paid) == CALLS and twin.count == 1
 
 
-def test_a_machine_that_dies_half_way_goes_on_itself_or_another_does_once_its_lease_is_over(
-    twin: BatchTwin, dataset: list[str], url: str, machine: Machine, jury: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    one = machine("one")
-    asked = ["run", "diagram", *dataset, *judged_by(twin, **{"judge.tier": "batch"}), "--store", url]
-    assert jury(*asked)[0] == 3
-    for rows in (5, 4):  # it goes on, and dies again
-        dying = in_a_process(twin, "collect", "--store", url, requests=100, rows=rows)
-        dying.join(60)
-        assert dying.exitcode == -9
-    assert 5 <= len(every_judgment(one)) < CALLS
+def expire(url: str) -> None:
+    """The time of the lease on the one run that waits passes."""
+    [name] = [name for name in objects(url, "batches/") if name.endswith("lease.json")]
+    remote = remote_of(url)
+    assert remote
+    held = json.loads(remote.bucket.get([name])[name])
+    assert held["until"] > time.time()
+    remote.bucket.put({name: json.dumps({**held, "until": 0}).encode()})
 
-    other = machine("other")
+
+def test_machines_that_die_at_any_step_lose_nothing_and_pay_for_nothing_twice(
+    twin: BatchTwin, dataset: list[str], live: object, url: str, machine: Machine, jury: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    """One run, of which a machine dies at each step: the next has nothing but what is in the bucket."""
+    command: list[object] = ["run", "diagram", *dataset, *judged_by(twin, **{"judge.tier": "batch"})]
+    for asked, times in SENDING.items():
+        cache = machine(asked.replace(" ", "-"))
+        dies(twin, *command, "--store", url, requests=9, asked=asked, times=times)
+        assert not every_judgment(cache) and len(run_folders(cache)) == 1
+        expire(url)
+        command = ["collect"]
+    assert len(twin.batches) == 2
+
+    half = machine("half")
+    for rows in (5, 7):  # it goes on itself, and dies again
+        dies(twin, "collect", "--store", url, requests=9, rows=rows)
+    assert 5 <= len(every_judgment(half)) < CALLS
+    last = machine("last")
     code, out, _ = jury("collect", "--store", url)
     assert code == 3 and "another process is at work on it" in out
-    now = time.time()
+    expire(url)
+    dies(twin, "collect", "--store", url, requests=9, asked="delete file", times=2)
+    now, other = time.time(), machine("other")
     with monkeypatch.context() as later:
         later.setattr(holding.time, "time", lambda: now + 2 * holding.LEASE_SECONDS)
         code, out, err = jury("collect", "--store", url)
     assert code == 0, (out, err)
+    assert not twin.files and not objects(url, "batches/")
+
+    for there in (half, last, other):  # what each had of it gives way to what is in the bucket
+        machine(there.parent.name)
+        remote = remote_of(url)
+        assert remote
+        remote.fetch()
+        assert told(there) == live
     paid_once(twin, other)
-
-    machine("one")
-    code, out, err = jury("collect", "--store", url)
-    assert code == 0, (out, err)
-    assert told(one) == told(other) and told(one).total() == SAMPLES and not objects(url, "batches/")
-    assert Counter(row.sample_id for row in every_judgment(one)) == dict.fromkeys(
-        (row.sample_id for row in every_judgment(one)), CALLS // SAMPLES
-    )
-
-
-def test_a_batch_that_a_dead_machine_made_and_did_not_tell_of_is_found_by_another(
-    twin: BatchTwin, dataset: list[str], url: str, machine: Machine, jury: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    process, dead, one = None, threading.Event(), machine("one")
-
-    def kill_it(what: str) -> None:
-        if what == "make batch":
-            kill(process)
-            dead.wait(60)
-
-    twin.seen = kill_it
-    asked = ["run", "diagram", *dataset, *judged_by(twin, **{"judge.tier": "batch"}), "--store", url]
-    process = in_a_process(twin, *asked, requests=100)
-    process.join(60)
-    dead.set()
-    assert process.exitcode == -9 and len(twin.batches) == 1
-    twin.seen = lambda _: None
-
-    other, now = machine("other"), time.time()
-    monkeypatch.setattr(holding.time, "time", lambda: now + 2 * holding.LEASE_SECONDS)
-    while not told(other):
-        assert jury("collect", "--store", url)[0] in (0, 3)
-    paid_once(twin, other)
-    assert (
-        len(twin.batches) == 1
-        and not objects(url, "batches/")
-        and run_folders(one)[0].name == run_folders(other)[0].name
-    )
+    assert len(twin.batches) == 2 and [run.name for run in run_folders(half)] == [
+        run.name for run in run_folders(other)
+    ]
 
 
 def test_a_process_whose_lease_another_took_sends_nothing_more(
@@ -169,3 +159,22 @@ def test_a_process_whose_lease_another_took_sends_nothing_more(
                 time.sleep(0.02)
     ledger.close()
     assert json.loads(remote.bucket.get([name])[name]) == stolen
+
+
+def test_a_machine_that_was_suspended_sends_nothing_more_where_another_has_taken_over(
+    url: str, machine: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, remote = machine("one"), remote_of(url)
+    assert remote
+    run_id = start().run_id
+    begin(cache, run_id)
+    with lease(cache, run_id, remote) as log:
+        assert log and log.hold
+        now = time.time()
+        monkeypatch.setattr(holding.time, "time", lambda: now + 2 * holding.LEASE_SECONDS)
+        log.hold.send()  # nobody came meanwhile: it has the lease again
+        monkeypatch.setattr(holding.time, "time", lambda: now + 4 * holding.LEASE_SECONDS)
+        with lease(machine("two"), run_id, remote_of(url)) as other:
+            assert other
+            with pytest.raises(InputError, match="was taken over by another process"):
+                log.hold.send()

@@ -106,6 +106,7 @@ def test_history_is_what_the_same_judge_said_to_the_same_prompts(tmp_path: Path)
     run(2, [{"tokens_in": 4}], model="another")
     run(3, [{"tokens_in": 5}], parameters={"judge": {"effort": "high", "temperature": 1.0}})
     run(4, [{"tokens_in": 6}], endpoint="https://other.example/v1")
+    run(6, [{"tokens_in": 9}], protocol={"layout": "shared 1"})
     unbilled = {"tokens_in": 7, "status": "unavailable", "verdict": None}
     run(5, [unbilled, {"tokens_in": 8, "status": "invalid", "verdict": None}])
     with (tmp_path / "ledger" / f"{RUN}5" / "judgments.jsonl").open("a") as ledger:

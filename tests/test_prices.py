@@ -135,6 +135,12 @@ def test_the_judges_own_prices_stand_above_all(own_prices: Path) -> None:
         judge(price_cached=0.1)
 
 
+@pytest.mark.parametrize(("given", "lacking"), [("in", "out"), ("out", "in")])
+def test_one_of_two_prices_is_refused_for_the_other_would_count_as_nothing(given: str, lacking: str) -> None:
+    with pytest.raises(ValidationError, match=rf"judge\.price_{given} is given and judge\.price_{lacking} is not"):
+        judge(**{f"price_{given}": 1.0})
+
+
 def test_a_judge_on_this_machine_has_no_known_price_and_the_embedded_one_none() -> None:
     local = judge("gpt-5", "http://127.0.0.1:8000/v1")
     assert price(local) is None and not is_looked_up(local)

@@ -69,6 +69,19 @@ def test_a_judge_without_a_history_is_unknown_where_nothing_may_be_asked(
     ]
 
 
+def test_a_budget_holds_for_a_pilot_too_and_the_quote_says_of_how_many_samples_it_is(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any
+) -> None:
+    longest = {"judge.max-output-tokens": 100, "judge.concurrency": 4}
+    given = [*write_figures(tmp_path / "data", 3), *judged_by(loopback, **PRICES, **longest), "--quote", "--budget"]
+    code, out, err = jury("run", "diagram", *given, 0.001)
+    assert code == 0 and loopback.count == 1, "whether the judge is there"
+    assert "A budget of 0.001 has room for 0 of the 3 samples of the pilot" in err and "asked just now" not in out
+    code, out, err = jury("run", "diagram", *given, 0.04)
+    assert "room for 1 of the 3 samples" in err and "by the replies about 1 sample, asked just now for" in out
+    assert loopback.count == 2 + 4
+
+
 def test_a_quote_is_an_artifact_of_its_own_and_the_message_of_a_completed_run(
     tmp_path: Path, loopback: LoopbackJudge
 ) -> None:

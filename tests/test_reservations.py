@@ -128,6 +128,20 @@ def test_the_claim_of_a_killed_run_expires_and_then_counts_what_its_ledger_says(
         month.close(0.0)
 
 
+def test_what_a_killed_run_spent_after_another_began_counts_for_that_one_too(
+    tmp_path: Path, share: Share, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert share("20261119-killed").claim(7.0)
+    ran(tmp_path, "20261119-killed", priced(1.5), finished=False)
+    asked = share("20261120-now")
+    ran(tmp_path / "later", "20261119-killed", priced(1.5), priced(4.0), finished=False)
+    rows = "ledger/20261119-killed/judgments.jsonl"
+    (tmp_path / "later" / rows).rename(tmp_path / rows)
+    now = reservations.time.time()
+    monkeypatch.setattr(reservations.time, "time", lambda: now + 2 * reservations.LEASE_SECONDS)
+    assert not asked.claim(4.6) and asked.claim(4.5)
+
+
 CLAIMING = """if True:
     import sys
     from pathlib import Path

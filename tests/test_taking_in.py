@@ -1,6 +1,7 @@
 """What becomes of a call that a batch leaves without a reply, as far as there is money; else see `test_collect`."""
 
 import asyncio
+import json
 from contextlib import closing
 from pathlib import Path
 
@@ -63,3 +64,14 @@ def test_it_is_asked_again_only_if_the_budget_has_room(log: Log, limit: float, a
     assert len(rows) == 2 * len(DIMENSIONS) and [row.status for row in rows].count("unavailable") == 1
     assert len([*read_outcomes(log.run)]) == (1 if again else 2)
     assert log.turn == (2 if again else 1) and bool(budget.warnings) != again
+
+
+def test_replies_that_tell_no_tokens_count_as_what_they_may_have_cost(log: Log) -> None:
+    replies = log.replies(log.current[0], "output")
+    lines = [json.loads(line) for line in replies.read_bytes().splitlines()]
+    for line in lines:
+        del line["response"]["body"]["usage"]
+    replies.write_bytes(b"".join(json.dumps(line).encode() + b"\n" for line in lines))
+    budget = Budget(1.0, CallCosts(TARIFF, 100))
+    asyncio.run(take_in(log, budget))
+    assert 7 * 100 * 10 / 1e6 < budget.spent < 1.0

@@ -54,8 +54,9 @@ def command(run: str, cancel: bool, as_json: bool, store: str) -> int:
     find_prefect(folder)  # a key may be kept there, as a Secret block
     if cancel:
         asyncio.run(_cancel(folder, remote, found[0]))
-    ready = asyncio.run(_ready(folder, remote, found, warn if as_json else say))
-    return _collect(place, ready, as_json) if ready else NOT_ALL_OK
+    ready, unasked = asyncio.run(_ready(folder, remote, found, warn if as_json else say))
+    code = _collect(place, ready, as_json) if ready else NOT_ALL_OK
+    return STOPPED if unasked else code
 
 
 async def _cancel(store: Path, remote: Remote | None, run_id: str) -> None:
@@ -69,22 +70,31 @@ async def _cancel(store: Path, remote: Remote | None, run_id: str) -> None:
             await cancel(log, batches)
 
 
-async def _ready(store: Path, remote: Remote | None, found: list[str], tell: Callable[[str], None]) -> list[str]:
-    """Those runs that can be ended now; of the others it is told what they wait for."""
+async def _ready(
+    store: Path, remote: Remote | None, found: list[str], tell: Callable[[str], None]
+) -> tuple[list[str], int]:
+    """Those runs that can be ended now, and of how many that could not be found out, which holds no other run up; of
+    all others it is told what they wait for.
+    """
     from tasks.batches.asking import looked_after
 
-    ready: list[str] = []
+    ready, unasked = list[str](), 0
     for run_id in found:
         with lease(store, run_id, remote) as log:
             if log is None:
                 tell(f"{run_id}  another process is at work on it")
                 continue
-            words = await looked_after(log, secret_block)
+            try:
+                words = await looked_after(log, secret_block)
+            except InputError as error:
+                warn(str(error))
+                unasked += 1
+                continue
             if words:
                 tell(f"{run_id}  waits: {words}")
             else:
                 ready.append(run_id)
-    return ready
+    return ready, unasked
 
 
 def _collect(place: str, ready: list[str], as_json: bool) -> int:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from flows.runtime.budgeting import where_stopped
 from flows.runtime.chunks import Chunk, Work
-from flows.runtime.quoting import PILOT, price_of
+from flows.runtime.quoting import PILOT
 from flows.runtime.session import Session
 from tasks.batches.cases import CASES
 from tasks.batches.handing_in import HandingIn, Withheld
@@ -21,7 +21,6 @@ from tasks.batches.log import begin, lease
 from tasks.batches.taking_out import remove
 from tasks.datasets.dataset import Dataset
 from tasks.judging.run import current_run
-from tasks.ledger.reading import read_judgments
 from tasks.ledger.remote import Remote
 from tasks.records import Sample
 from tasks.spending.money import money
@@ -69,10 +68,12 @@ async def _pilot(session: Session, dataset: Dataset, work: Work) -> None:
     async with session.trying(dataset) as (run, _):
         async with session.asking(run, first, "pilot") as chunks:
             await chunks.each(work)
-        session.spent_before = price_of(read_judgments(run.ledger.folder)) or 0.0
+        session.spent_before = run.budget.spent if run.budget else 0.0
+        judged = sum(run.tally.outcomes.values())
+    samples = "1 sample was" if judged == 1 else f"{judged} samples were"
     kept = ", and their replies are taken over" if session.parameters.reuse_hours else ""
     session.said.append(
-        f"What calls of this judge cost was not known: {len(first)} samples were judged live first, not in the batch, "
+        f"What calls of this judge cost was not known: {samples} judged live first, not in the batch, "
         f"for {money(session.spent_before)} of the budget{kept}"
     )
 

@@ -7,7 +7,7 @@ runs share is `tasks.spending.reservations`'.
 import asyncio
 import math
 from collections import Counter, defaultdict
-from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from datetime import UTC, datetime
 from functools import partial
@@ -62,7 +62,8 @@ def _tariff_of(judge: Judge, which: str) -> Tariff | None:
     if found is None:
         raise InputError(
             f"{which}, and no price of {judge.model} at {judge.base_url} is known, so that nothing could be counted: "
-            "give judge.price_in and judge.price_out, the prices of a million tokens"
+            "give judge.price_in and judge.price_out, the prices of a million tokens; those of a judge that costs "
+            "nothing stand as 0 in a file that JURY_PRICES names"
         )
     return None if found is FREE else found
 
@@ -101,7 +102,8 @@ async def budget_of(
         yield Budget(limit, costs)
         return
     month = await in_daemon_thread(lambda: month_share(store, remote, amount, start.run_id))
-    async with _sharing(month, Budget(limit, costs, Shared(month))) as budget:
+    share = Shared(month, lambda: month_share(store, remote, amount, start.run_id))
+    async with _sharing(share, Budget(limit, costs, share)) as budget:
         if month.unknown:
             calls = f"{month.unknown:,} calls of {month.month} in this store"
             budget.warnings.append(f"{VARIABLE} does not count {calls}, for their price is not known")
@@ -133,21 +135,22 @@ async def budget_of_passport(
             f"{money(max(left, 0.0))} are left. Raise that budget, or wait for the next month"
         )
     costs = CallCosts(tariff, judge.max_output_tokens)
-    async with _sharing(month, Budget(None, costs, Shared(month))) as budget:
+    share = Shared(month)
+    async with _sharing(share, Budget(None, costs, share)) as budget:
         yield budget
 
 
 @asynccontextmanager
-async def _sharing(month: Month, budget: Budget) -> AsyncGenerator[Budget]:
+async def _sharing(share: "Shared", budget: Budget) -> AsyncGenerator[Budget]:
     """A budget with a share of the month: claimed while the context lasts, and then what was spent."""
-    renewing = asyncio.create_task(_renew(month, budget))
+    renewing = asyncio.create_task(_renew(share, budget))
     try:
         yield budget
     finally:
         renewing.cancel()
         with suppress(OSError, InputError):  # the claim expires by itself, and from then on counts what the ledger says
             if not budget.waits:
-                await in_daemon_thread(lambda: month.close(budget.spent))
+                await share.close(budget.spent)
 
 
 def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) -> CallCosts:
@@ -173,38 +176,64 @@ def _is_batch(start: RunStart) -> bool:
 def month_share(store: Path, remote: Remote | None, amount: float, run_id: str, waited: str = "") -> Month:
     """A run's share of this month, or of the one in which it was handed in. Reads ledgers: for a thread."""
     now = datetime.now(UTC)
-    if remote:
-        remote.fetch(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
-        remote.fetch_folder(OTHER_CALLS.folder)
+
+    def fetch() -> None:
+        if remote:
+            remote.fetch(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+            remote.fetch_folder(OTHER_CALLS.folder)
+
     shelf = BucketShelf(remote.bucket) if remote else LocalShelf(store)
-    return Month(store, shelf, waited or month_of(now), amount, run_id, bool(waited))
+    return Month(store, shelf, waited or month_of(now), amount, run_id, bool(waited), fetch)
 
 
 class Shared:
-    """A run's share of the month, asked in a thread."""
+    """A run's share of the month, asked in a thread. At the turn of the month it begins anew: what was spent until then
+    is the old month's, what comes afterwards has to fit into the new one.
 
-    def __init__(self, month: Month) -> None:
-        self._month = month
-        self.month, self.budget = month.month, month.budget
+    Args:
+        opened: the share of the month that it is then; None: it stays with its month, whenever that is over.
+    """
 
-    async def claim(self, total: float) -> bool:
+    def __init__(self, month: Month, opened: Callable[[], Month] | None = None) -> None:
+        self._month, self._opened = month, opened
+        self._before = 0.0
+        """Spent in months that are over."""
+        self.budget = month.budget
+
+    @property
+    def month(self) -> str:
         """See `budget.Share`."""
+        return self._month.month
+
+    async def claim(self, total: float, spent: float) -> bool:
+        """See `budget.Share`."""
+        if self._opened and self.month != month_of(datetime.now(UTC)):
+            await self.close(spent)
+            self._month, self._before = await in_daemon_thread(self._opened), spent
         ahead = AHEAD * self.budget if math.isfinite(self.budget) else 0.0
-        return await in_daemon_thread(lambda: self._month.claim(total, ahead))
+        return await in_daemon_thread(lambda: self._month.claim(total - self._before, ahead))
 
     async def keep(self, total: float) -> None:
         """See `budget.Share`."""
-        await in_daemon_thread(lambda: self._month.keep(total))
+        await in_daemon_thread(lambda: self._month.keep(total - self._before))
+
+    async def renew(self, used: float) -> None:
+        """Tell that the run lives, and give back what it has claimed and does not use."""
+        await in_daemon_thread(lambda: self._month.renew(used - self._before))
+
+    async def close(self, spent: float) -> None:
+        """The run has ended, or its month is over; this is what it spent in all."""
+        await in_daemon_thread(lambda: self._month.close(spent - self._before))
 
 
-async def _renew(month: Month, budget: Budget) -> None:
+async def _renew(share: Shared, budget: Budget) -> None:
     """Tell that the run lives, until this is cancelled. What fails is tried again before the claim expires."""
     while True:
         await asyncio.sleep(RENEW_SECONDS)
         try:
-            await in_daemon_thread(lambda: month.renew(budget.used))
+            await share.renew(budget.used)
         except (OSError, InputError) as error:
-            _log.debug("The claim on the budget of %s could not be renewed: %s", month.month, error)
+            _log.debug("The claim on the budget of %s could not be renewed: %s", share.month, error)
 
 
 async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:

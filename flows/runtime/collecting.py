@@ -65,9 +65,6 @@ async def collected(store: str, run_id: str) -> State:
             return await _taken_further(log)
     except FileNotFoundError as error:
         raise InputError(f"{store} holds no run {run_id} that waits for a batch: {error}") from None
-    except BatchesUnavailable as error:
-        again = "`jury collect` tries again, `jury collect --cancel` gives the rest of it up"
-        raise BatchesUnavailable(f"Run {run_id} still waits: {error}. {again}", error.status) from None
 
 
 async def _taken_further(log: Log) -> State:
@@ -173,6 +170,8 @@ async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
         waiting_now = await asyncio.to_thread(waiting_runs, local_cache(store), remote_of(store))
     except (ValueError, OSError) as error:
         return Failed(message=printable(str(error)))
+    if waiting_now:
+        await arranged(store)  # before it begins: where it is killed, the next one goes on
     runs, waits, failed, warnings = list[str](), list[str](), list[str](), list[str]()
     for run_id in (each for each in waiting_now if each.startswith(asked.run)):
         try:
@@ -184,8 +183,6 @@ async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
             runs += [told["run_id"]] if state.name != WAITING and told["run_id"] else []
             waits += [str(state.message)] if state.name == WAITING else []
             warnings += told["warnings"]
-    if waits or failed:
-        await arranged(store)
     if failed:
         return Failed(message=printable(" ".join(failed)))
     message = " ".join([*(f"Run {run_id} is taken in." for run_id in runs), *waits]) or "Nothing waits."

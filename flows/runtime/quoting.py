@@ -27,6 +27,7 @@ from tasks.records import Judgment, Sample
 from tasks.spending.expected import ENOUGH, Expected, past_replies, seen, tries
 from tasks.spending.prices import TIERS, Tariff, tariff
 from tasks.spending.quote import Quote, quote_of
+from tasks.spending.reservations import VARIABLE
 
 PILOT = 5
 """Samples of a pilot."""
@@ -49,10 +50,21 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
                 await chunks.each(work)
         asked = list(read_judgments(run.ledger.folder))
         found = await asyncio.to_thread(_quote, run, plan, rows, asked)
-    found = found.model_copy(update={"pilot_samples": len(pilot), "pilot_price": price_of(asked)})
+    judged = sum(run.tally.outcomes.values())
+    found = found.model_copy(update={"pilot_samples": judged, "pilot_price": price_of(asked)})
+    session.warnings += _stopped(run, len(pilot), judged)
     await _publish(found, f"{session.shown_as}-quote")
     data = {"run_id": "", "warnings": session.warnings, "quote": found.model_dump(mode="json")}
     return Completed(message=found.sentence, data=data)
+
+
+def _stopped(run: Run, wanted: int, judged: int) -> list[str]:
+    """What to say where a budget ended the pilot."""
+    budget = run.budget
+    if not budget or not budget.over:
+        return []
+    which = f"{VARIABLE} leaves" if budget.exhausted else f"A budget of {budget.limit:g} has"
+    return [f"{which} room for {judged} of the {wanted} samples of the pilot", *budget.warnings]
 
 
 def _pilot(plan: Plan, rows: Sequence[Judgment]) -> list[Sample]:

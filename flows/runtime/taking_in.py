@@ -103,7 +103,8 @@ class _TakingIn:
             await self._take(case)
             for row in case.judgments:
                 if not row.reused_from:
-                    budget.take_in(row.dimension, row, billed(row))
+                    asked = next(call for call in case.calls if call.dimension == row.dimension)
+                    budget.take_in(row.dimension, row, billed(row), expected(self._run, budget, case, asked))
             await asyncio.sleep(0)
         self._written = await asyncio.to_thread(Written, self._log.run)
 

@@ -9,6 +9,7 @@ from tasks.batches.progress import progress_of
 from tasks.batches.taking_out import fetch
 from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.batches import Batches
+from tasks.errors import BatchesUnavailable
 from tasks.ledger.reading import folder, read_start
 from tasks.ledger.remote import local_cache, remote_of
 from tasks.parameters import OF_SHARDS, Parameters, at_store, parameters_of
@@ -55,9 +56,13 @@ async def looked_after(log: Log, secret: Secret) -> str:
     """
     if not log.prepared or log.ended:
         return ""
-    async with asking(log, secret) as batches:
-        await submit(log, batches)
-        if await fetch(log, batches):
-            return ""
+    try:
+        async with asking(log, secret) as batches:
+            await submit(log, batches)
+            if await fetch(log, batches):
+                return ""
+    except BatchesUnavailable as error:
+        again = "`jury collect` tries again, `jury collect --cancel` gives the rest of it up"
+        raise BatchesUnavailable(f"Run {log.run_id} still waits: {error}. {again}", error.status) from None
     progress = progress_of(log.work)
     return progress.words if progress else "nothing is known of its batches"

@@ -15,7 +15,6 @@ from tasks.batches.requests import RequestFiles
 from tasks.endpoint.arguments import Body
 from tasks.endpoint.batches import Batches
 from tasks.files import keep_private
-from tasks.judging import questions, shared_layout
 from tasks.judging.case import Case
 from tasks.judging.run import Run
 from tasks.ledger.reading import read_start
@@ -58,10 +57,9 @@ class HandingIn:
                 self._files.add(name, body.pieces)
 
     def _requests(self, case: Case) -> Iterator[tuple[str, Body]]:
-        layout = shared_layout if self._run.parameters.shares_beginnings else questions
         for prompt in self._run.rubric.prompts:
             for call in case.unsettled(prompt.dimension):
-                question = layout.request(prompt, case.texts, case.pictures, call.order)
+                question = self._run.question(case, prompt, call.order)
                 yield custom_id(case, call, 1), self._run.vlm.body(question._replace(turn=call.vote - 1))
 
     def close(self) -> None:

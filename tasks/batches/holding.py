@@ -51,7 +51,7 @@ class Hold:
         self._name = f"batches/{run_id}"
         self._holder = _own_name(work)
         self._ended = threading.Event()
-        self._lost = False
+        self._lost, self._until = False, 0.0
 
     def take(self) -> bool:
         """Whether nobody else is at work on the run; then this process is, until `release`."""
@@ -81,7 +81,8 @@ class Hold:
         Raises:
             InputError: another process has taken the run over, since this one did not renew its lease in time.
         """
-        if self._lost:
+        # A machine that was suspended comes back to a lease that is over, before it is renewed.
+        if self._lost or (time.time() > self._until and not self.take()):
             raise InputError(f"run {self._run_id} was taken over by another process: `jury collect` looks at it again")
         self._remote.send_held(self._run_id)
 
@@ -120,7 +121,9 @@ class Hold:
         if not own and (only_own or (lease is not None and lease.until > time.time())):
             return False
         data = Lease(holder=self._holder, until=until).model_dump_json().encode()
-        return self._remote.bucket.put_if(name, data, found[1] if found else None)
+        changed = self._remote.bucket.put_if(name, data, found[1] if found else None)
+        self._until = until if changed else self._until
+        return changed
 
 
 def _own_name(work: Path) -> str:

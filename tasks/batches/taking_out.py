@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, cast
 
+from tasks.batches.handing_in import submit
 from tasks.batches.index import Index, Line
 from tasks.batches.log import LOCK, Log, Part
 from tasks.batches.progress import PROGRESS, Progress
@@ -32,7 +33,8 @@ async def fetch(log: Log, batches: Batches) -> bool:
     Raises:
         BatchesUnavailable: the endpoint cannot be reached or refuses.
     """
-    states = [(part, await batches.state(part.batch_id)) for part in log.current if part.batch_id]
+    asked = [(part, await _state(log, part, batches)) for part in log.current if part.batch_id]
+    states = [(part, state) for part, state in asked if state]
     _write_progress(log, [state for _, state in states])
     for part, state in states:
         if state.ended:
@@ -40,11 +42,20 @@ async def fetch(log: Log, batches: Batches) -> bool:
     return all(state.ended for _, state in states)
 
 
+async def _state(log: Log, part: Part, batches: Batches) -> BatchState | None:
+    """How far a batch is; None: the endpoint knows nothing of it any more, and the run is given up."""
+    return await (_last_state(part, batches) if log.cancelled else batches.state(part.batch_id))
+
+
 async def _fetch_files(log: Log, part: Part, state: BatchState, batches: Batches) -> None:
     places = (log.replies(part, "output"), state.output_file), (log.replies(part, "error"), state.error_file)
     for place, file_id in places:
         if file_id and not place.exists():
-            await batches.fetch(file_id, place)
+            try:
+                await batches.fetch(file_id, place)
+            except BatchesUnavailable as error:
+                if not (log.cancelled and error.status == 404):  # who gives the run up goes without what is gone
+                    raise
     if state.problem:
         write_whole(log.work / _problem(part), state.problem.encode(), private=True)
 
@@ -137,8 +148,10 @@ async def cancel(log: Log, batches: Batches) -> None:
     """
     if not log.cancelled:
         log.add("cancelled")
+    await submit(log, batches)  # a batch that was made and is not on record is found; none is made any more
     for part in log.current:
-        if part.batch_id and not (await batches.state(part.batch_id)).ended:
+        state = await _last_state(part, batches)
+        if state and not state.ended:
             await batches.cancel(part.batch_id)
 
 

@@ -4,6 +4,7 @@ Owns what is written into a row: its price, where that is from, and an estimate 
 in time and may have been billed all the same. Prices are those of `prices`; nothing here is written anywhere.
 """
 
+import math
 from collections.abc import Iterable
 from datetime import UTC, datetime
 from typing import NamedTuple
@@ -14,7 +15,7 @@ from tasks.endpoint.usage import STANDARD
 from tasks.parameters import Judge
 from tasks.records import Judgment
 from tasks.spending.money import money
-from tasks.spending.prices import FREE, Amounts, Prices, Tariff
+from tasks.spending.prices import BATCH, FREE, Amounts, Prices, Tariff
 
 CHARACTERS_A_TOKEN, PICTURE_TOKENS, REPLY_TOKENS = 4, 1000, 500
 """What a call takes of which nothing is known: text by its letters, a picture of middling size, a short reply."""
@@ -55,19 +56,24 @@ class Bill:
     """The bill of one run."""
 
     def __init__(self, judge: Judge) -> None:
-        self._prices, self._tier = Prices(judge), judge.tier
+        self._prices = Prices(judge)
+        self._tier = STANDARD if judge.tier == BATCH else judge.tier
+        """Of a call that no reply came to; what is bought as a batch comes with its own."""
         self._means: dict[str, _Mean] = {}
         self.spent: float | None = 0.0
         """The prices of all calls so far; None: that of one is unknown. Without what is estimated."""
-        self._decided, self._cases, self._of_decided = 0, 0, 0.0
+        self._decided, self._cases, self._of_decided, self._most = 0, 0, 0.0, math.inf
 
     def prepare(self) -> None:
         """A call is about to be sent."""
         self._prices.prepare()
 
     async def charge(self, request: Request, reply: Reply, dimension: str) -> Charge:
-        """What came of a call costs."""
-        now, tier = datetime.now(UTC), reply.tier or self._tier
+        """What came of a call costs. A reply that does not tell its tier counts as a standard one: none is dearer that
+        is asked for.
+        """
+        came = reply.model or reply.tokens_in
+        now, tier = datetime.now(UTC), reply.tier or (STANDARD if came else self._tier)
         tariff = await self._prices.tariff(reply.model, tier, now)
         standard = tariff if tier == STANDARD else await self._prices.tariff(reply.model, STANDARD, now)
         if reply.tokens_in:
@@ -78,9 +84,13 @@ class Bill:
         self._spend(charge, reply)
         return charge
 
-    def expect(self, cases: int) -> None:
-        """So many samples are judged in all, controls and anchors among them."""
-        self._cases = cases
+    def expect(self, cases: int, most: float = 0.0) -> None:
+        """So many samples are judged in all, controls and anchors among them.
+
+        Args:
+            most: that they may cost, by the run's budget; 0: it has none.
+        """
+        self._cases, self._most = cases, most or math.inf
 
     def decide(self, rows: Iterable[Judgment]) -> None:
         """A sample is decided, with these rows."""
@@ -92,7 +102,8 @@ class Bill:
         if not self.spent:
             return ""
         at_end = self._of_decided / self._decided * self._cases if self._decided else None
-        expected = f", about {money(max(at_end, self.spent))} expected at the end" if at_end else ""
+        ends = max(min(at_end or 0.0, self._most), self.spent)
+        expected = f", about {money(ends)} expected at the end" if at_end else ""
         return f"{money(self.spent)} spent{expected}"
 
     def _spend(self, charge: Charge, reply: Reply) -> None:

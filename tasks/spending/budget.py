@@ -100,8 +100,8 @@ class Share(Protocol):
         """The budget that runs share."""
         ...
 
-    async def claim(self, total: float) -> bool:
-        """Whether the run may come to so much in all; then no other run gets it."""
+    async def claim(self, total: float, spent: float) -> bool:
+        """Whether the run may come to so much in all, of which so much is spent; then no other run gets it."""
         ...
 
     async def keep(self, total: float) -> None:
@@ -217,14 +217,15 @@ class Budget:
         """Whether what is held for a call is the most that it can cost, for want of anything known; see `CallCosts`."""
         return self._costs.guessed
 
-    def take_in(self, dimension: str, took: Tokens, billed: float | None) -> None:
+    def take_in(self, dimension: str, took: Tokens, billed: float | None, most: float) -> None:
         """A reply came by a batch: what it cost is spent, what it took tells what the same costs when asked again.
 
         Args:
             billed: None: that is not known.
+            most: what it was expected to cost at most, which counts as spent where its tokens are not known, either.
         """
         again = self._costs.price(took)
-        self.spent += again if billed is None else billed
+        self.spent += (again or most) if billed is None else billed
         if again:
             self._costs.note(dimension, again)
 
@@ -277,4 +278,4 @@ class Budget:
             self.exhausted = None
             return False
         self.exhausted = self._share
-        return self._share is None or await self._share.claim(total)
+        return self._share is None or await self._share.claim(total, self.spent)

@@ -39,7 +39,7 @@ class Call(NamedTuple):
     dimension: str
     text_sha256: str
     letters: int
-    """Of the prompt and the sample's texts."""
+    """Of the system message and the sample's texts."""
     pictures: int
     megapixels: float
     """Of the pictures as they are sent."""
@@ -221,7 +221,9 @@ def _dimension(reply: Seen) -> str:
 def _same_judge(one: RunStart, other: RunStart) -> bool:
     if (one.flow, one.model, one.endpoint) != (other.flow, other.model, other.endpoint):
         return False
-    return all(_setting(one, name) == _setting(other, name) for name in (*_SETTINGS, "layout"))
+    if one.protocol.get("layout") != other.protocol.get("layout"):
+        return False
+    return all(_setting(one, name) == _setting(other, name) for name in _SETTINGS)
 
 
 def _setting(start: RunStart, name: str) -> object:

@@ -97,7 +97,8 @@ class Quote(Record):
         if not self.pilot_samples:
             return [f"by {self.taken.replies:,} earlier replies of this judge"] if self.taken else []
         cost = "for an unknown price" if self.pilot_price is None else f"for {money(self.pilot_price)}"
-        return [f"by the replies about {self.pilot_samples} samples, asked just now {cost}; the run reuses them"]
+        samples = f"{self.pilot_samples} sample{'s' * (self.pilot_samples != 1)}"
+        return [f"by the replies about {samples}, asked just now {cost}; the run reuses them"]
 
 
 def quote_of(

@@ -4,9 +4,10 @@
 One small file of the store has an entry a run: what it claims in all, and until when that holds. A run that lives
 renews its entry; when it ends, its entry says what it spent. A run that was killed does neither: its entry expires, and
 from then on counts what its ledger says. The entry of a run that waits for a batch does not expire: it stands until the
-run is settled, in the month in which it was handed in. Runs without an entry count by their ledgers, too, which are
-read once, when a run begins. A passport is such a run here; its ledger is that of calls that judge no sample, all of
-which count. Where the file lies, and how only one run at a time changes it, is for `shelves`.
+run is settled, in the month in which it was handed in. Runs without an entry count by their ledgers, too. These are
+read when a run begins, and anew when the entry of another expires. A passport is such a run here; its ledger is that
+of calls that judge no sample, all of which count. Where the file lies, and how only one run at a time changes it, is
+for `shelves`.
 """
 
 import os
@@ -93,20 +94,38 @@ class Month:
     Args:
         month: `2026-11`, UTC.
         waited: the run waited for a batch, and what was claimed for it is still there.
+        fetch: brings the ledgers here that the store has of the month; called before they are read.
     """
 
-    def __init__(self, store: Path, shelf: Shelf, month: str, budget: float, run_id: str, waited: bool = False) -> None:
+    def __init__(
+        self,
+        store: Path,
+        shelf: Shelf,
+        month: str,
+        budget: float,
+        run_id: str,
+        waited: bool = False,
+        fetch: Callable[[], object] = lambda: None,
+    ) -> None:
         self.month, self.budget = month, budget
-        self._store, self._shelf, self._run_id = store, shelf, run_id
+        self._store, self._shelf, self._run_id, self._fetch = store, shelf, run_id, fetch
         self._file = f"budget/{month}.json"
         self._claimed, self._kept = 0.0, waited
         claims = self._claims(self._shelf.read(self._file))
         if waited and run_id in claims:
             self._claimed = claims[run_id].amount
+        self._ledgers: dict[str, Spent] = {}
+        self._expired: set[str] = set()
+        """Runs whose claims had expired when the ledgers were read: nothing is added to these any more."""
+        self._read_ledgers(claims)
+
+    def _read_ledgers(self, claims: Mapping[str, Claim]) -> None:
+        self._fetch()
+        self._expired = _expired(claims)
         told = {name for name, claim in claims.items() if claim.until is None}
-        ledgers = (run for run in run_folders(store) if run.name not in told)
-        self._ledgers = {run.name: spent_in(run, month) for run in ledgers}
-        besides = other_calls_of(store, month).items()
+        ledgers = (run for run in run_folders(self._store) if run.name not in told)
+        self._ledgers = {run.name: spent_in(run, self.month) for run in ledgers}
+        besides = other_calls_of(self._store, self.month).items()
         self._ledgers |= {name: _spent_for(rows) for name, rows in besides if name not in told}
 
     def left(self) -> float:
@@ -180,16 +199,21 @@ class Month:
             ) from None
 
     def _of_others(self, claims: Mapping[str, Claim]) -> float:
+        if _expired(claims) - self._expired - {self._run_id}:  # they went on after their ledgers were read
+            self._read_ledgers(claims)
         runs = {*claims, *self._ledgers} - {self._run_id}
         return sum(self._of(run, claims.get(run)) for run in runs)
 
     def _of(self, run: str, claim: Claim | None) -> float:
         if claim and (claim.until is None or claim.until > time.time()):
             return claim.amount
-        if run not in self._ledgers and folder(self._store, run).exists():  # it was killed after this run began
-            self._ledgers[run] = spent_in(folder(self._store, run), self.month)
         found = self._ledgers.get(run)
         return found.amount if found else claim.amount if claim else 0.0
+
+
+def _expired(claims: Mapping[str, Claim]) -> set[str]:
+    now = time.time()
+    return {name for name, claim in claims.items() if claim.until is not None and claim.until <= now}
 
 
 def spent_in(run: Path, month: str) -> Spent:
