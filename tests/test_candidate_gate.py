@@ -11,7 +11,7 @@ from bench_data import draw_pairs
 from factories import image, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
 from simulate_gate import CASES, Case, N, shares
-from test_compare import LOSES, WINS, keep
+from test_compare import LOSES, WINS, keep, lose
 
 from tasks.comparing.candidate_gate import Found, least_score, no_worse
 from tasks.comparing.compare import compare
@@ -203,6 +203,27 @@ def test_the_exit_code_says_it_and_the_output_is_markdown(
     assert "| overall | 100.0 |" in out and f"- new: run {NEW}\n- base: run {BASE}\n" in out
     found, out, _ = jury(*asked, "--store", tmp_path, "--json")
     assert found == code and json.loads(out)["decision"] == words.split(": ", 1)[1].split("\n")[0]
+
+
+@pytest.mark.parametrize(
+    ("asked", "runs"),
+    [
+        (("--against", "base", "--margin", 10), {BASE: 0, NEW: 3}),
+        (("--min", 50), {NEW: 3}),
+    ],
+)
+def test_samples_that_were_forgotten_are_counted(
+    asked: Sequence[object], runs: dict[str, int], tmp_path: Path, jury: Jury
+) -> None:
+    keep(tmp_path, BASE, judged("base", [WINS] * 9), candidates=("base",))
+    keep(tmp_path, NEW, judged("new", [WINS] * 9), candidates=("new",))
+    lose(tmp_path, NEW, 3)
+    sync(tmp_path)
+    given = ("gate", "--flow", "diagram", "--candidate", "new", *asked, "--store", tmp_path)
+    out = jury(*given)[1]
+    assert out.count(f"- 3 samples were forgotten in run {NEW} at a request: no figure has them.") == 1
+    assert out.count("forgotten") == 1
+    assert json.loads(jury(*given, "--json")[1])["forgotten"] == runs
 
 
 @pytest.mark.usefixtures("prefect_server", "drawn_here")

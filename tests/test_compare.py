@@ -18,6 +18,8 @@ from tasks.comparing.compare import Comparison, compare
 from tasks.comparing.pairing import Change
 from tasks.history.evaluations import last_runs, shared_replies
 from tasks.history.loading import sync
+from tasks.ledger.forgotten import Gone, with_gone
+from tasks.ledger.reading import FORGOTTEN, folder
 from tasks.pages import site
 from tasks.records import Judgment, Outcome
 from tasks.rubrics.rubric import PROMPTS
@@ -42,6 +44,13 @@ def keep(
 
 def figures(*results: tuple[str, str], **changes: Any) -> list[Outcome]:
     return [outcome(f"s{number:02}", *result, **changes) for number, result in enumerate(results)]
+
+
+def lose(store: Path, run_id: str, samples: int) -> None:
+    """What a run's ledger says after so many of its samples were forgotten."""
+    told = {"mark_id": f"m{samples}", "kind": "sample", "forgotten_at": "2026-11-21T12:00:00+00:00"}
+    gone = Gone.model_validate({**told, "samples": samples, "judgments": 4 * samples, "outcomes": samples})
+    (folder(store, run_id) / FORGOTTEN).write_bytes(with_gone(folder(store, run_id), gone))
 
 
 @pytest.fixture(scope="module")
@@ -318,6 +327,21 @@ def test_a_comparison_is_written_as_a_page_that_leads_to_both(store: Path, jury:
     assert f'<a href="{AFTER}.html#sample=s20">after</a>' in text
     assert f"jury compare {BEFORE} {AFTER} --candidate alpha --margin 5 --page" in text
     assert set(re.findall(r'<\w[^>]*\s(?:src|href)="([^"#]*)', text)) == {"index.html", f"{AFTER}.html"}
+
+
+def test_samples_that_were_forgotten_are_counted_in_table_json_and_page(tmp_path: Path, jury: Any) -> None:
+    keep(tmp_path, BEFORE, figures(*[WINS] * 9))
+    keep(tmp_path, AFTER, figures(*[LOSES] * 9))
+    lose(tmp_path, BEFORE, 1)
+    lose(tmp_path, AFTER, 1_200)
+    sync(tmp_path)
+    code, out, err = jury("compare", BEFORE, AFTER, "--page", "--store", tmp_path)
+    page = Path(err.removeprefix("page ").strip()).read_text()
+    assert code == 0
+    for words in (f"1 sample was forgotten in run {BEFORE} at", f"1,200 samples were forgotten in run {AFTER} at"):
+        assert f"{words} a request: no figure has them." in out and words in page
+    told = json.loads(jury("compare", BEFORE, AFTER, "--json", "--store", tmp_path)[1])
+    assert (told["before"]["forgotten"], told["after"]["forgotten"]) == (1, 1_200)
 
 
 def test_names_of_strangers_are_no_markup_on_the_page_of_a_comparison(tmp_path: Path, jury: Any) -> None:

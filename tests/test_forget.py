@@ -267,6 +267,34 @@ def test_a_sync_and_the_same_again_finish_what_was_stopped(store: Path, jury: Ju
     assert jury("sync", "--store", store)[1] == "the history is in step with the ledgers\n"
 
 
+@pytest.mark.usefixtures("without_pages")
+def test_status_names_what_was_begun_and_not_finished_with_the_command_that_does_the_rest(
+    store: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+
+    def told() -> tuple[int, list[str]]:
+        code, out, _ = jury("status", "--store", store)
+        return code, [line for line in out.splitlines() if line.startswith("forgetting ")]
+
+    assert told() == (0, [])
+    line = f"forgetting begun and not finished: `jury sync --store {store}` does the rest"
+    keep_mark(store, new_mark("sample", SECRET, ""))
+    assert told() == (3, [line]), "nothing is removed yet"
+    forget_marked(store, None)
+    assert told() == (3, [line]), "history and pages still have it"
+    assert jury("sync", "--store", store)[0] == 0
+    assert told() == (0, [])
+    begun = store / "forgotten" / ".unfinished"
+    begun.touch()
+    assert told() == (3, [line])
+    begun.unlink()
+    [mark] = (store / "forgotten").glob("[!.]*.json")
+    mark.write_text("{}")
+    code, [said] = told()
+    assert code == 3 and mark.name in said
+
+
 # What is refused, and asked
 
 

@@ -1,5 +1,6 @@
 """`jury forget` on remote stores: from the bucket and from every machine's local cache, and nothing brings it back."""
 
+import asyncio
 import shutil
 from collections.abc import Callable
 from pathlib import Path
@@ -10,10 +11,12 @@ from test_forget import CANDIDATE, FIRST, IMAGES, SECOND, SECRET, hashes, places
 from test_remote import server, url  # noqa: F401
 
 from flows.commands.forgetting import forget_marked, share_store
+from flows.runtime.sending import fetch_replies
 from tasks.history.asking import query
 from tasks.ledger.forgotten import keep_mark, new_mark
-from tasks.ledger.reading import folder, read_outcomes
+from tasks.ledger.reading import folder, read_judgments, read_outcomes
 from tasks.ledger.remote import Remote, local_cache
+from tasks.ledger.reuse import earlier_replies
 
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out", without_pages.__name__)
 Machine = Callable[..., tuple[int, str, str]]
@@ -98,6 +101,24 @@ def test_what_another_machine_sends_later_goes_again(
     assert len([*read_outcomes(folder(first, run.run_id))]) == 9
     assert on("two", "sync")[0] == 0
     assert places(late, SECRET) == [] == places(tmp_path / "bucket", SECRET)
+
+
+def test_a_machine_that_has_not_synced_lends_no_reply_of_it(
+    written: Path, tmp_path: Path, bucket: str, on: Machine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    shutil.copytree(written, cache(tmp_path, "one", bucket, monkeypatch))
+    stale = Path(shutil.copytree(written, cache(tmp_path, "two", bucket, monkeypatch)))
+    keys = {row.sample_id: row.key for row in read_judgments(folder(stale, FIRST))}
+    now = start("20991231T000000-diagram-000new", started_at="2026-11-21T12:00:00+00:00")
+
+    def lent() -> set[str]:
+        hours, _ = asyncio.run(fetch_replies(Remote(bucket, stale), 1e6))
+        replies = earlier_replies(stale, now, hours)
+        return {sample for sample, key in keys.items() if replies.find(key)}
+
+    assert on("one", "sync")[0] == 0 and lent() == {*keys}
+    assert on("one", "forget", "--sample", SECRET, "--yes")[0] == 0
+    assert lent() == {*keys} - {SECRET} and places(stale, SECRET)
 
 
 def test_a_bucket_of_objects_loses_it_too(written: Path, tmp_path: Path, url: str) -> None:  # noqa: F811

@@ -226,6 +226,27 @@ def test_a_run_that_was_forgotten_elsewhere_lends_nothing(tmp_path: Path) -> Non
     assert replies.find("20261120T130000-diagram-0000bb") is not None
 
 
+@pytest.mark.parametrize(
+    ("kind", "name", "lent"),
+    [
+        ("sample", "s1", {"other", "later", "shared"}),
+        ("candidate", "alpha", {"later", "shared"}),
+        ("run", "20261120T100000-diagram-00evaluation", {"later", "shared"}),
+    ],
+)
+def test_what_was_forgotten_elsewhere_is_lent_to_nobody(tmp_path: Path, kind: Any, name: str, lent: set[str]) -> None:
+    earlier_run, keys = "20261120T120000-diagram-0000aa", ("secret", "other", "shared")
+    rows = [judgment("s2" if key == "other" else "s1", key=key, judged_at=hours_ago(1)) for key in keys]
+    before, after = ((NOW + timedelta(hours=hours)).isoformat() for hours in (-2, 2))
+    evaluation = "20261120T100000-diagram-00evaluation"
+    written(tmp_path, earlier_run, rows, started_at=before, evaluation_id=evaluation, shards=2)
+    keep_mark(tmp_path, new_mark(kind, name, ""))
+    again = [judgment("s1", key=key, judged_at=hours_ago(0)) for key in ("later", "shared")]
+    written(tmp_path, "20261120T130000-diagram-0000bb", again, started_at=after)
+    replies = earlier(tmp_path, now_asking(), 20)
+    assert {key for key in (*keys, "later") if replies.find(key)} == lent
+
+
 def test_a_ledger_that_is_gone_by_now_lends_nothing(tmp_path: Path) -> None:
     written(tmp_path, "r1", [judgment(key="k", judged_at=hours_ago(1))])
     replies = earlier(tmp_path, now_asking(), 20)

@@ -14,11 +14,14 @@ from pathlib import Path
 
 import pytest
 from factories import end, outcome, start, write_run
+from test_remote import S3Server, server, url  # noqa: F401
 
 from flows.cli import main
 from flows.runtime import sending
 from flows.runtime.sending import Sending, fetch_replies, in_daemon_thread
 from tasks.ledger.bucket_parts import SENT
+from tasks.ledger.forgotten import FOLDER as FORGOTTEN
+from tasks.ledger.forgotten import keep_mark, marks, new_mark
 from tasks.ledger.reading import END, RUN, folder
 from tasks.ledger.remote import Remote, local_cache
 from tasks.ledger.remote_pictures import PICTURES
@@ -140,8 +143,27 @@ def test_a_process_ends_though_its_sending_hangs(remote: Remote) -> None:
 def test_replies_that_cannot_be_fetched_are_told_whatever_the_error(remote: Remote, tmp_path: Path) -> None:
     assert asyncio.run(Sending(remote, RUN_ID).finish()) == ()
     (tmp_path / "elsewhere").write_text("a file where the local cache should be")
-    [warning] = asyncio.run(fetch_replies(Remote(remote.bucket.url, tmp_path / "elsewhere"), 1e6))
-    assert "could not be fetched" in warning and "File exists" in warning and "elsewhere" in warning
+    hours, [warning] = asyncio.run(fetch_replies(Remote(remote.bucket.url, tmp_path / "elsewhere"), 1e6))
+    assert hours == 1e6 and "could not be fetched" in warning and "File exists" in warning and "elsewhere" in warning
+
+
+def test_where_it_is_not_known_what_was_forgotten_no_reply_is_reused(
+    tmp_path: Path,
+    server: S3Server,  # noqa: F811
+    url: str,  # noqa: F811
+) -> None:
+    one, two = Remote(url, tmp_path / "one"), Remote(url, tmp_path / "two")
+    keep_mark(two.folder, new_mark("sample", "s1", ""))
+    two.send_folder(FORGOTTEN)
+    assert asyncio.run(fetch_replies(one, 20.0)) == (20.0, ())
+    assert [mark.means("s1") for mark in marks(one.folder)] == [True]
+    server.refuses = lambda _: True
+    try:
+        hours, [warning] = asyncio.run(fetch_replies(one, 20.0))
+    finally:
+        server.refuses = lambda _: False
+    assert hours == 0 and "told to forget is not known now, so that no earlier reply is reused: " in warning
+    assert asyncio.run(fetch_replies(None, 20.0)) == (20.0, ()), "a folder is asked nothing"
 
 
 def test_a_thread_tells_what_it_returns_and_what_it_raises() -> None:

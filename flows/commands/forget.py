@@ -12,9 +12,9 @@ from flows.commands.options import store_option
 from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.forgetting.found import Found
-from tasks.forgetting.meaning import started
 from tasks.forgetting.store import check_idle, exchange_marks, is_due, what_goes
 from tasks.ledger.forgotten import Kind, keep_mark, new_mark
+from tasks.ledger.meant import started
 from tasks.ledger.reading import run_folders
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.parameters import FLOWS

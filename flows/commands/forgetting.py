@@ -11,6 +11,7 @@ from flows.commands.faults import LOG
 from flows.commands.messages import warn
 from flows.commands.renewing import renew_pages, share_pages
 from flows.runtime.prefect_database import database_of, known, take_out
+from flows.runtime.prefect_elsewhere import deletions
 from tasks.forgetting.found import Found
 from tasks.forgetting.place import Place
 from tasks.forgetting.store import check_idle, exchange_marks, finish, remove, what_goes
@@ -46,7 +47,7 @@ class Removed(NamedTuple):
     anything: bool
     """There was something, now or before a kill: `finish_forgetting` is due."""
     remains: list[str]
-    """What is elsewhere, a sentence each."""
+    """What is elsewhere, a line each."""
 
 
 def forget_marked(store: Path, remote: Remote | None) -> Removed:
@@ -93,9 +94,7 @@ def _sweep(store: Path, name: str) -> None:
 
 
 def _from_prefect(store: Path, found: Found) -> list[str]:
-    """Take out of the store's own Prefect what it recorded of the runs concerned; what another Prefect may have, in
-    sentences.
-    """
+    """Take out of the store's own Prefect what it recorded of the runs; what another may have of them, a line each."""
     parts = [part.start.prefect_run_id for part in found.parts.values() if part.mark.kind != "candidate"]
     named = [part.start.prefect_run_id for part in found.parts.values() if part.mark.kind == "candidate"]
     whole = [start.prefect_run_id for start, _ in found.whole.values() if start]
@@ -111,12 +110,4 @@ def _from_prefect(store: Path, found: Found) -> list[str]:
     except sqlite3.Error as error:
         warn(f"{database} could not be changed: {error}; what it records of these runs is to be deleted there")
         here = []
-    others = sorted(ids.difference(here))
-    if not others:
-        return []
-    several = f"{len(others):,} flow runs" if len(others) > 1 else "a flow run"
-    return [
-        f"Prefect keeps names, parameters, logs and artifacts of {several} in a database that was not changed: on the "
-        "server where they ran, delete them (`prefect flow-run delete ID`), and their artifacts in its UI, under "
-        f"Artifacts: {', '.join(others)}"
-    ]
+    return deletions(sorted(ids.difference(here)))

@@ -1,5 +1,6 @@
 """`jury status`: what is up, what runs, failed, is paused and comes next, what ran last, which judges end soon or are
-untested, what the month has cost, which alarms are open, and whether the history is in step with the ledgers.
+untested, what the month has cost, which alarms are open, what is still to be forgotten, and whether the history is in
+step with the ledgers.
 """
 
 import os
@@ -27,6 +28,7 @@ from tasks.comparing.alarms import alarms, newest_places
 from tasks.comparing.moved_judges import moved_judges
 from tasks.endpoint.models import ending, today
 from tasks.errors import HistoryLocked, InputError
+from tasks.forgetting.store import is_begun
 from tasks.history.asking import held_open
 from tasks.history.loading import pending
 from tasks.ledger.reading import is_waiting, read_end, read_start, run_folders
@@ -47,7 +49,9 @@ LONGEST = 300
 @click.command(cls=Command)
 @store_option
 def command(store: str) -> int:
-    """Print it all; 0 when history and ledgers are in step, 3 when not or when there is no store."""
+    """Print it all; 0 when history and ledgers are in step, 3 when not, when there is no store, or when something that
+    was to be forgotten may still be in it.
+    """
     folder = local_cache(store)
     server = use_running(folder)
     api = os.environ.get("PREFECT_API_URL")
@@ -68,7 +72,7 @@ def command(store: str) -> int:
         say(line)
     _show_waiting(folder)
     _show_alarms(folder)
-    return _show_history(folder)
+    return max(_show_forgetting(folder, store), _show_history(folder))
 
 
 def _server_words(server: Server | None, api: str | None) -> str:
@@ -155,6 +159,18 @@ def _show_alarms(store: Path) -> None:
             say(f"alarm      {moved.flow}: {moved.short}; last measured {moved.last_at:%Y-%m-%d}; {moved.cure}")
         for flow, place in newest_places(store):
             say(f"baseline   {flow}, {place.words(flow)}")
+
+
+def _show_forgetting(folder: Path, store: str) -> int:
+    """Whether something that was to be forgotten may still be there; a kill, or another machine's wish, leaves that."""
+    try:
+        begun = is_begun(folder)
+    except InputError as error:
+        say(f"forgetting {error}")
+        return 3
+    if begun:
+        say(f"forgetting begun and not finished: `jury sync --store {shlex.quote(store)}` does the rest")
+    return 3 if begun else 0
 
 
 def _show_history(store: Path) -> int:

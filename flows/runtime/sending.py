@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
 from types import TracebackType
-from typing import Self, TypeVar
+from typing import NamedTuple, Self, TypeVar
 
 from prefect.logging import get_logger
 
@@ -31,18 +31,34 @@ _log = get_logger("image-jury")
 T = TypeVar("T")
 
 
-async def fetch_replies(remote: Remote | None, reuse_hours: float) -> tuple[str, ...]:
-    """Bring the runs whose replies may be reused, and what was forgotten elsewhere, into the local cache; returns what
-    there is to warn of.
+class Fetched(NamedTuple):
+    """What is known of earlier replies before any of them is reused."""
+
+    reuse_hours: float
+    """How old a reply may be; 0: none is reused."""
+    warnings: tuple[str, ...]
+
+
+async def fetch_replies(remote: Remote | None, reuse_hours: float) -> Fetched:
+    """Bring what was forgotten elsewhere, and then the runs whose replies may be reused, into the local cache.
+
+    Where it is not known what was forgotten none is reused: a reply of that would stand in a run that began later,
+    which nobody has asked to be forgotten.
     """
     if remote is None or not reuse_hours:
-        return ()
+        return Fetched(reuse_hours, ())
     since = datetime.now(UTC) - timedelta(hours=reuse_hours) - LONGEST_RUN
     try:
-        await in_daemon_thread(lambda: (remote.fetch_folder(FORGOTTEN), remote.fetch(since)))
+        await in_daemon_thread(lambda: remote.fetch_folder(FORGOTTEN))
     except OSError as error:
-        return (f"Runs of other machines could not be fetched, so that none of their replies are reused: {error}.",)
-    return ()
+        words = "What other machines were told to forget is not known now, so that no earlier reply is reused"
+        return Fetched(0.0, (f"{words}: {error}.",))
+    try:
+        await in_daemon_thread(lambda: remote.fetch(since))
+    except OSError as error:
+        words = "Runs of other machines could not be fetched, so that none of their replies are reused"
+        return Fetched(reuse_hours, (f"{words}: {error}.",))
+    return Fetched(reuse_hours, ())
 
 
 async def fetch_passports(remote: Remote | None) -> bool:

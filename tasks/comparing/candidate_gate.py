@@ -61,6 +61,8 @@ class Gate(Record):
     """Why it cannot be told, whatever the bounds say: a sentence each."""
     warnings: tuple[str, ...]
     """What stands above the figure, and decides nothing."""
+    forgotten: dict[str, int]
+    """Id of each of the evaluations -> its samples that were forgotten: no figure has them."""
     comparison: Comparison | None
     """None: there is no other candidate, or the two do not compare."""
 
@@ -148,6 +150,7 @@ def _gate(
         found=found,
         unsure=tuple(dict.fromkeys(why)),
         warnings=tuple(red),
+        forgotten={side.run_id: side.forgotten for side, _ in sides},
         comparison=comparison,
     )
 

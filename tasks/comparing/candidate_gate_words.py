@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 
 from tasks.comparing.candidate_gate import Gate
-from tasks.comparing.wording import difference_grid, notes
+from tasks.comparing.wording import difference_grid, forgotten_words, notes
 from tasks.kinds import kind_of
 from tasks.presentation.markup import bullets, plain, table
 from tasks.presentation.wording import signed
@@ -56,4 +56,4 @@ def _runs(gate: Gate) -> Iterator[str]:
 
 
 def _notes(gate: Gate) -> list[str]:
-    return notes(gate.comparison) if gate.comparison else []
+    return notes(gate.comparison) if gate.comparison else forgotten_words(gate.forgotten)

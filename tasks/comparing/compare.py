@@ -42,6 +42,8 @@ class Side(Record):
     dataset: str
     model: str
     prompt_set: str
+    forgotten: int
+    """Samples of the evaluation, of all its candidates together, that were forgotten: they are in no pair."""
 
 
 class Comparison(Record):

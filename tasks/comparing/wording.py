@@ -1,6 +1,6 @@
 """Paired comparisons in words and as a table: the same for a terminal, an artifact and a notification."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
@@ -141,9 +141,20 @@ def notes(comparison: "Comparison") -> list[str]:
         "p: exact sign test; below the first row adjusted together (Holm).",
         *[f"Across: {', '.join(comparison.across)}."] * bool(comparison.across),
         *[f"Not paired: {missing}."] * bool(missing),
+        *forgotten_words({side.run_id: side.forgotten for side in (comparison.before, comparison.after)}),
         *[comparison.shared] * bool(comparison.shared),
         *sizes_words(comparison.sizes),
     ]
+
+
+def forgotten_words(samples: Mapping[str, int]) -> list[str]:
+    """A sentence for each run that lost samples at a request.
+
+    Args:
+        samples: id of an evaluation -> how many samples of it were forgotten.
+    """
+    counts = {run_id: "1 sample was" if n == 1 else f"{n:,} samples were" for run_id, n in samples.items() if n}
+    return [f"{many} forgotten in run {run_id} at a request: no figure has them." for run_id, many in counts.items()]
 
 
 def sizes_words(sizes: tuple[float, float]) -> list[str]:

@@ -14,7 +14,6 @@ from typing import Any, cast
 
 from tasks.files import read_regular
 from tasks.forgetting.found import Found, rows_of
-from tasks.forgetting.meaning import started
 from tasks.forgetting.place import Place
 from tasks.ledger import alarm_records, label_pages
 from tasks.ledger import label_sets as labels
@@ -22,6 +21,7 @@ from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.checksums import sealed
 from tasks.ledger.forgotten import token_of
 from tasks.ledger.layout_checks import LAYOUT_CHECKS
+from tasks.ledger.meant import started
 from tasks.ledger.reading import read_record, read_rows, run_folders
 from tasks.ledger.remote_pictures import PICTURES
 from tasks.records import ANCHOR, RunStart
@@ -40,7 +40,7 @@ def pictures(place: Place, found: Found) -> Iterator[str]:
     going = [file for file in kept if file.stem in found.pictures or file.stem not in found.shown]
     if going:
         shared = f"; {found.shared:,} others stay, for what stays shows them, too" if found.shared else ""
-        yield f"{len(going):,} pictures{shared}"
+        yield f"{len(going):,} picture{'s' if len(going) > 1 else ''}{shared}"
     place.remove(file.relative_to(place.store).as_posix() for file in going)
     place.remove(f"pictures/{each}.jpg" for each in found.pictures)
     note = place.store / PICTURES
@@ -170,7 +170,7 @@ def alarms(place: Place, found: Found) -> Iterator[str]:
         if is_run or found.meant.name("candidate", flow, candidate, moment):
             going.append(f"{alarm_records.FOLDER}/{file.name}")
     if going:
-        yield f"{len(going):,} records of alarms"
+        yield f"{len(going):,} record{'s' if len(going) > 1 else ''} of alarms"
     place.remove(going)
 
 

@@ -12,8 +12,8 @@ from typing import Any, cast
 from pydantic_core import from_json
 
 from tasks.errors import InputError
-from tasks.forgetting.meaning import Meant, Row, started
 from tasks.ledger.forgotten import Mark
+from tasks.ledger.meant import Meant, Row, started
 from tasks.ledger.reading import JUDGMENTS, OUTCOMES, run_folders, whole_lines
 from tasks.records import ANCHOR, RunStart
 

@@ -13,10 +13,10 @@ from tasks.files import private_folder, write_whole
 from tasks.forgetting.beside import ALL
 from tasks.forgetting.found import Found, find
 from tasks.forgetting.ledgers import is_busy, ledgers
-from tasks.forgetting.meaning import Meant, started
 from tasks.forgetting.place import Place
 from tasks.ledger.bucket import Bucket
 from tasks.ledger.forgotten import FOLDER, Mark, marks
+from tasks.ledger.meant import Meant, started
 from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, is_waiting, run_folders
 from tasks.ledger.remote_folders import fetch_folder, send_folder
 
@@ -89,20 +89,30 @@ def finish(store: Path) -> None:
 
 def is_due(store: Path) -> bool:
     """Whether marks may mean something that is in the store: they are new, or what they mean came back."""
-    if (store / FOLDER / UNFINISHED).exists():
-        return True
-    if not marks(store):
-        return False
-    done = store / FOLDER / DONE
-    return not done.exists() or done.read_text(encoding="utf-8") != _state(store)
+    return is_begun(store) or (bool(marks(store)) and _done(store) != _state(store))
+
+
+def is_begun(store: Path) -> bool:
+    """Whether something was asked for, here or on another machine, and this store is not known to have lost it.
+
+    Raises:
+        InputError: a mark is damaged.
+    """
+    known = _done(store).splitlines()
+    return (store / FOLDER / UNFINISHED).exists() or any(mark.mark_id not in known for mark in marks(store))
+
+
+def _done(store: Path) -> str:
+    place = store / FOLDER / DONE
+    return place.read_text(encoding="utf-8") if place.exists() else ""
 
 
 def _state(store: Path) -> str:
-    """A hash of the names and sizes of all files that marks may concern."""
+    """A hash of the names and sizes of all files that marks may concern, and then the ids of the marks, a line each."""
     known = marks(store)
     newest = max((mark.forgotten_at for mark in known), default="")
     begun = [run for run in run_folders(store) if not (start := started(run)) or start.started_at <= newest]
     files = [run / name for run in begun for name in (RUN, JUDGMENTS, OUTCOMES, END)]
     files += [file for name in BESIDE for file in sorted((store / name).rglob("*"))]
     told = [f"{file.relative_to(store)} {file.stat().st_size}" for file in files if file.is_file()]
-    return sha256("\n".join([*(mark.mark_id for mark in known), *told]).encode()).hexdigest()
+    return "\n".join([sha256("\n".join(told).encode()).hexdigest(), *(mark.mark_id for mark in known)])

@@ -6,9 +6,10 @@ affair, which `judging.questions` makes; a row is taken over by the step `judge`
 
 import re
 from array import array
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime, timedelta
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,6 +17,7 @@ from tasks.errors import InputError
 from tasks.files import open_regular, read_regular
 from tasks.ledger.checksums import SINCE, holds
 from tasks.ledger.forgotten import marks
+from tasks.ledger.meant import Meant, started
 from tasks.ledger.reading import (
     END,
     JUDGMENTS,
@@ -37,12 +39,18 @@ _FIELDS = [re.compile(rb'"%s":"([ -!#-\[\]-~]*)"' % name) for name in (b"status"
 """Fields of a row in their order. A quote inside of a text is escaped: what a judge wrote cannot look like a field."""
 
 
+_NAMES = {"sample_id", "candidate", "control"}
+"""By which a row tells whether it was forgotten."""
 _STOPPED = b'"stopped": {'
 """Part of the end of a run that stopped at its budget, as `Ledger` writes it."""
 _MOST_BYTES = 2**26
 
 
 def _nothing(_: Judgment) -> bool:
+    return False
+
+
+def _none(_run: Path, _row: Judgment) -> bool:
     return False
 
 
@@ -59,15 +67,21 @@ class Replies:
     Args:
         since: folder of each run that lends replies -> the moment before which they are too old; None: any age will do.
         confirms: asked of replies without a checksum, which are left out otherwise.
+        forgotten: asked of a run's folder and its reply whether that was forgotten, and so is lent to nobody.
     """
 
-    def __init__(self, since: Mapping[Path, datetime | None], confirms: Confirms = _nothing) -> None:
+    def __init__(
+        self,
+        since: Mapping[Path, datetime | None],
+        confirms: Confirms = _nothing,
+        forgotten: Callable[[Path, Judgment], bool] = _none,
+    ) -> None:
         self.unreadable = 0
         """Rows, and files of rows, that are missing or not to be believed, here or so far in `find`: they spare no
         call."""
         self.first_unreadable = ""
         """What is wrong with the first of them, and where."""
-        self._confirms = confirms
+        self._confirms, self._forgotten = confirms, forgotten
         self._files = [run / JUDGMENTS for run in since]
         self._places = _Places()
         for file, moment in enumerate(since.values()):
@@ -85,8 +99,10 @@ class Replies:
         place = self._places.get(key)
         if place is None:
             return None
+        file = self._files[place.file]
         try:
-            return _read(self._files[place.file], place, key, self._confirms)
+            found = _read(file, place, key, self._confirms)
+            return None if self._forgotten(file.parent, found) else found
         except (InputError, OSError) as error:
             self._leave_out(str(error))
             self._places.drop(key)
@@ -157,7 +173,7 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float, confirms: 
     with the same budget is judged anew.
     Takes seconds where ledgers are large: an event loop gives it to a thread.
 
-    A run that was forgotten on another machine, and is still in this local cache, lends none.
+    What was forgotten on another machine, and is still in this local cache, is lent to nobody.
 
     Args:
         confirms: asked of replies without a checksum, which are left out otherwise.
@@ -165,11 +181,30 @@ def earlier_replies(store: Path, start: RunStart, reuse_hours: float, confirms: 
     if reuse_hours == 0:
         return Replies({})
     cutoff = datetime.fromisoformat(start.started_at) - timedelta(hours=reuse_hours)
-    gone = [mark for mark in marks(store) if mark.kind == "run"]
-    runs = [run for run in run_folders(store) if not any(mark.means(run.name) for mark in gone)]
+    meant = Meant(marks(store))
+    runs = [run for run in run_folders(store) if not _is_gone(meant, run)]
     resumed = _unfinished_like(start, runs)
     used = [run for run in runs if run in resumed or _written_since(run, cutoff)]
-    return Replies({run: None if run in resumed else cutoff for run in used}, confirms)
+    return Replies({run: None if run in resumed else cutoff for run in used}, confirms, _asked_of(meant))
+
+
+def _is_gone(meant: Meant, run: Path) -> bool:
+    """Whether all of a run was forgotten."""
+    if not meant.marks:  # as in most stores: to read how all runs began takes a while
+        return False
+    begun = started(run)
+    return bool(meant.run(begun) if begun else meant.name("run", "", run.name, ""))
+
+
+def _asked_of(meant: Meant) -> Callable[[Path, Judgment], bool]:
+    """Whether a row of a run was forgotten."""
+    known = cache(started)
+
+    def is_forgotten(run: Path, row: Judgment) -> bool:
+        begun = known(run) if meant.marks else None
+        return bool(begun and meant.row(begun.flow, row.model_dump(include=_NAMES), begun.started_at))
+
+    return is_forgotten
 
 
 def _ok_reply(line: bytes, path: Path, number: int) -> tuple[str, float] | None:
