@@ -1,21 +1,40 @@
-"""How soon the index of 1,000 evaluations can be used: cold starts of both browsers (`make bench-index`).
+"""What an index of 1,000 evaluations costs: the report step that makes it, and whoever opens it (`make bench-index`).
 
-Each start is of a new process with an empty profile, so that nothing is kept from the one before. Told are the medians
-in milliseconds: from the beginning of the navigation until the page's script has run and until the page stands and can
-be used, and from a word in the search to the table that it leaves.
+The step's pages are made in a store that has its run alone, and in one that has 999 more of 292 figures each, with a
+page each; told are the medians of wall time and of the processor's in seconds. Then the index is opened in both
+browsers. Each start is of a new process with an empty profile, so that nothing is kept from the one before. Told are
+the medians in milliseconds: from the beginning of the navigation until the page's script has run and until the page
+stands and can be used, and from a word in the search to the table that it leaves.
 """
 
 import statistics
 import sys
+import time
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
+import duckdb
+from factories import end, start, write_run
 from firefox import started_firefox
 from playwright.sync_api import sync_playwright
 from test_index_browser import RUNS, thousand
 from visited_page import Visit
+from written_history import pair
 
+from tasks.history.asking import query
+from tasks.history.database import HISTORY
+from tasks.history.loading import store_nights, sync
+from tasks.pages.behind import LARGE
+from tasks.pages.page_names import folder_of
+from tasks.pages.site import renew
+from tasks.report import renewed
+
+NEWEST, LIKE = "20261120T120000-diagram-ffffff", "20261120T060000-diagram-000000"
+FIGURES = 292
+TURNS = 5
+LONGER = 2.0
+"""Seconds that the report step may take longer with all of them in the store."""
 STARTS = 5
 LIMIT = 1_000
 SIZE = 1_000_000
@@ -43,14 +62,85 @@ def measured(playwright: Any, name: str, file: Path) -> list[float]:
     return found
 
 
+# The report step
+
+
+def judged(store: Path, run_id: str, began: str, figures: int) -> None:
+    """A scheduled evaluation of so many figures, in ledger and history."""
+    rows = [row for number in range(figures) for row in pair(f"s{number}", ("MHGM", "GGMG")[number % 2], "Model")]
+    write_run(store, start(run_id, samples=figures, started_at=began, scheduled=True), rows, end(run_id))
+    sync(store)
+
+
+def fill(store: Path) -> None:
+    """Put 998 more evaluations like one into the history, of four candidates, with a page each."""
+    judged(store, LIKE, "2026-11-20T06:00:00+00:00", FIGURES)
+    began = "TIMESTAMP '2026-11-20 06:00:00' - turn * INTERVAL 6 HOURS"
+    run = f"strftime({began}, '%Y%m%dT%H%M%S') || '-diagram-' || printf('%06x', turn)"
+    name = "['alpha', 'beta', 'gamma', 'delta'][1 + turn % 4]"
+    of_run = {
+        "run_id": run,
+        "evaluation_id": run,
+        "candidate": name,
+        "candidates": f"[{name}]",
+        "started_at": began,
+        "replies_from": f"MAP([{run}], [{4 * FIGURES}::BIGINT])",
+    }
+    with duckdb.connect(store / HISTORY) as db:
+        for table in ("runs", "judgments", "outcomes", "scores", "rates"):
+            columns = {column for (column, *_) in db.execute(f"DESCRIBE {table}").fetchall()}
+            changed = ", ".join(f"{sql} AS {column}" for column, sql in of_run.items() if column in columns)
+            rows = f"SELECT * EXCLUDE turn REPLACE ({changed}) FROM {table}, range(1, {RUNS - 1}) made(turn)"
+            db.execute(f"INSERT INTO {table} BY NAME {rows} WHERE run_id = '{LIKE}' ORDER BY turn DESC")
+        db.execute("CHECKPOINT")
+    store_nights(store)
+    for (run_id,) in query(store, "SELECT run_id FROM evaluations").rows:
+        (folder_of(store) / f"{run_id}.html").write_text('<!doctype html>\n<html lang="en">')
+
+
+def stepped(store: Path) -> tuple[float, float, float]:
+    """Seconds of the wall and of the processor that the pages of the newest run and the index take in its report step,
+    and of the wall for the index alone."""
+    times: list[tuple[float, float, float]] = []
+    for _ in range(TURNS):
+        wall, processor = time.perf_counter(), time.process_time()
+        assert renewed(str(store), NEWEST) == []
+        whole, used = time.perf_counter() - wall, time.process_time() - processor
+        wall = time.perf_counter()
+        renew(store)
+        times.append((whole, used, time.perf_counter() - wall))
+    whole, used, index = (statistics.median(column) for column in zip(*times, strict=True))
+    return whole, used, index
+
+
+def longer(folder: Path) -> float:
+    """How many seconds longer the step takes with all of them in the store."""
+    found: list[float] = []
+    for name, others in (("its run alone", False), (f"{RUNS:,} evaluations of {FIGURES} figures", True)):
+        store = folder / f"store-{len(found)}"
+        judged(store, NEWEST, "2026-11-20T12:00:00+00:00", LARGE)
+        renew(store, [NEWEST])
+        if others:
+            fill(store)
+            assert query(store, "SELECT count(*) FROM evaluations").rows == [(RUNS,)]
+        whole, used, index = stepped(store)
+        print(
+            f"{name}: pages of the report step {whole:.2f} s (processor {used:.2f} s), of which the index {index:.2f} s"
+        )
+        found.append(whole)
+    print(f"the report step is {found[1] - found[0]:.2f} s longer (at most {LONGER:g})")
+    return found[1] - found[0]
+
+
 def main() -> None:
     """Measure, and fail where a limit is passed."""
     with TemporaryDirectory() as folder, sync_playwright() as playwright:
+        late = longer(Path(folder)) > LONGER
         file = Path(folder) / "index.html"
         file.write_text(thousand())
         size = file.stat().st_size
         print(f"{RUNS:,} evaluations: {size / 1000:.0f} KB")
-        late = size > SIZE
+        late |= size > SIZE
         for name in ("chromium", "firefox"):
             times = [measured(playwright, name, file) for _ in range(STARTS)]
             script, stands, search = (statistics.median(column) for column in zip(*times, strict=True))

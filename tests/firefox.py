@@ -72,7 +72,11 @@ class FirefoxTab:
         self.context = browser.ask("browsingContext.create", type="tab", userContext=self.user)["context"]
         self.trouble: list[str] = []
         browser.tabs[self.context] = self
-        browser.ask("browsingContext.setViewport", context=self.context, viewport={"width": width, "height": height})
+        self.resize(width, height)
+
+    def resize(self, width: int, height: int) -> None:
+        viewport = {"width": width, "height": height}
+        self.browser.ask("browsingContext.setViewport", context=self.context, viewport=viewport)
 
     def note(self, event: str, told: dict[str, Any]) -> None:
         if event != "network.beforeRequestSent":

@@ -15,6 +15,7 @@ from written_history import EARLIER, LATER, LONG, SCRIPT, images, keep_thumbnail
 from flows.cli import main
 from tasks.history.loading import sync
 from tasks.pages.site import renew
+from tasks.pages.thinning import STAGES, thinned
 from tasks.records import Judgment, Outcome, RunEnd, RunStart
 
 CLOSING = "</script></style></title></textarea>--></code>"
@@ -80,11 +81,14 @@ def write_pages(store: Path) -> dict[str, Path]:
     assert main(["label", LATER, "-n", "4", "-o", str(store / "label.html"), *at]) == 0
     assert main(["label", COUNTING, "-n", "2", "-o", str(store / "label-images.html"), *at]) == 0
     [comparison] = (store / "pages").glob("compare-*.html")
+    small = later.with_name("small.html")
+    small.write_text(thinned(later.read_text(), len(STAGES)))
     return {
         "index": renew(store).place,
         "run": later,
         "run of images": counting,
         "run without pictures": written(store, store / "without.html", "--no-pictures", "--last", "2"),
+        "run made small": small,
         "comparison": comparison,
         "labels": store / "label.html",
         "labels of images": store / "label-images.html",

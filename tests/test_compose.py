@@ -26,6 +26,7 @@ PASSED_ON = {
     "JURY_ROOTS": "/data,/srv/jury",
     "JURY_BUDGET_MONTH": "200",
     "JURY_KEEP_DAYS": "90",
+    "JURY_PAGES_PICTURES": "no",
     "JURY_PRICES": "/data/prices.toml",
     "AWS_ACCESS_KEY_ID": "access-secret",
     "AWS_SECRET_ACCESS_KEY": "bucket-secret",

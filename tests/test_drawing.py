@@ -5,6 +5,8 @@ import os
 import re
 import subprocess
 import sys
+import threading
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
@@ -52,6 +54,18 @@ def test_all_drawings_of_a_page_come_from_one_process_in_their_order(monkeypatch
 def test_one_of_several_charts_that_cannot_be_drawn_says_why() -> None:
     with pytest.raises(RuntimeError, match=r"^the chart could not be drawn: .*TypeError.*$"):
         drawing.svgs([BARS, {"data": {"values": []}, "mark": "nonsense"}])
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="needs threads with a priority of their own")
+def test_who_gives_way_to_others_waits_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "PATIENCE_SECONDS", 0.0)
+    monkeypatch.setattr(drawing, "PATIENCE_PER_CHART", 1e-5)
+    monkeypatch.setattr(drawing, "GIVING_WAY", 1e7)
+    with ThreadPoolExecutor(1) as thread:
+        thread.submit(lambda: os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)).result()
+        assert thread.submit(drawing.png, BARS).result()
+    with pytest.raises(RuntimeError, match="the chart was not drawn within 1e-05 seconds"):
+        drawing.png(BARS)
 
 
 def test_a_chart_loads_nothing() -> None:

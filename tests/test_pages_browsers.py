@@ -17,8 +17,13 @@ from written_history import EARLIER, LATER, SCRIPT
 
 from flows.runtime.pages_server import serving_pages
 
-KINDS = ("index", "run", "run of images", "run without pictures", "comparison", "labels", "labels of images")
-LOOKS = (("light", 1400), ("dark", 390))
+KINDS = (
+    *("index", "run", "run of images", "run without pictures", "run made small", "comparison"),
+    *("labels", "labels of images"),
+)
+LOOKS = (("light", 1400), ("dark", 1400), ("dark", 390), ("light", 390))
+"""In the order in which one visit goes through them."""
+GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
 UNFOLDED = """async () => {
     for (const one of document.querySelectorAll("details")) one.open = true;
     dispatchEvent(new Event("beforeprint"));
@@ -26,10 +31,13 @@ UNFOLDED = """async () => {
     await new Promise((done) => setTimeout(done, 300));
 }"""
 """All that can be folded out is; cards are filled as they are for print, and none is left out for being far away."""
-SEEN = (
-    "[document.title, document.body.textContent, "
-    "document.documentElement.scrollWidth - document.documentElement.clientWidth]"
-)
+SEEN = """async () => {
+    for (let turn = 0; turn < 2; turn++) await new Promise(requestAnimationFrame);
+    const { scrollWidth, clientWidth } = document.documentElement;
+    const ground = getComputedStyle(document.body).backgroundColor;
+    return [document.title, document.body.textContent, scrollWidth - clientWidth, innerWidth, ground];
+}"""
+"""Once what has changed is laid out."""
 
 
 @pytest.fixture(scope="module")
@@ -56,24 +64,32 @@ class Look(NamedTuple):
     text: str
     hidden: int
     """Pixels that a reader must move the page sideways for."""
+    width: int
+    ground: str
+    """Its colour."""
 
 
 @pytest.fixture(scope="module")
 def looked(either: Any, pages: dict[str, Path]) -> Callable[[str, str, int], Look]:
-    """Each page is opened once for each look; several tests go by what is seen then."""
-    seen: dict[tuple[str, str, int], Look] = {}
+    """Each page is opened once, and then looked at in each way; several tests go by what is seen then."""
+    seen: dict[str, dict[tuple[str, int], Look]] = {}
 
     def look(kind: str, scheme: str, width: int) -> Look:
-        if (kind, scheme, width) not in seen:
-            visit = Visit(either, pages[kind].as_uri(), scheme, width)
+        if kind not in seen:
+            visit = Visit(either, pages[kind].as_uri(), *LOOKS[0])
             visit.evaluate(UNFOLDED)
-            told = visit.evaluate(SEEN)
-            trouble = [*visit.trouble]
-            seen[kind, scheme, width] = Look(trouble, faults(visit.evaluate), *told)
+            seen[kind] = {each: _seen(visit, *each) for each in LOOKS}
             visit.close()
-        return seen[kind, scheme, width]
+        return seen[kind][scheme, width]
 
     return look
+
+
+def _seen(visit: Visit, scheme: str, width: int) -> Look:
+    visit.look(scheme, width)
+    told = visit.evaluate(SEEN)
+    found = faults(visit.evaluate)
+    return Look([*visit.trouble], found, *told)
 
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)
@@ -92,7 +108,9 @@ def test_strangers_texts_are_shown_and_do_nothing(
 def test_no_text_is_wider_than_the_screen(
     looked: Callable[[str, str, int], Look], kind: str, scheme: str, width: int
 ) -> None:
-    assert looked(kind, scheme, width).hidden == 0
+    look = looked(kind, scheme, width)
+    assert look.hidden == 0
+    assert (look.ground, look.width) == (GROUND[scheme], width), "it was looked at so"
 
 
 @pytest.mark.parametrize(("scheme", "width"), LOOKS)

@@ -1,5 +1,6 @@
 """The store's pages in a bucket: what lies there, in which form, and that no machine's index loses another's runs."""
 
+import os
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -8,15 +9,18 @@ from typing import Any
 import pytest
 from factories import end, outcome, start, write_run
 from test_remote import S3Server, in_bucket, s3, server, url, versions  # noqa: F401
+from written_history import EARLIER, LATER, write_evaluations
 
 from tasks.errors import InputError
 from tasks.history.loading import sync
 from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.remote import Remote, local_cache
-from tasks.pages import sent_pages
+from tasks.pages import sent_pages, thinning
 from tasks.pages.index_data import gather_index
+from tasks.pages.page_names import page_of
 from tasks.pages.sent_pages import HTML, renew_and_send, send_pages
 from tasks.pages.site import renew
+from tasks.pages.without_pictures import NEVER, VARIABLE, may_have_pictures
 from tasks.report import renewed
 
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
@@ -184,6 +188,63 @@ def test_where_something_is_to_be_forgotten_no_page_brings_it_back(
     code, out, err = jury("sync", "--store", shared)
     assert (code, err) == (0, "") and "the index of 1 evaluation sent to file://" in out
     assert {file.name for file in pages.iterdir()} == {f"{second}.html", "index.html"}
+
+
+def test_a_page_that_is_made_small_is_sent_again(
+    machine: Machine,
+    url: str,  # noqa: F811
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    one = machine("one")
+    monkeypatch.setattr(sent_pages, "local_cache", lambda _: one.folder)
+    first = judged(one, 1)
+    assert renewed(url, first) == [] and b"data-thinned" not in in_bucket(url, f"pages/{first}.html")
+    page = one.folder / "pages" / f"{first}.html"
+    moment = page.stat().st_mtime - 31 * 86_400
+    os.utime(page, (moment, moment))
+    monkeypatch.setattr(thinning, "STAGES", (thinning.STAGES[0]._replace(newest=1), thinning.STAGES[1]))
+    second = judged(one, 2)
+    assert renewed(url, second) == []
+    assert b'data-thinned="1"' in in_bucket(url, f"pages/{first}.html")[:100]
+    assert len(versions(url)[f"pages/{first}.html"]) == 2
+    assert listed(index_in(url)) == [second, first]
+
+
+def test_where_pages_may_have_no_pictures_none_is_made_or_sent_with_any(
+    tmp_path: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not by a run, nor by any command, nor of a page that was made before that was said."""
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))
+    shared, pages = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages"
+    folder = write_evaluations(local_cache(shared))
+    renew(folder, [EARLIER])
+    assert holds_pictures(page_of(folder, EARLIER))
+    monkeypatch.setenv(VARIABLE, "no")
+    assert renewed(shared, LATER) == []
+    assert jury("sync", "--store", shared)[0] == 0 == jury("pages", LATER, "--store", shared)[0]
+    names = {file.name for file in pages.iterdir()}
+    assert {f"{EARLIER}.html", f"{LATER}.html", "index.html"} < names
+    for name in names - {"index.html"}:
+        assert not holds_pictures(pages / name) and (pages / name).read_text().count(NEVER) == 1, name
+    assert jury("report", LATER, "-o", tmp_path / "report.html", "--store", shared)[0] == 0
+    assert not holds_pictures(tmp_path / "report.html")
+
+
+def holds_pictures(page: Path) -> bool:
+    return '<script type="text/plain" id="p-' in page.read_text()
+
+
+@pytest.mark.parametrize("text", ["0", "No", "none"])
+def test_what_is_neither_yes_nor_no_is_told_first(
+    text: str, tmp_path: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(VARIABLE, text)
+    code, _, err = jury("sync", "--store", tmp_path)
+    assert (
+        code == 2 and f"JURY_PAGES_PICTURES is '{text}': allowed is no, by which no page holds a picture; yes or" in err
+    )
+    monkeypatch.setenv(VARIABLE, "yes")
+    assert may_have_pictures()
 
 
 def test_jury_pages_says_what_it_sent(

@@ -55,7 +55,7 @@ def test_words_go_first_and_pictures_last(tmp_path: Path, whole: str) -> None:
     runs = [f"run{number:03}" for number in range(70)]
     young, old, older, oldest = (made(tmp_path, runs[at], whole, 100) for at in (13, 14, 59, 60))
     fresh = made(tmp_path, runs[61], whole, 29)
-    assert thin(tmp_path, [runs, ["none"]]) == 3
+    assert thin(tmp_path, [runs, ["none"]]) == [old, older, oldest]
     assert young.read_text() == whole == fresh.read_text() and pictures(whole) > 0
     assert pictures(old.read_text()) == pictures(older.read_text()) == pictures(whole)
     assert pictures(oldest.read_text()) == 0
@@ -69,13 +69,13 @@ def test_words_go_first_and_pictures_last(tmp_path: Path, whole: str) -> None:
     assert "not of the newest 14 of its flow and candidate and was made more than 30 days ago" in old.read_text()
     assert "earlier verdicts and the pictures are not on it any more" in oldest.read_text()
     before = {page: page.stat() for page in (young, old, older, oldest)}
-    assert thin(tmp_path, [runs]) == 0, "once"
+    assert thin(tmp_path, [runs]) == [], "once"
     assert {page: page.stat() for page in before} == before
 
 
 def test_what_is_no_page_of_ours_stays_as_it_is(tmp_path: Path) -> None:
     page = made(tmp_path, "run", "<html>notes of a person</html>", 1000)
-    assert thin(tmp_path, [[*map(str, range(99)), "run"]]) == 0
+    assert thin(tmp_path, [[*map(str, range(99)), "run"]]) == []
     assert page.read_text() == "<html>notes of a person</html>"
 
 

@@ -14,23 +14,34 @@ class Visit:
     """A page in a tab with a memory of its own, and what it tried to do."""
 
     def __init__(self, browser: Any, address: str, scheme: str = "light", width: int = 1280) -> None:
+        self._scheme = "light"
+        self._tab: FirefoxTab | None = None
         if isinstance(browser, Firefox):
-            tab = FirefoxTab(browser, width, HEIGHT)
+            self._tab = tab = FirefoxTab(browser, width, HEIGHT)
             self.evaluate, self._press, self._close = tab.evaluate, tab.press, tab.close
             self.trouble = tab.trouble
             tab.goto(address)
-            if (
-                scheme == "dark"
-            ):  # What a person likes, WebDriver BiDi cannot tell this Firefox: the page's button does.
-                tab.evaluate("document.getElementById('theme').click()")
+            self.look(scheme, width)
         else:
             opened = Opened(browser, address, scheme, width=width)
+            self.page = opened.page
             self.evaluate, self._press, self._close = (
                 opened.page.evaluate,
                 opened.page.keyboard.press,
                 opened.context.close,
             )
             self.trouble = opened.trouble
+
+    def look(self, scheme: str, width: int) -> None:
+        """Look at the same page on another screen, in light or dark."""
+        if not self._tab:
+            self.page.set_viewport_size({"width": width, "height": HEIGHT})
+            self.page.emulate_media(color_scheme=scheme)
+            return
+        self._tab.resize(width, HEIGHT)
+        if scheme != self._scheme:  # What a person likes, WebDriver BiDi cannot tell this Firefox: a button does.
+            self._tab.evaluate("document.getElementById('theme').click()")
+            self._scheme = scheme
 
     def press(self, *keys: str) -> None:
         for key in keys:

@@ -58,11 +58,16 @@ def pair(sample_id: str, verdicts: str, overall: str | None, **changes: Any) -> 
 
 def keep(store: Path, run_id: str, rows: Sequence[Judgment | Outcome], **changes: Any) -> str:
     """A finished run with its thumbnails, in ledger and history. `ended` has changes to how it ended."""
+    keep_ledger(store, run_id, rows, **changes)
+    sync(store)
+    return run_id
+
+
+def keep_ledger(store: Path, run_id: str, rows: Sequence[Judgment | Outcome], **changes: Any) -> None:
+    """The same in the ledger alone."""
     ended = changes.pop("ended", {})
     write_run(store, start(run_id, **changes), list(rows), end(**ended))
     keep_thumbnails(store, (row for row in rows if isinstance(row, Outcome)))
-    sync(store)
-    return run_id
 
 
 def figures(later: bool) -> list[Judgment | Outcome]:
@@ -103,10 +108,11 @@ def images() -> list[Judgment | Outcome]:
 
 def write_evaluations(store: Path) -> Path:
     """Two evaluations of the same figures, EARLIER and LATER, and an older one of images."""
-    keep(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
-    keep(store, LATER, figures(later=True), samples=12, ended={"warnings": HOSTILE[:2]})
+    keep_ledger(store, EARLIER, figures(later=False), samples=12, started_at="2026-11-19T12:00:00+00:00")
+    keep_ledger(store, LATER, figures(later=True), samples=12, ended={"warnings": HOSTILE[:2]})
     counting = {"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)}
-    keep(store, "20261118T120000-counting-0000cc", images(), started_at="2026-11-18T12:00:00+00:00", **counting)
+    keep_ledger(store, "20261118T120000-counting-0000cc", images(), started_at="2026-11-18T12:00:00+00:00", **counting)
+    sync(store)
     return store
 
 

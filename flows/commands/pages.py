@@ -44,5 +44,5 @@ def command(runs: Sequence[str], last: int, no_pictures: bool, store: str) -> in
     made = renew(folder, wanted, with_pictures=not no_pictures)
     what = f"{number_of(made.evaluations, 'evaluation')} and {number_of(len(made.pages), 'page')} made anew"
     say(f"{where(made.place)}: the index of {what}; it opens in any browser, offline too")
-    share_pages(store, made.pages)
+    share_pages(store, made.changed)
     return 0

@@ -20,7 +20,7 @@ def renew_pages(store: str, run_ids: Iterable[str] = ()) -> None:
     except (HistoryLocked, InputError, OSError, RuntimeError) as error:
         warn(f"{error}; the pages stay as they were until the next `jury sync` or `jury pages`")
     else:
-        share_pages(store, made.pages)
+        share_pages(store, made.changed)
 
 
 def share_pages(store: str, pages: Iterable[Path] = ()) -> None:

@@ -25,6 +25,7 @@ from tasks.ledger.passport_exchange import exchange_passports
 from tasks.ledger.passports import passport_folders
 from tasks.ledger.reading import run_folders
 from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.pages.without_pictures import may_have_pictures
 from tasks.pictures.thumbnails import make_waiting
 
 
@@ -36,6 +37,7 @@ def command(rebuild: bool, store: str) -> int:
     folder = local_cache(store)
     remote = Remote(store, folder) if is_remote(store) else None
     keep_days()  # what it says wrongly is told before anything is done
+    may_have_pictures()
     cleaned = _forget_due(folder, remote)
     if remote:
         sent, fetched = remote.send_all(), remote.fetch()

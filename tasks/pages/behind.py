@@ -20,7 +20,7 @@ PATIENCE_SECONDS = 900.0
 """Longest wait for the thumbnails: those that are missing then are made here."""
 LOOK_EVERY_SECONDS = 0.2
 TIMES = 5
-"""A history that stays in use is asked so often."""
+"""A history or an index that stays in use is asked for so often."""
 
 
 def renew_behind(store: str, run_id: str) -> None:
@@ -44,7 +44,7 @@ def _main(store: str, run_id: str) -> None:
         try:
             renew_and_send(store, [run_id], gently=True)
             return
-        except HistoryLocked:
+        except (HistoryLocked, TimeoutError):  # others have the history, or make the index, all the time
             if not tries_left:
                 raise
 

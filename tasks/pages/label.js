@@ -58,7 +58,7 @@ function keep() {
   try {
     localStorage.setItem(KEPT, JSON.stringify(state));
   } catch {
-    tell("This browser keeps nothing of this page: save the file before you close it.");
+    tell("This browser keeps nothing of this page: save the file before you close it.", true);
   }
 }
 
@@ -67,7 +67,7 @@ function restore() {
     const kept = JSON.parse(localStorage.getItem(KEPT) ?? "null");
     if (kept) state = { ...state, ...kept, at: Math.min(kept.at, data.items.length - 1) };
   } catch {
-    tell("This browser keeps nothing of this page: save the file before you close it.");
+    tell("This browser keeps nothing of this page: save the file before you close it.", true);
   }
 }
 
@@ -119,15 +119,16 @@ async function load(file) {
     move(open(now()) ? state.at : nextOpen());
     tell(`Loaded ${answered()} of ${data.items.length} items.`);
   } catch (error) {
-    tell(`${file.name} is not loaded: ${error.message}.`);
+    tell(`${file.name} is not loaded: ${error.message}.`, true);
   }
 }
 
 // Showing
 
-function tell(words) {
+function tell(words, alarm = false) {
   by("notice").textContent = words;
   by("notice").hidden = !words;
+  by("notice").classList.toggle("alarm", alarm);
 }
 
 const sources = (item) => Array.from({ length: item.pictures }, (_, place) => {

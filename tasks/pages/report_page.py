@@ -20,12 +20,11 @@ from tasks.pages.rate_tables import EXPLAINED, published_words, rate_grid
 from tasks.pages.report_data import MOST_CHANGES, Evaluation
 from tasks.pages.report_pictures import thumbnails
 from tasks.pages.self_contained import rendered, stamp
+from tasks.pages.without_pictures import LEFT_OUT, NEVER, may_have_pictures
 from tasks.passport.wording import MATCHED
 from tasks.presentation import wording
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.drawing import svgs
-
-LEFT_OUT = "Pictures are left out of this page (--no-pictures)."
 
 
 class Drawings(NamedTuple):
@@ -44,22 +43,23 @@ def write_page(
 
     Args:
         in_site: it is the store's, beside its other pages and as private as they are.
-        with_pictures: whether it may hold any; a page without says so.
+        with_pictures: whether it may hold any, if any page may; a page without says so.
 
     Returns:
         The bytes of the file.
 
     Raises:
+        InputError: what `may_have_pictures` raises.
         OSError: the file cannot be written.
         RuntimeError: a chart cannot be drawn.
     """
-    cards = (card for one in evaluations for card in one.cards) if with_pictures else ()
+    left_out = LEFT_OUT if not with_pictures else "" if may_have_pictures() else NEVER
+    cards = () if left_out else (card for one in evaluations for card in one.cards)
     hashes = [sha256 for card in cards for sha256 in card.pictures.values() if sha256]
     found = thumbnails(store, hashes)
     began = datetime.fromisoformat(evaluations[-1].about["started_at"]).replace(tzinfo=UTC)
     removed = why_missing(store, began) if len(found) < len({*hashes}) else ""
-    lacks = removed if with_pictures else LEFT_OUT
-    data = page(evaluations, found, in_site, lacks).encode("utf-8", "replace")
+    data = page(evaluations, found, in_site, left_out or removed).encode("utf-8", "replace")
     write_whole(target, data, private=in_site)
     return len(data)
 

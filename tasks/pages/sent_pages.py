@@ -3,7 +3,7 @@
 Owns what is sent, and that no machine's index loses the runs of another: the index is made of all that the bucket holds
 then, leads to the pages that lie there, and takes the place of the one before only where nobody has written another
 meanwhile; else it is made anew. It is sent last. A page is sent as it lies on this machine: one that was made without
-pictures has none there, either. The local pages are for `site`.
+pictures has none there, either, and none has any where pages may have none. The local pages are for `site`.
 """
 
 from collections.abc import Iterable
@@ -24,6 +24,7 @@ from tasks.pages.index_data import gather_index
 from tasks.pages.index_page import index_page
 from tasks.pages.page_names import FOLDER, INDEX, folder_of, page_name
 from tasks.pages.site import kept_since, renew
+from tasks.pages.without_pictures import as_sent
 
 HTML = "text/html; charset=utf-8"
 TIMES = 8
@@ -52,7 +53,7 @@ def send_pages(remote: Remote, made: Iterable[Path] = ()) -> Sent:
     there = _there(remote)
     due = {page.name: page for page in (*_lacking(remote.folder, there), *made)}
     for name, page in due.items():
-        remote.bucket.put({f"{FOLDER}/{name}": page.read_bytes()}, HTML)
+        remote.bucket.put({f"{FOLDER}/{name}": as_sent(page.read_bytes())}, HTML)
     return Sent(len(due), _send_index(remote))
 
 
@@ -122,4 +123,4 @@ def renew_and_send(store: str, run_ids: Iterable[str], gently: bool = False) -> 
     folder = local_cache(store)
     made = renew(folder, run_ids, gently=gently)
     if is_remote(store):
-        send_pages(Remote(store, folder), made.pages)
+        send_pages(Remote(store, folder), made.changed)

@@ -41,10 +41,17 @@ class Renewed(NamedTuple):
     place: Path
     """Of the index."""
     pages: list[Path]
+    thinned: list[Path]
+    """Old pages that were made small meanwhile."""
     size: int
     """Bytes of the index."""
     evaluations: int
     """That it lists."""
+
+    @property
+    def changed(self) -> list[Path]:
+        """All that others have to be sent, the index apart."""
+        return [*self.pages, *self.thinned]
 
 
 def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True, gently: bool = False) -> Renewed:
@@ -69,8 +76,8 @@ def renew(store: Path, run_ids: Iterable[str] = (), with_pictures: bool = True, 
         index = gather_index(store)
         data = index_page(index, _names(store)).encode("utf-8", "replace")
         write_whole(folder_of(store) / INDEX, data, private=True)
-        thin(store, _by_place(store))
-    return Renewed(folder_of(store) / INDEX, made, len(data), index.evaluations)
+        thinned = thin(store, _by_place(store))
+    return Renewed(folder_of(store) / INDEX, made, thinned, len(data), index.evaluations)
 
 
 def due(store: Path, run_ids: Iterable[str] = ()) -> list[str]:

@@ -18,6 +18,7 @@ from markupsafe import Markup
 
 from tasks.files import write_whole
 from tasks.pages.page_names import page_of
+from tasks.pages.without_pictures import without_pictures
 
 
 class Stage(NamedTuple):
@@ -39,17 +40,16 @@ _HEAD = 64
 _MARK = re.compile(r'<html lang="en"(?: data-thinned="(\d)")?>')
 _LACKS = re.compile(r'(<main>\n)(?:<p id="lacks" class="absent">[^<]*</p>\n?)*')
 _SAMPLES = re.compile(r'(<script type="application/json" id="samples">)(.*?)(</script>)', re.DOTALL)
-_PICTURES = re.compile(r'\n<script type="text/plain" id="p-[0-9a-f]*">[^<]*</script>')
 
 
-def thin(store: Path, ordered: Iterable[Sequence[str]], now: float | None = None) -> int:
-    """Make those pages small that are due; returns how many were.
+def thin(store: Path, ordered: Iterable[Sequence[str]], now: float | None = None) -> list[Path]:
+    """Make those pages small that are due; returns them.
 
     Args:
         ordered: ids of the evaluations of each flow and its candidates, newest first.
         now: a Unix time; None: the present.
     """
-    found = 0
+    found: list[Path] = []
     for run_ids in ordered:
         for at, run_id in enumerate(run_ids[STAGES[0].newest :], STAGES[0].newest):
             page = page_of(store, run_id)
@@ -60,7 +60,7 @@ def thin(store: Path, ordered: Iterable[Sequence[str]], now: float | None = None
                 if stage and _stage(page) < stage:
                     write_whole(page, thinned(page.read_text(encoding="utf-8"), stage).encode(), private=True)
                     os.utime(page, (made, made))
-                    found += 1
+                    found.append(page)
     return found
 
 
@@ -82,7 +82,7 @@ def thinned(page: str, stage: int) -> str:
     text = _MARK.sub(f'<html lang="en" data-thinned="{stage}">', page, count=1)
     text = _LACKS.sub(lambda found: f"{found[1]}{said}", text, count=1)
     text = _SAMPLES.sub(lambda found: f"{found[1]}{_without_words(found[2])}{found[3]}", text, count=1)
-    return _PICTURES.sub("", text) if stage == len(STAGES) else text
+    return without_pictures(text) if stage == len(STAGES) else text
 
 
 def _without_words(samples: str) -> str:

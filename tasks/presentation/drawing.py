@@ -9,8 +9,10 @@ in, a list of drawings in base64 goes out, nothing at all comes of nothing.
 import atexit
 import base64
 import json
+import os
 import subprocess
 import sys
+import threading
 from collections.abc import Mapping, Sequence
 from io import BytesIO
 from typing import Any, Literal, NoReturn
@@ -23,6 +25,9 @@ MARGIN = 12
 """Pixels of white around a PNG."""
 PATIENCE_SECONDS, PATIENCE_PER_CHART = 60.0, 5.0
 """Longest wait for the process, and what each chart adds to it; a chart takes some hundredths of a second."""
+GIVING_WAY = 10.0
+"""So many times as long does wait whoever gives way to all else on the machine, as the process does that it starts:
+where much is judged, that one has the processor for moments alone."""
 
 _waiting: list[subprocess.Popen[bytes]] = []
 
@@ -59,7 +64,7 @@ def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
 def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> list[bytes]:
     process = _taken()
     order = json.dumps({"format": form, "charts": charts}, ensure_ascii=False).encode("utf-8", "replace")
-    patience = PATIENCE_SECONDS + PATIENCE_PER_CHART * len(charts)
+    patience = (PATIENCE_SECONDS + PATIENCE_PER_CHART * len(charts)) * (GIVING_WAY if _gives_way() else 1.0)
     with process:
         try:
             output, errors = process.communicate(order, patience)
@@ -70,6 +75,12 @@ def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> l
         reason = errors.decode(errors="replace").strip() or f"exit code {process.returncode}"
         raise RuntimeError(f"the chart could not be drawn: {reason}")
     return [base64.b64decode(drawing) for drawing in json.loads(output)]
+
+
+def _gives_way() -> bool:
+    """Whether this thread has a lower priority than others."""
+    # Elsewhere a thread has no priority of its own.
+    return sys.platform == "linux" and os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) > 0
 
 
 def _taken() -> subprocess.Popen[bytes]:
