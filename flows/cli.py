@@ -17,7 +17,7 @@ from click.shell_completion import shell_complete
 from flows.commands.faults import is_users, tell_fault
 from flows.commands.messages import warn
 from flows.commands.sections import GIVEN, Command, Group
-from flows.runtime.process import end_without_the_rest, hush
+from flows.runtime.process import end_without_the_rest, hush, search_rarely
 from tasks.errors import HistoryLocked, InputError
 
 COMMANDS = {
@@ -86,9 +86,11 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message on standard error, 1 for a fault of the program.
     """
     words = sys.argv[1:] if arguments is None else [*arguments]
+    if arguments is None:  # the process is the command's own
+        search_rarely()
     atexit.register(hush)
     code = _code(words)
-    if arguments is None:  # the process is the command's own
+    if arguments is None:
         end_without_the_rest(code)
     return code
 

@@ -10,7 +10,14 @@ import pytest
 from prefect.exceptions import TerminationSignal
 from served import environment
 
-from flows.runtime.process import THRESHOLDS, bounded_memory, ended_by_sigterm, run_async, settle_garbage_collector
+from flows.runtime.process import (
+    THRESHOLDS,
+    bounded_memory,
+    ended_by_sigterm,
+    run_async,
+    search_rarely,
+    settle_garbage_collector,
+)
 
 
 def test_the_collector_is_set_while_a_run_lasts_and_put_back_after_it() -> None:
@@ -25,6 +32,15 @@ def test_the_collector_is_put_back_after_a_run_that_fails() -> None:
     with pytest.raises(ZeroDivisionError), settle_garbage_collector():
         raise ZeroDivisionError
     assert gc.get_threshold() == before and gc.get_freeze_count() == 0
+
+
+def test_the_collector_searches_rarely_in_the_process_of_a_command() -> None:
+    before = gc.get_threshold()
+    try:
+        search_rarely()
+        assert gc.get_threshold() == THRESHOLDS
+    finally:
+        gc.set_threshold(*before)
 
 
 def test_importing_the_runtime_leaves_the_collector_alone() -> None:

@@ -107,6 +107,13 @@ def settle_garbage_collector() -> Generator[None]:
         gc.unfreeze()
 
 
+def search_rarely() -> None:
+    """Let the garbage collector search as rarely for good, in the process of a command: a tenth of its start is else
+    spent on searching what it imports.
+    """
+    gc.set_threshold(*THRESHOLDS)
+
+
 @contextmanager
 def ended_by_sigterm() -> Generator[None]:
     """Let SIGTERM end what runs in the context as Ctrl-C does; for the main thread.

@@ -4,6 +4,7 @@ It is what `prefect server start` would be, by the same settings, with a guard b
 database.
 """
 
+import gc
 import os
 
 from flows.runtime.guard import LOOPBACK, guarded
@@ -15,13 +16,17 @@ HOSTS = "JURY_HOSTS"
 
 def main() -> None:
     """Serve where Prefect's settings say until the process is told to end."""
+    gc.disable()  # searching all that is imported, again and again, would be a seventh of the start
     import uvicorn
     from prefect.server.api.server import create_app
     from prefect.settings import get_current_settings
 
     settings = get_current_settings().server
+    app = guarded(patient(create_app(final=True)), {*LOOPBACK, *further_hosts()}, pages=True)
+    gc.freeze()
+    gc.enable()
     uvicorn.run(
-        guarded(patient(create_app(final=True)), {*LOOPBACK, *further_hosts()}, pages=True),
+        app,
         host=settings.api.host,
         port=settings.api.port,
         timeout_keep_alive=settings.api.keepalive_timeout,

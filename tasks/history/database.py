@@ -46,11 +46,13 @@ _READER: Config = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
     "autoload_known_extensions": False,
-    "lock_configuration": True,
     "memory_limit": "1GB",
     "max_temp_directory_size": "4GB",
 }
 """What is not in memory is on the disk, in a folder of its own; whatever asks for more is refused."""
+_PLANNED_AS_WRITTEN = "SET disabled_optimizers = 'distinct_aggregate_rewrite'"
+"""DuckDB plans DISTINCT in aggregates as joins, in each view within a view anew. Of a page's questions that took a
+quarter of the time, and of a million rows that are asked for distinct ones by group it saves a tenth of a second."""
 
 
 @contextmanager
@@ -65,6 +67,9 @@ def reading(history: Path, wait_seconds: float) -> Generator[Connection]:
         config = {**_READER, "temp_directory": spill}
         connect = partial(duckdb.connect, history, read_only=True, config=config)
         with _when_free(history, connect, wait_seconds) as db, told():
+            with suppress(duckdb.Error):  # a later DuckDB may have no optimizer of that name
+                db.execute(_PLANNED_AS_WRITTEN)
+            db.execute("SET lock_configuration = true")
             yield db
 
 

@@ -35,6 +35,8 @@ class Evaluation(NamedTuple):
     measured: bool
     stopped: dict[str, Any] | None
     """A `BudgetStop`; None: it is whole."""
+    forgotten: int
+    """Samples, of all its candidates together, that were forgotten after they were judged."""
 
     @property
     def unmeasured(self) -> str:
