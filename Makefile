@@ -53,7 +53,8 @@ bench-prices: $(READY)
 bench-outages: $(READY)
 	$(BIN)/python tests/bench_outages.py
 
-# How soon the index of 1,000 evaluations can be used, in both browsers started anew each time: half a minute.
+# What an index of 1,000 evaluations costs: how much longer a report step takes that makes it, and how soon it can be used
+# in both browsers started anew each time: two minutes.
 .PHONY: bench-index
 bench-index: $(READY)
 	$(BIN)/python tests/bench_index.py
