@@ -96,6 +96,10 @@ class Problems:
         if self._count <= SHOWN:
             self._first.append(told)
 
+    def count(self) -> None:
+        """One more of what is told elsewhere, and once: it brings the end of reading nearer, and is not listed."""
+        self._met += 1
+
     @property
     def number(self) -> int:
         """How many were noted, those that are told together one by one."""

@@ -187,11 +187,22 @@ def test_a_mistake_of_the_user_is_no_forfeit_but_a_problem_of_one_line_with_its_
         ([row(1, id="a/b"), row(2, caption=None)], "m.jsonl, line 2: 'caption' is null, must be text"),
         ([row(1, task="plot")], "m.jsonl: has no row of task 'diagram', its tasks are plot"),
         ([{key: value for key, value in row(1).items() if key != "model_image"}], "m.jsonl: no row has model_image"),
+        (
+            [{key: value for key, value in row(1).items() if key != "task"}, row(2)],
+            "m.jsonl, line 1: key 'task' is missing, allowed are diagram and plot",
+        ),
         ([], "m.jsonl: holds no row"),
     ],
 )
 def test_what_is_wrong_with_a_manifest_is_named(tmp_path: Path, rows: list[dict[str, object]], words: str):
     assert words in complaint(write(tmp_path / "m.jsonl", rows))
+
+
+@pytest.mark.parametrize("column", ["task", "caption", "model_image"])
+def test_a_column_that_a_table_lacks_is_named_once_and_not_for_each_row(tmp_path: Path, column: str):
+    rows = [{key: value for key, value in row(number).items() if key != column} for number in range(40)]
+    words = complaint(write(tmp_path / "m.csv", rows))
+    assert words.endswith(f"has 1 problem:\n  m.csv: no row has {column}")
 
 
 def test_a_column_that_does_not_exist_is_named_once(tmp_path: Path):

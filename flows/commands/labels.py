@@ -55,6 +55,8 @@ def import_file(file: str, flow: str | None, name: str, store: str) -> int:
         warn(f"{error}; `jury sync` does the rest")
     else:
         renew_pages(store, corrected)
+        if corrected:
+            print(f"the score corrected by people, from 15 labels on: {command_line('query corrected')}")
     return 0
 
 

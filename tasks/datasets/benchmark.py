@@ -11,13 +11,15 @@ from tasks.datasets.absent import absent_words
 from tasks.datasets.entries import Entry, Layout, Loaded, read_entry, uncut
 from tasks.datasets.folders import Folder
 from tasks.datasets.model_outputs import Pictures, read_picture_folder, read_results
-from tasks.datasets.rows import find_rows
+from tasks.datasets.rows import TABLES, find_rows
 from tasks.errors import InputError, Problems
 from tasks.parameters import PairwiseParameters
 from tasks.records import PictureSource
 from tasks.synthetic.samples import read_labels
 from tasks.text import listed
 
+MANIFESTS = (*TABLES, ".jsonl", ".ndjson")
+"""Endings of files that may be manifests, and are no part of a benchmark."""
 LAYOUT = Layout(context="content", caption="visual_intent", human="path_to_gt_image")
 
 
@@ -60,7 +62,11 @@ def _task_folder(source: Path, flow: str, split: str) -> Path:
         if (folder / f"{split}.json").is_file():
             return folder
     lists = listed(str(path.relative_to(source)) for folder in folders for path in sorted(folder.glob("*.json")))
-    raise InputError(f"dataset {source} has neither {flow}/{split}.json nor {split}.json; JSON files there: {lists}")
+    manifests = [path for path in sorted(source.glob("*")) if path.suffix.lower() in MANIFESTS]
+    cure = f"; a manifest is named as a file: {' or '.join(map(str, manifests[:3]))}" if manifests else ""
+    raise InputError(
+        f"dataset {source} has neither {flow}/{split}.json nor {split}.json; JSON files there: {lists}{cure}"
+    )
 
 
 def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:

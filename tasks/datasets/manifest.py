@@ -37,10 +37,10 @@ def read_manifest(path: Path, flow: str, parameters: PairwiseParameters, problem
     for row in find_rows(path, problems):
         if not columns.meet(row, problems):
             continue
-        task = str(row.values.get("task"))
+        task = str(row.values.get("task", ""))
         if task not in TASKS:
-            allowed = f"task is {quoted(task)}, allowed are {' and '.join(TASKS)}"
-            problems.add(row.where, Habitual(allowed, f"task {task}"))
+            found = f"task is {quoted(task)}" if "task" in row.values else "key 'task' is missing"
+            problems.add(row.where, Habitual(f"{found}, allowed are {' and '.join(TASKS)}", f"task {task}"))
         tasks.add(task)
         entry = _read(row, flow, name, folder, keep_links, problems) if task == flow else None
         if not entry:

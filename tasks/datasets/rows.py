@@ -21,6 +21,8 @@ from tasks.text import listed, quoted
 csv.field_size_limit(LONGEST)
 
 _BOM = b"\xef\xbb\xbf"
+TABLES = (".csv", ".parquet")
+"""Endings of files whose rows all have the same columns."""
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """What separates columns in files that are no CSV in the strict sense."""
 _UNREADABLE = (OSError, InputError)
@@ -81,7 +83,9 @@ class Columns:
         self._misspelt: set[str] = set()
 
     def meet(self, row: Row, problems: Problems) -> bool:
-        """Take in the columns of a row; returns whether those that the row has are all written as they must be.
+        """Take in the columns of a row; returns whether the row can be read.
+
+        It cannot where a column is written as it must not be, nor where a table lacks one, which `check` tells once.
 
         Raises:
             InputError: it is a row of another kind of file.
@@ -104,6 +108,9 @@ class Columns:
                 allowed = ", ".join(self._allowed)
                 problems.add(row.where, f"column {quoted(column)} does not exist, allowed are {allowed}")
         self._met |= row.values.keys()
+        if Path(row.place.path).suffix.lower() in TABLES and {*self._required} - row.values.keys():
+            problems.count()
+            return False
         return self._misspelt.isdisjoint(row.values)
 
     def check(self, name: str, problems: Problems) -> bool:
