@@ -20,11 +20,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "24cecfef75f41d3038ad584ac26c83f645fbaeb08382640172e3694f58036105"),
-        (Probe, "165689540ed15696f5544da693de1fcc62eca4e9e834a20d812725c107e98928"),
-        (Parameters, "2fe9e748546191c9704cf501e9c553a7edeb3563f7a961e8b1baeafab2b055d9"),
-        (PairwiseParameters, "415905668870d978c8e23e6baa12c32e2a896348d27f8dae499e8296e275e5ed"),
-        (RubricParameters, "4adaea337a916023ba3bd7e63f411109e682413745f8834a41cb760be2af4e3f"),
+        (Judge, "cf1429bf1cea1ce7687b4c977225c541c33e018e88393c20c5bdf5b393364ecf"),
+        (Probe, "8600a1253c60d1de2e8f146d53d87b3f61e2d8910d1f9f06e577352ad2861d82"),
+        (Parameters, "db6a4a9897ca9ff3bda4e01218217fe89a0796f8a3feb797bbe5ac7a3daba61b"),
+        (PairwiseParameters, "b403cb3d8bbd27cbca1d37d506c93ac0a82614f1469b64e5184ae289ba92a193"),
+        (RubricParameters, "35ca7eca6726124f0c238b5a8daf87ccaec483ef14872d03d9638f3a245ba077"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:

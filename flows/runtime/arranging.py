@@ -1,7 +1,7 @@
 """The next look at the batches that runs wait for: a run of the deployment `collect`, ten minutes on.
 
-A schedule would start 144 runs a day where nothing ever waits. So each run that leaves something waiting arranges the
-next look, and the last one none: there is one while anything waits, and nothing else.
+A schedule would start 144 runs a day where nothing ever waits. So each run that finds or leaves something waiting
+arranges the next look, and does so first, lest a kill ends them all; the last look finds nothing, and arranges none.
 """
 
 import asyncio

@@ -45,6 +45,7 @@ from tasks.kinds import kind_of
 from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import Ledger
+from tasks.pages.without_pictures import may_have_pictures
 from tasks.parameters import EMBEDDED, Judge, Parameters
 from tasks.passport.wording import warning as passport_warning
 from tasks.pictures.thumbnails import Thumbnails
@@ -102,6 +103,7 @@ class Session:
         self._flow, self._asked, self._vlm, self._stack = flow, asked, vlm, stack
         self._began = time.monotonic()
         keep_days()  # what it says wrongly is told before anything is asked
+        may_have_pictures()
         self._rubric: Rubric = load_rubric(flow, asked.prompt_set)
         self.said = [*said, *shared_layout.check(asked, self._rubric)]
         """What of the warnings is known before anything is asked."""
@@ -128,15 +130,15 @@ class Session:
         """
         tariff = await asyncio.to_thread(tariff_of, self._asked)
         dataset = in_order(dataset, tariff)
-        unfetched = await fetch_replies(self.remote, self._asked.reuse_hours)
+        fetched = await fetch_replies(self.remote, self._asked.reuse_hours)
         anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self.remote, self.scheduled)
         start = self._start(dataset, anchors.key)
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         log_start(start)
-        self.said = [*dict.fromkeys([*self.said, *dataset.warnings, *unfetched, *anchors.warnings])]
+        self.said = [*dict.fromkeys([*self.said, *dataset.warnings, *fetched.warnings, *anchors.warnings])]
         money = budget_of(self._asked, tariff, Path(self.store), self.remote, start, self.spent_before)
         async with money as budget:
-            run = await asyncio.to_thread(self._open, start, budget, ledger)
+            run = await asyncio.to_thread(self._open, start, fetched.reuse_hours, budget, ledger)
             self._sending = await self._stack.enter_async_context(Sending(self.remote, start.run_id))
             title = f"{self._flow}, put down for a batch:" if self.waits else self._flow
             try:
@@ -174,11 +176,12 @@ class Session:
             InputError: its prompts have changed since it was begun.
         """
         self.run_id, self.shown_as, self.scheduled = start.run_id, told.shown_as, start.scheduled
-        self.said = [*told.said]
         check_prompts(start, self._rubric)
+        fetched = await fetch_replies(self.remote, self._asked.reuse_hours)
+        self.said = [*dict.fromkeys([*told.said, *fetched.warnings])]
         again = _live(self._asked) if self._asked.batch_rest == "live" else self._asked
         async with budget_after(again, Path(self.store), self.remote, start, told) as budget:
-            run = await asyncio.to_thread(self._open, start, budget)
+            run = await asyncio.to_thread(self._open, start, fetched.reuse_hours, budget)
             await asyncio.to_thread(run.ledger.go_on)
             sending = Sending(self.remote, start.run_id, held=True)
             self._sending = await self._stack.enter_async_context(sending)
@@ -213,17 +216,18 @@ class Session:
         wanted, self.parameters = self.parameters, _live(self.parameters)
         asks = self._asked.quote != "history"
         tariff = await asyncio.to_thread(tariff_of, _live(self._asked)) if asks else None
-        unfetched = await fetch_replies(self.remote, self._asked.reuse_hours)
+        fetched = await fetch_replies(self.remote, self._asked.reuse_hours)
         anchors = await anchors_of_run(self._flow, self.parameters, dataset.samples, self.remote, self.scheduled)
         start = _as_pilot(self._start(dataset, anchors.key))
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         await name_run(start)
         money = budget_of(self._asked, tariff, Path(self.store), self.remote, start)
-        run = await asyncio.to_thread(self._open, start, await self._stack.enter_async_context(money))
+        budget = await self._stack.enter_async_context(money)
+        run = await asyncio.to_thread(self._open, start, fetched.reuse_hours, budget)
         self._sending = await self._stack.enter_async_context(Sending(self.remote, start.run_id))
         controls, shards = self.parameters.controls, self.parameters.shards
         shown = await asyncio.to_thread(with_controls, dataset.samples, controls, kind_of(self._flow), shards)
-        self.warnings = [*self.said, *dataset.warnings, *unfetched, *anchors.warnings]
+        self.warnings = [*self.said, *dataset.warnings, *fetched.warnings, *anchors.warnings]
         try:
             yield run, [*shown, *anchors.samples]
         finally:
@@ -251,10 +255,12 @@ class Session:
         about = prefect_id, self.scheduled, anchors_key, made_for()
         return run_start(self._flow, self._asked, dataset, self._rubric, *about)
 
-    def _open(self, start: RunStart, budget: Budget | None = None, ledger_kind: type[Ledger] = Ledger) -> Run:
+    def _open(
+        self, start: RunStart, reuse_hours: float, budget: Budget | None, ledger_kind: type[Ledger] = Ledger
+    ) -> Run:
         overlay.check()
         store, parameters = Path(self.store), self.parameters
-        replies = earlier_replies(store, start, parameters.reuse_hours, kind_of(self._flow).confirms)
+        replies = earlier_replies(store, start, reuse_hours, kind_of(self._flow).confirms)
         export = kind_of(self._flow).open_export(parameters, start.candidates, self._rubric)
         policy, ledger = picture_policy(parameters), ledger_kind(store, start)
         results = Results(start, [ledger.folder])

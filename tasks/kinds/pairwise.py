@@ -100,8 +100,14 @@ class PairwiseKind(Kind):
     def reply_form(self, prompt: Prompt) -> ReplyForm:
         """Reasoning, then the winner, one of the prompt's verdicts."""
         asked = _pairwise(prompt)
-        own, words = verdict_reply.schema(asked.verdicts), verdict_reply.format_words(asked)
-        return ReplyForm(own, words, asked.verdicts, common=verdict_reply.schema())
+        return ReplyForm(
+            schema=verdict_reply.schema(asked.verdicts),
+            words=verdict_reply.format_words(asked),
+            allowed=asked.verdicts,
+            common=verdict_reply.schema(),
+            common_words=verdict_reply.common_words(),
+            own_words=verdict_reply.own_words(asked),
+        )
 
     def read_reply(self, text: str, prompt: Prompt) -> Reading:
         """The verdict in a reply."""

@@ -52,6 +52,10 @@ class ReplyForm(NamedTuple):
     common: Mapping[str, Any] = {}
     """JSON schema of the replies to all prompts of the flow, which allows some that this prompt does not; empty: there
     is none."""
+    common_words: str = ""
+    """The same asked for in words."""
+    own_words: str = ""
+    """What of it this prompt allows; empty: all."""
 
 
 class Reading(NamedTuple):

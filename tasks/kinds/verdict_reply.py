@@ -34,7 +34,24 @@ def schema(verdicts: Sequence[Verdict] = VERDICTS) -> dict[str, Any]:
 
 def format_words(prompt: PairwisePrompt) -> str:
     """The request for the reply format, sent on every rung of the ladder."""
-    allowed = ", ".join(json.dumps(verdict) for verdict in prompt.verdicts)
+    return _format_words(_quoted(prompt.verdicts))
+
+
+def common_words() -> str:
+    """The same for all prompts of a flow, some of which allow less, as their `own_words` say."""
+    return _format_words(_quoted(VERDICTS))
+
+
+def own_words(prompt: PairwisePrompt) -> str:
+    """What a prompt allows of the common words; empty: all."""
+    return "" if {*prompt.verdicts} == {*VERDICTS} else f"{WINNER} is one of {_quoted(prompt.verdicts)} alone"
+
+
+def _quoted(verdicts: Sequence[Verdict]) -> str:
+    return ", ".join(json.dumps(verdict) for verdict in verdicts)
+
+
+def _format_words(allowed: str) -> str:
     return (
         "Reply with a single JSON object and nothing around it. It has two keys, in this order: "
         f'"{REASONING}", a string with your reasoning in the structure asked for, then '
