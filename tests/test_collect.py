@@ -337,6 +337,19 @@ def test_the_same_command_attaches_to_what_waits_and_pays_nothing_again(
     paid_once(twin, store)
 
 
+def test_a_live_run_of_calls_that_wait_says_that_they_are_paid_for_besides(
+    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
+) -> None:
+    twin.polls = 2
+    assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
+    [waits] = run_folders(tmp_path / "store")
+    told = f"Run {waits.name} waits for a batch with these calls: what is asked now is paid for besides."
+    code, _, err = jury("run", "diagram", *dataset, *judged_by(twin))
+    assert code == 0 and told in " ".join(err.split())
+    code, _, err = jury("run", "diagram", *dataset, *judged_by(twin, **{"judge.temperature": 0.5}))
+    assert code == 0 and told not in " ".join(err.split())
+
+
 def test_collecting_twice_at_once_takes_everything_in_once(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
 ) -> None:

@@ -29,7 +29,7 @@ from flows.runtime.sending import Sending, fetch_passports, fetch_replies, share
 from flows.runtime.settling import budget_after
 from flows.runtime.shared_findings import sharing_findings
 from flows.runtime.shared_limit import shared_slots
-from tasks.batches.log import Event
+from tasks.batches.log import Event, asked_already
 from tasks.comparing.unchanged import unchanged_words
 from tasks.controls.samples import with_controls
 from tasks.datasets.dataset import Dataset
@@ -136,6 +136,7 @@ class Session:
         self.run_id, self.shown_as = start.run_id, await results_key(self._flow)
         log_start(start)
         self.said = [*dict.fromkeys([*self.said, *dataset.warnings, *fetched.warnings, *anchors.warnings])]
+        self.said += await self._paid_again(start)
         money = budget_of(self._asked, tariff, Path(self.store), self.remote, start, self.spent_before)
         async with money as budget:
             run = await asyncio.to_thread(self._open, start, fetched.reuse_hours, budget, ledger)
@@ -195,6 +196,18 @@ class Session:
                 self._stopped = told.stopped.model_copy(update={"spent": budget.spent})
             began = datetime.fromisoformat(start.started_at)
             self._end(run, (datetime.now(UTC) - began).total_seconds())
+
+    async def _paid_again(self, start: RunStart) -> list[str]:
+        """That another run waits for replies to the very same calls; also told before the first of them is asked."""
+        same = [] if self.waits else await asyncio.to_thread(asked_already, Path(self.store), start)
+        if not same:
+            return []
+        told = (
+            f"Run {same[0]} waits for a batch with these calls: what is asked now is paid for besides. `jury collect` "
+            f"takes its replies in, `jury collect {same[0]} --cancel` gives it up"
+        )
+        get_run_logger().warning(told)
+        return [told]
 
     async def _conclude(self, run: Run) -> None:
         if not self.waits:
