@@ -61,10 +61,11 @@ class _Connection(socketserver.BaseRequestHandler):
         with suppress(OSError):
             while data := client.recv(2**16):
                 asked = asked[-(2**12) :] + data
-                there.sendall(data)
-                if self.server.lost and self.server.lost in asked:
+                if lost := self.server.lost and self.server.lost in asked:
                     self.server.losses += 1
-                    client.shutdown(socket.SHUT_RDWR)
+                    client.shutdown(socket.SHUT_RDWR)  # before it is passed on: a quick answer would not be lost
+                there.sendall(data)
+                if lost:
                     return
         with suppress(OSError):
             there.shutdown(socket.SHUT_RDWR)
