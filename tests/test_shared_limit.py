@@ -70,6 +70,7 @@ def test_the_limit_is_made_by_the_first_run_and_all_slots_come_back() -> None:
 
 
 def test_two_runs_together_have_no_more_slots_than_the_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(limits, "IDLE_SECONDS", 1000.0)  # nothing needs the slots of the first run, which keeps them
     monkeypatch.setattr(leases, "ASK_SECONDS", 0.1)
 
     async def run() -> None:
@@ -87,23 +88,31 @@ def test_two_runs_together_have_no_more_slots_than_the_limit(monkeypatch: pytest
 def test_a_run_that_waits_gets_its_turn_and_says_once_what_it_waits_for(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    monkeypatch.setattr(limits, "HELD_SECONDS", 1.0)
+    monkeypatch.setattr(limits, "HELD_SECONDS", 0.0)  # the first run gives back what it does not use
+    monkeypatch.setattr(limits, "TURN_SECONDS", 1000.0)  # and does not wait in its turn before the second is done
     monkeypatch.setattr(leases, "RENEW_SECONDS", 1.0)
     monkeypatch.setattr(leases, "TELL_SECONDS", 0.0)
     monkeypatch.setattr(leases, "ASK_SECONDS", 0.2)
+    waits = asyncio.Event()
+    in_use = leases.Leases._in_use
+    monkeypatch.setattr(leases.Leases, "_in_use", lambda self: in_use(self) or waits.set())
 
     async def run() -> None:
         made = judge("http://turn.example/v1", 4)
         async with shared_slots(made) as first:
-            await free(first, 4)
+            await asyncio.gather(*(first.acquire() for _ in range(4)))
+            monkeypatch.setattr(limits, "HELD_SECONDS", 1000.0)
             async with shared_slots(made) as second:
                 for _ in range(3):  # more than one block: each has to be waited for
-                    await asyncio.wait_for(second.acquire(), 30)
+                    waits.clear()
+                    await waits.wait()
+                    first.release()
+                    await second.acquire()
                 assert await active("jury:turn.example") <= 4
                 for _ in range(3):
                     second.release()
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 60))
     assert capsys.readouterr().err.count("waiting for other runs") == 1
 
 
@@ -115,17 +124,12 @@ def test_blocks_that_a_run_leaves_idle_are_for_others_until_it_needs_them(monkey
     async def run() -> None:
         async with shared_slots(judge("http://idle.example/v1", 8)) as slots:
             await free(slots, 8)
-            for _ in range(200):
-                if await active("jury:idle.example") == 2:
-                    break
-                await asyncio.sleep(0.05)
-            assert await active("jury:idle.example") == 2
-            async with asyncio.timeout(20):
-                for _ in range(8):
-                    await slots.acquire()
+            await until(lambda: active("jury:idle.example"), 2)
+            for _ in range(8):
+                await slots.acquire()
             assert await active("jury:idle.example") == 8
 
-    asyncio.run(run())
+    asyncio.run(asyncio.wait_for(run(), 60))
 
 
 def test_a_limit_that_people_lowered_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -258,6 +262,7 @@ def test_a_server_that_breaks_during_a_run_takes_no_slots_away(
     monkeypatch.setattr(limits, "HELD_SECONDS", 0.2)
     monkeypatch.setattr(limits, "TURN_SECONDS", 0.05)
     monkeypatch.setattr(leases, "RENEW_SECONDS", 0.05)
+    monkeypatch.setattr(leases, "ANSWER_SECONDS", 20.0)  # as long as it is in order, a late answer is one
 
     async def run() -> None:
         async with shared_slots(judge("http://breaks.example/v1")) as slots:
@@ -273,13 +278,16 @@ def test_a_server_that_breaks_during_a_run_takes_no_slots_away(
 def test_a_server_that_stops_answering_when_a_block_is_given_back_leaves_the_run_the_others(
     server: LoopbackPrefect, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(limits, "HELD_SECONDS", 4.0)
-    monkeypatch.setattr(limits, "TURN_SECONDS", 0.6)
+    monkeypatch.setattr(limits, "HELD_SECONDS", 8.0)  # the second block is given back two seconds after the first
+    monkeypatch.setattr(limits, "TURN_SECONDS", 0.1)
+    monkeypatch.setattr(limits, "IDLE_SECONDS", 1000.0)  # no block is given back because nothing needs it
+    monkeypatch.setattr(leases, "ANSWER_SECONDS", 20.0)  # as long as it is in order, a late answer is one
     taken, given_back = (f"POST /v2/concurrency_limits/{which}-with-lease" for which in ("increment", "decrement"))
 
     async def run() -> None:
         async with shared_slots(judge("http://silent.example/v1")) as slots:
             await free(slots, 8)
+            monkeypatch.setattr(leases, "ANSWER_SECONDS", 0.5)
             await until(lambda: asked_for(taken), limits.BLOCKS + 1)
             assert server.requests.count(given_back) == 1
             await free(slots, 6)
