@@ -132,10 +132,12 @@ lock:
 clean:
 	rm -rf .venv jury-store
 
-# The lock file is whole, so nothing is resolved: what is downloaded has one of its hashes, or nothing is installed.
+# The lock file is whole, so nothing is resolved: what is downloaded has one of its hashes, or nothing is installed. Our
+# own code is compiled, too, since each of our processes would do that anew where Python may not keep it.
 $(READY): requirements.lock pyproject.toml
 	$(PYTHON) -c 'import sys; sys.exit("Image Jury needs Python 3.11 or newer" if sys.version_info < (3, 11) else 0)'
 	$(PYTHON) -m venv .venv
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --require-hashes --requirement requirements.lock
 	$(BIN)/pip install --quiet --disable-pip-version-check --no-deps --no-build-isolation --editable .
+	$(BIN)/python -m compileall -q flows tasks
 	touch $@
