@@ -5,7 +5,6 @@ words for what is wrong with it. Chunks and filters are those of the PNG specifi
 """
 
 import struct
-import zlib
 from typing import NamedTuple
 
 from isal import isal_zlib
@@ -85,7 +84,8 @@ def _compressed_pixels(data: bytes, needs_palette: bool) -> bytes:
     while place + 12 <= len(data):
         length, name = struct.unpack_from(">I4s", data, place)
         end = place + 8 + length
-        if zlib.crc32(view[place + 4 : end]).to_bytes(4, "big") != data[end : end + 4] or not _expected(name, names):
+        crc = isal_zlib.crc32(view[place + 4 : end])  # pyright: ignore[reportUnknownMemberType]
+        if crc.to_bytes(4, "big") != data[end : end + 4] or not _expected(name, names):
             return b""
         if name == b"IEND":
             return b"" if needs_palette and b"PLTE" not in names else b"".join(pixels)
