@@ -118,7 +118,7 @@ def test_patience_with_a_busy_judge_ends_with_a_sentence(loopback: LoopbackJudge
 )
 def test_what_stays_away_is_unavailable(loopback: LoopbackJudge, answer: Reply, words: str) -> None:
     loopback.answer = lambda _: answer
-    reply = ask(judge(loopback, timeout_seconds=0.3))
+    reply = ask(judge(loopback, timeout_seconds=1))
     assert reply.status == "unavailable" and words in reply.error
     assert (loopback.count, reply.http_retries, reply.waits) == (3, 2, 0)
 
@@ -309,11 +309,16 @@ def test_the_probe_is_asked_once_however_often_it_is_waited_for(loopback: Loopba
 
 
 def test_no_more_calls_are_in_flight_than_allowed(loopback: LoopbackJudge) -> None:
-    async def slow(seen: Seen) -> Reply:
+    all_here = asyncio.Event()
+
+    async def held(seen: Seen) -> Reply:
+        if loopback.in_flight == 5:
+            all_here.set()
+        await all_here.wait()
         await asyncio.sleep(0.02)
         return allowed_reply()(seen)
 
-    loopback.answer = slow
+    loopback.answer = held
     asyncio.run(ask_all(judge(loopback, concurrency=5), [QUESTION] * 25))
     assert loopback.peak == 5
 

@@ -371,7 +371,7 @@ def test_what_was_sent_without_a_reply_in_time_is_estimated_beside_the_price(
     """By the replies about the dimension, or else by the size of the question; it is no part of the bill."""
     loopback.queue(*answers)
     made = scene()
-    made.set(timeout_seconds=0.3, price_in=2.0, price_out=10.0)
+    made.set(timeout_seconds=1, price_in=2.0, price_out=10.0)
     made.judge()
     [row] = made.rows
     billed = (1200 * 2 + 80 * 10) / 1e6 if sends == 1 else 0.0
@@ -385,7 +385,7 @@ def test_what_was_sent_without_a_reply_costs_nobody_knows_what_where_no_price_is
 ) -> None:
     loopback.queue(hang())
     made = scene()
-    made.set(timeout_seconds=0.3)
+    made.set(timeout_seconds=1)
     made.judge()
     assert (made.rows[0].status, made.rows[0].price, made.rows[0].estimated) == ("ok", None, None)
 

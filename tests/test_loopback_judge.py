@@ -148,7 +148,7 @@ def test_a_client_that_gives_up_on_a_late_reply_is_let_go(loopback: LoopbackJudg
     loopback.queue(reply)
     [problem] = ask(loopback, timeout=0.2)
     assert type(problem) is openai.APITimeoutError
-    deadline = time.monotonic() + 5
+    deadline = time.monotonic() + 60
     while loopback.in_flight and time.monotonic() < deadline:
         ask(loopback)
     assert (loopback.in_flight, loopback.peak <= 2) == (0, True)
@@ -312,7 +312,7 @@ def test_waits_are_log_normal_around_the_median_and_repeat_with_the_seed():
 
 
 def test_as_a_process_it_answers_counts_and_ends_with_its_standard_input(capfd: pytest.CaptureFixture[str]):
-    with judge_process("--latency", "0.05", "--sigma", "0.3", "--seed", "1") as process:
+    with judge_process("--latency", "1", "--sigma", "0.3", "--seed", "1") as process:
         replies = ask(process, *[call(verdict_format(name)) for name in ("a_b", "a_b", "c_d")])
         stats = process.stats()
     assert [content(reply)["winner"] for reply in replies] == ["Human"] * 3
