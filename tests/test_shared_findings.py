@@ -59,7 +59,7 @@ async def has_told(host: str) -> bool:
 
 
 async def until(look: Callable[[], bool] | Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         while True:
             seen = look()
             if seen if isinstance(seen, bool) else await seen:
@@ -72,6 +72,7 @@ def _often(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(findings, "FIRST_PAUSES", ())
     monkeypatch.setattr(findings, "EXCHANGE_SECONDS", 0.05)
     monkeypatch.setattr(findings, "ANSWER_SECONDS", 20.0)
+    monkeypatch.setattr(findings, "FIRST_ANSWER_SECONDS", 20.0)
 
 
 def test_the_name_of_the_variable_tells_the_endpoint() -> None:
@@ -161,7 +162,6 @@ def test_runs_that_start_in_the_same_moment_hear_of_each_other_at_once(monkeypat
             assert len(await kept("together")) == 2
 
     monkeypatch.setattr(PrefectClient, "read_variable_by_name", read_together)
-    monkeypatch.setattr(findings, "FIRST_ANSWER_SECONDS", 20.0)
     asyncio.run(scene())
 
 
@@ -198,6 +198,7 @@ def test_what_people_write_there_is_left_out(value: Any) -> None:
 @pytest.mark.parametrize("said", [Said(500), Said(body=None), Said(body=b"[]"), Said(hangs=True)])
 def test_a_server_in_trouble_costs_the_run_nothing(said: Said, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(findings, "ANSWER_SECONDS", 0.3)
+    monkeypatch.setattr(findings, "FIRST_ANSWER_SECONDS", 0.3)
     monkeypatch.setenv("PREFECT_CLIENT_MAX_RETRIES", "0")
 
     async def scene() -> None:
@@ -211,6 +212,8 @@ def test_a_server_in_trouble_costs_the_run_nothing(said: Said, monkeypatch: pyte
 
 
 def test_a_run_alone_writes_when_it_has_found_something_and_not_every_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(findings, "RENEW_SECONDS", 1000.0)
+
     async def scene() -> None:
         gate, written, exchanged = Gate(FOUND), list[float](), list[float]()
 
