@@ -67,7 +67,7 @@ def test_a_record_that_is_never_closed_does_not_bring_the_file_into_memory(monke
 
 @pytest.mark.parametrize("text", [b'[{"a":"' + b'\\"' * 2_000_000, b'[{"a":"' + b"\\\\" * 2_000_000, b"[" * 1_000_000])
 def test_hostile_input_takes_linear_time(text: bytes):
-    start = time.perf_counter()
+    start = time.process_time()
     with pytest.raises(ValueError, match="ends before its array"):
         spans(text)
-    assert time.perf_counter() - start < 10, "quadratic work on these sizes takes hours"
+    assert time.process_time() - start < 10, "quadratic work on these sizes takes hours"

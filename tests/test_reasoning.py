@@ -1,5 +1,7 @@
 """A judge's reasoning: how it is taken apart, and how much of it a report keeps."""
 
+import time
+
 import pytest
 
 from tasks.kinds import kind_of
@@ -26,9 +28,10 @@ def test_reasoning_is_split_where_it_keeps_to_its_structure_and_else_whole(text:
 
 
 @pytest.mark.parametrize("text", [" " * 50_000, "a" * 50_000, "* " * 25_000, "Model of " * 6_000, "of Human:" * 6_000])
-@pytest.mark.timeout(5)
 def test_no_text_takes_long_to_split(text: str) -> None:
+    began = time.process_time()
     assert split(text) == [("", text)]
+    assert time.process_time() - began < 5
 
 
 def test_the_judges_words_share_a_budget_and_what_is_cut_says_so() -> None:
