@@ -31,7 +31,7 @@ PREFERENCES = {
     "layout.css.prefers-color-scheme.content-override": 1,
 }
 EVENTS = ["log.entryAdded", "network.beforeRequestSent", "browsingContext.userPromptOpened"]
-SECONDS = 30.0
+SECONDS = 120.0
 """Longest wait for the browser."""
 
 

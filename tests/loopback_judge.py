@@ -122,8 +122,8 @@ class LoopbackJudge:
         ready = threading.Event()
         self._thread = threading.Thread(target=lambda: asyncio.run(self.serve(self._port, ready.set)), daemon=True)
         self._thread.start()
-        if not ready.wait(10):
-            raise RuntimeError("the loopback judge did not start within 10 seconds")
+        if not ready.wait(60):
+            raise RuntimeError("the loopback judge did not start within a minute")
         return self
 
     def __exit__(self, *_: object) -> None:

@@ -28,6 +28,7 @@ class Opened:
         self.context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
         self.context.set_offline(isinstance(file, Path) or file.startswith("file:"))
         self.page = self.context.new_page()
+        self.page.set_default_timeout(120_000)
         self.trouble: list[str] = []
         self.page.on("dialog", lambda dialog: self._note(f"dialog {dialog.message}", dialog))
         self.page.on("pageerror", lambda error: self._note(f"error {error}"))

@@ -37,7 +37,7 @@ def postgres() -> Iterator[str]:
         server = subprocess.Popen([folder / "postgres", *options], user=user, cwd=place, stderr=subprocess.DEVNULL)
         try:
             ready = [folder / "pg_isready", "-h", "127.0.0.1", "-p", str(port), "-q"]
-            wait_for(lambda: subprocess.run(ready).returncode == 0, 60)
+            wait_for(lambda: subprocess.run(ready).returncode == 0)
             yield f"postgresql+asyncpg://postgres@127.0.0.1:{port}/postgres"
         finally:
             server.terminate()

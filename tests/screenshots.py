@@ -68,7 +68,7 @@ def take_report(browser: Any, page: Path) -> None:
     tab = opened(browser, page, "dark")
     tab.fill("[name=search]", SHOWN)
     tab.press("[name=search]", "Enter")
-    wait_for(lambda: tab.evaluate("document.activeElement.querySelectorAll('img')[1]?.naturalWidth > 0"), 10)
+    wait_for(lambda: tab.evaluate("document.activeElement.querySelectorAll('img')[1]?.naturalWidth > 0"))
     keep("report-sample", tab.screenshot())
 
 
@@ -95,7 +95,7 @@ def take_artifact(browser: Any, up: Up) -> None:
     tab = browser.new_page(viewport={"width": WIDTH, "height": 1200})
     tab.goto(f"{up.ui}/artifacts/artifact/{artifact['id']}")
     tab.get_by_role("heading", name="Scores").wait_for()
-    wait_for(lambda: tab.evaluate("[...document.images].every(one => one.complete)"), 10)
+    wait_for(lambda: tab.evaluate("[...document.images].every(one => one.complete)"))
     keep("artifact", tab.screenshot())
 
 

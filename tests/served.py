@@ -97,16 +97,16 @@ def jury_up(store: Path, port: int, *options: str, ended_by: signal.Signals = si
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=output, text=True, env=environment())
         try:
-            wait_for(lambda: "Ctrl-C stops all of it" in log.read_text() or process.poll() is not None, 120)
+            wait_for(lambda: "Ctrl-C stops all of it" in log.read_text() or process.poll() is not None, 240)
             assert process.poll() is None, log.read_text()
             yield Up(process, store, port, kept(home(store)))
         finally:
             process.send_signal(ended_by)
-            assert process.wait(60) == 0, log.read_text()
+            assert process.wait(120) == 0, log.read_text()
 
 
-def wait_for(condition: Any, seconds: float) -> None:
-    """Look again and again until the condition holds."""
+def wait_for(condition: Any, seconds: float = 120.0) -> None:
+    """Look again and again until the condition holds, for so long as only a busy machine needs."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"

@@ -352,7 +352,7 @@ def test_a_drop_is_told_in_the_run_its_artifact_an_event_and_a_notification(
     assert artifact["data"].startswith(f"**{words}") and "## Against its baseline" in artifact["data"]
     assert "## Since the last run" in artifact["data"] and "alpha: worse at n = 20 samples: −50.0 " in artifact["data"]
     assert "![Trend](data:image/png" in artifact["data"]
-    wait_for(lambda: loopback.requests and events(), 60)
+    wait_for(lambda: loopback.requests and events())
     [event], [post] = events(), [request.body for request in loopback.requests]
     payload = event["payload"]
     assert (payload["candidate"], payload["change"], payload["run_id"]) == ("alpha", -50.0, run_id)
@@ -381,7 +381,7 @@ def test_a_judge_that_moved_is_told_likewise_though_no_score_has_dropped(
     of_this_run = {"flow_run_id": {"any_": [flow_run]}, "key": {"any_": ["diagram-nightly"]}}
     [artifact] = asyncio.run(ask_server("/artifacts/filter", {"artifacts": of_this_run}))
     assert artifact["data"].startswith("**The judge gpt-x has moved since")
-    wait_for(lambda: loopback.requests and events(JUDGE_MOVED), 60)
+    wait_for(lambda: loopback.requests and events(JUDGE_MOVED))
     [event], [post] = events(JUDGE_MOVED), [request.body for request in loopback.requests]
     assert (event["payload"]["run_id"], event["payload"]["artifact"]) == (newest.run_id, "diagram-nightly")
     assert post["title"] == "Image Jury: diagram on mini has another judge than before"

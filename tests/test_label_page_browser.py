@@ -110,7 +110,7 @@ def test_a_saved_file_goes_on_elsewhere_and_that_of_another_page_is_refused(
     person.page.reload()
     assert person.progress() == "0 of 4 answered"
     person.page.set_input_files("#load", tmp_path / "labels.json")
-    wait_for(lambda: person.progress().startswith("2 of 4"), 10)
+    wait_for(lambda: person.progress().startswith("2 of 4"))
     person.press("3", "3")
     again = person.saved(tmp_path / "labels.json")
     assert [row["answer"] for row in again["answers"]] == ["left", "right", "tie", "tie"]

@@ -75,7 +75,7 @@ def test_keys_move_from_sample_to_sample(opened: Opened) -> None:
 def test_pictures_are_drawn_side_by_side(opened: Opened) -> None:
     opened.page.keyboard.press("j")
     drawn = "one => [...one.querySelectorAll('img')].map(each => [each.alt, each.naturalWidth])"
-    wait_for(lambda: opened.page.evaluate("document.activeElement.querySelectorAll('img')[1]?.naturalWidth > 0"), 10)
+    wait_for(lambda: opened.page.evaluate("document.activeElement.querySelectorAll('img')[1]?.naturalWidth > 0"))
     assert opened.page.eval_on_selector(".card", drawn) == [["Human picture", 320], ["Model picture", 320]]
 
 
@@ -89,7 +89,7 @@ def test_the_sql_is_copied_by_a_button(opened: Opened) -> None:
     opened.context.grant_permissions(["clipboard-read", "clipboard-write"])
     opened.page.click("details.sql >> nth=0")
     opened.page.click("[data-copy] >> nth=0")
-    wait_for(lambda: opened.page.evaluate("document.querySelector('[data-copy]').textContent === 'Copied'"), 10)
+    wait_for(lambda: opened.page.evaluate("document.querySelector('[data-copy]').textContent === 'Copied'"))
     assert LATER in opened.page.evaluate("navigator.clipboard.readText()")
 
 
@@ -106,7 +106,7 @@ def test_strangers_texts_are_shown_and_do_nothing(opened: Opened) -> None:
     # The long reasons scroll in their own box, so the page stays one that can be walked through.
     assert page.evaluate("document.querySelectorAll('.card')[1].offsetHeight") < 4000
     page.mouse.wheel(0, 3000)
-    wait_for(lambda: page.evaluate("scrollY > 0"), 10)
+    wait_for(lambda: page.evaluate("scrollY > 0"))
 
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
@@ -119,7 +119,7 @@ def test_it_is_light_or_dark_as_the_reader_likes(browser: Any, report: Path, sch
     opened.page.set_viewport_size({"width": 1280, "height": 1800})
     opened.page.screenshot(path=SCREENSHOTS / f"report-{scheme}.png")
     opened.page.click("[data-find=s2]")
-    wait_for(lambda: opened.page.evaluate("document.activeElement.querySelectorAll('img')[1]?.naturalWidth > 0"), 10)
+    wait_for(lambda: opened.page.evaluate("document.activeElement.querySelectorAll('img')[1]?.naturalWidth > 0"))
     opened.page.screenshot(path=SCREENSHOTS / f"report-samples-{scheme}.png")
     opened.page.click("#theme")
     assert opened.page.evaluate(ground) != before
@@ -181,21 +181,21 @@ def test_on_a_narrow_screen_all_is_there_to_be_read(browser: Any, store: Path) -
 
 def test_a_sample_has_an_address(browser: Any, report: Path, store: Path) -> None:
     opened = Opened(browser, report, address="#sample=s10")
-    wait_for(lambda: opened.focused() == "s10", 10)
+    wait_for(lambda: opened.focused() == "s10")
     assert len(opened.shown()) == 12 and not opened.page.is_visible("#missing")
     opened.page.click(".card h3 a >> text=s3")
-    wait_for(lambda: opened.focused() == "s3", 10)
+    wait_for(lambda: opened.focused() == "s3")
     assert opened.page.url.endswith("#sample=s3")
     opened.page.evaluate("location.hash = '#sample=s99'")
-    wait_for(lambda: opened.page.is_visible("#missing"), 10)
+    wait_for(lambda: opened.page.is_visible("#missing"))
     assert opened.page.inner_text("#missing") == 'This page holds no sample "s99". Its samples follow.'
     opened.page.go_back()
-    wait_for(lambda: opened.focused() == "s3", 10)
+    wait_for(lambda: opened.focused() == "s3")
     assert not opened.page.is_visible("#missing")
     opened.close()
     images = written(store, store.parent / "images.html", "--flow", "counting")
     opened = Opened(browser, images, address="#sample=00000%2F0001")
-    wait_for(lambda: opened.focused() == "00000/0001", 10)
+    wait_for(lambda: opened.focused() == "00000/0001")
     assert opened.page.get_attribute(".card:focus a", "href") == "#sample=00000%2F0001"
     opened.close()
     broken = Opened(browser, images, address="#sample=%E0%A4<b>")
@@ -206,7 +206,7 @@ def test_a_sample_has_an_address(browser: Any, report: Path, store: Path) -> Non
 def test_earlier_verdicts_of_a_sample_fold_out_and_lead_to_their_pages(browser: Any, store: Path) -> None:
     pages = renew(store, [EARLIER, LATER]).pages
     opened = Opened(browser, pages[1], address="#sample=s2")
-    wait_for(lambda: opened.focused() == "s2", 10)
+    wait_for(lambda: opened.focused() == "s2")
     folded = opened.page.locator(".card >> nth=1 >> .earlier")
     assert folded.inner_text() == "Earlier verdicts: 1 evaluation before"
     folded.locator("summary").press("Enter")
@@ -214,7 +214,7 @@ def test_earlier_verdicts_of_a_sample_fold_out_and_lead_to_their_pages(browser: 
     assert folded.locator("tbody tr").inner_text().split("\t")[:2] == ["2026-11-19 12:00", "Tie"]
     assert "faithfulness: Model; conciseness: Model" in folded.inner_text()
     folded.locator("a").click()
-    wait_for(lambda: opened.page.url == f"{pages[0].as_uri()}#sample=s2" and opened.focused() == "s2", 10)
+    wait_for(lambda: opened.page.url == f"{pages[0].as_uri()}#sample=s2" and opened.focused() == "s2")
     opened.page.click("nav >> text=All evaluations")
     opened.page.wait_for_url("**/index.html")
     opened.page.click("#evaluations tbody a >> nth=0")
@@ -225,12 +225,12 @@ def test_earlier_verdicts_of_a_sample_fold_out_and_lead_to_their_pages(browser: 
 def test_an_address_says_which_of_several_runs_and_leads_to_each(browser: Any, store: Path) -> None:
     file = written(store, store.parent / "two.html", "--flow", "diagram", "--last", "2")
     opened = Opened(browser, file, address=f"#sample=s2&run={EARLIER}")
-    wait_for(lambda: opened.focused() == "s2", 10)
+    wait_for(lambda: opened.focused() == "s2")
     assert EARLIER in opened.page.text_content(".card:focus h3")
     assert opened.page.get_attribute(".card:focus a", "href") == f"#sample=s2&run={EARLIER}"
     older = opened.page.locator("details.evaluation")
     assert older.get_attribute("open") is None
     opened.page.click(".newest a >> nth=1")
-    wait_for(lambda: older.get_attribute("open") is not None, 10)
+    wait_for(lambda: older.get_attribute("open") is not None)
     assert older.locator("h2").is_visible()
     opened.close()

@@ -52,6 +52,6 @@ def started(up: Up, dataset: str) -> str:
     deployment = up.deployment("colors/colors-nightly")["id"]
     asked = {"parameters": {"parameters": {"dataset": dataset, "limit": 1}}}
     run = up.api(f"/deployments/{deployment}/create_flow_run", asked)["id"]
-    wait_for(lambda: up.api(f"/flow_runs/{run}")["state_type"] == "COMPLETED", 60)
-    wait_for(lambda: up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}}), 30)
+    wait_for(lambda: up.api(f"/flow_runs/{run}")["state_type"] == "COMPLETED")
+    wait_for(lambda: up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}}))
     return run

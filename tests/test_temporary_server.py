@@ -121,7 +121,7 @@ def test_it_ends_with_a_program_that_is_killed(tmp_path: Path) -> None:
         assert program.stdout
         server = int(program.stdout.readline())
         program.kill()
-    wait_for(lambda: not is_there(server), 30)
+    wait_for(lambda: not is_there(server))
 
 
 def test_a_server_that_ends_before_it_answers_is_told_with_where_its_words_are(begun: TemporaryServer) -> None:

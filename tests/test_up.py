@@ -125,11 +125,11 @@ def test_a_person_fills_in_the_form_watches_the_run_and_opens_its_report(
     fill(page, "Model", "loopback-1")
     fill(page, "Base Url", loopback.base_url)
     page.get_by_role("button", name="Submit").click()
-    wait_for(lambda: by_hand(up), 120)
+    wait_for(lambda: by_hand(up))
     [run] = by_hand(up)
     page.goto(f"{up.ui}/runs/flow-run/{run['id']}")
     page.get_by_text("Completed").first.wait_for()
-    wait_for(lambda: by_hand(up)[0]["state_type"] == "COMPLETED", 120)
+    wait_for(lambda: by_hand(up)[0]["state_type"] == "COMPLETED")
     shot(page, "run")
     [run] = by_hand(up)
     # The page makes a name up; one without a number, `alpha-nishio`, might be a person's.
@@ -141,7 +141,7 @@ def test_a_person_fills_in_the_form_watches_the_run_and_opens_its_report(
     [summary] = up.api("/artifacts/filter", of_this_run)
     page.goto(f"{up.ui}/artifacts/artifact/{summary['id']}")
     page.get_by_role("heading", name="Scores").wait_for()
-    wait_for(lambda: page.evaluate("[...document.images].every(one => one.complete)"), 30)
+    wait_for(lambda: page.evaluate("[...document.images].every(one => one.complete)"))
     shot(page, "artifact")
     assert page.get_by_text("count_accuracy").count() >= 2
     loaded = page.eval_on_selector_all("img", "all => all.filter(one => one.naturalWidth > 0).map(one => one.alt)")
@@ -255,7 +255,7 @@ def test_a_server_of_somebody_else_is_not_taken_for_ours(up: Up, tmp_path: Path)
 def test_jury_run_uses_the_server_that_is_up_and_status_tells_what_there_is(up: Up) -> None:
     done = command("run", "position", "--limit", "1", "--store", str(up.store))
     assert done.returncode == 0 and "temporary" not in done.stderr
-    wait_for(lambda: any(run["name"].startswith("position · ") for run in up.runs()), 30)
+    wait_for(lambda: any(run["name"].startswith("position · ") for run in up.runs()))
     told = command("status", "--store", str(up.store))
     assert told.returncode == 0
     assert up.ui in told.stdout and "-position-" in told.stdout and "in step with the ledgers" in told.stdout
@@ -264,7 +264,7 @@ def test_jury_run_uses_the_server_that_is_up_and_status_tells_what_there_is(up: 
 def ended(up: Up, run: str) -> dict[str, Any]:
     """A run that has been waited for."""
     last = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
-    wait_for(lambda: up.api(f"/flow_runs/{run}")["state_type"] in last, 60)
+    wait_for(lambda: up.api(f"/flow_runs/{run}")["state_type"] in last)
     return up.api(f"/flow_runs/{run}")
 
 
@@ -296,19 +296,19 @@ def test_a_run_that_somebody_cancels_is_called_cancelled_and_nothing_has_crashed
 ) -> None:
     loopback.answer = lambda _: delayed(allowed_reply()(_), 30)
     judging = started(up, "plot/plot-nightly", judge={"model": "slow", "base_url": loopback.base_url, "concurrency": 4})
-    wait_for(lambda: loopback.count >= 4, 60)
+    wait_for(lambda: loopback.count >= 4)
     told = command("status", "--store", str(up.store)).stdout
     assert "running  plot-nightly  typed, running since " in told
     (tmp_path / "manifest.jsonl").write_text("{}")
     with held(tmp_path / "manifest.jsonl") as wanted:
         loading = started(up, "diagram/diagram-nightly", dataset=str(tmp_path / "manifest.jsonl"))
-        wait_for(wanted.is_set, 60)
+        wait_for(wanted.is_set)
         for run in (loading, judging):
             up.api(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
-        wait_for(lambda: "RUNNING" not in tasks(up, loading).values(), 60)
+        wait_for(lambda: "RUNNING" not in tasks(up, loading).values())
     for run, last in ((loading, {"CANCELLED"}), (judging, {"COMPLETED", "CANCELLED"})):
         assert ended(up, run)["state_name"] == "Cancelled"
-        wait_for(lambda run=run, last=last: {*tasks(up, run).values()} == last, 30)  # the server learns of them later
+        wait_for(lambda run=run, last=last: {*tasks(up, run).values()} == last)  # the server learns of them later
         said = [log["message"] for log in up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}})]
         assert "Flow run was cancelled." in said
         assert not [words for words in said if "Crash" in words or "Running()" in words]

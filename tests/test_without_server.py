@@ -28,7 +28,7 @@ from flows.runtime.without_server import first_answer, noting_end, run_to_end
 from tasks.errors import InputError
 from tasks.synthetic.samples import drawn_samples
 
-pytestmark = pytest.mark.timeout(240)  # a run whose server is gone waits for it, here and there
+pytestmark = pytest.mark.timeout(600)  # a run whose server is gone waits for it, here and there
 SAMPLES, CALLS = 4, 16
 QUICK = {"PREFECT_CLIENT_MAX_RETRIES": "0"}
 """So that Prefect's client gives up at once, which it does after minutes."""
@@ -56,7 +56,7 @@ class Run:
         self.process = subprocess.Popen(
             command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._settings
         )
-        assert self.under_way.wait(90), self.process.communicate()
+        assert self.under_way.wait(300), self.process.communicate()
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -75,7 +75,7 @@ class Run:
     def end(self) -> tuple[int, str, list[str]]:
         """Let the judge answer; exit code, standard output, and what was said besides how far the run is."""
         self.may_go_on.set()
-        out, err = self.process.communicate(timeout=150)
+        out, err = self.process.communicate(timeout=300)
         aside = ("diagram ", "starting a temporary", "jury: nobody has tested what the judge m sees")
         lines = [line for line in err.splitlines() if not line.startswith(aside)]
         return self.process.returncode, out, lines
@@ -137,7 +137,7 @@ def test_a_server_that_is_there_seconds_later_is_waited_for(tmp_path: Path, pref
         assert run.stderr
         assert run.stderr.readline() == f"waiting for the Prefect server at {api} …\n"
         with LoopbackRelay(prefect_server, port=port):
-            out, err = run.communicate(timeout=120)
+            out, err = run.communicate(timeout=300)
     assert run.returncode == 0 and "1/1" in out
     assert "Traceback" not in err and UNRECORDED not in err and "waiting for the Prefect" not in err
 
@@ -151,7 +151,7 @@ def test_whoever_stops_a_run_stops_its_temporary_server_too(number: signal.Signa
     with Run(tmp_path / "store") as run:
         server = temporary_server(run.store)
         run.process.send_signal(number)
-        out, err = run.process.communicate(timeout=30)
+        out, err = run.process.communicate(timeout=300)
         assert (run.process.returncode, out, err.splitlines()[-1]) == (130, "", STOPPED)
         assert "Traceback" not in err and not Path(f"/proc/{server}").exists()
 

@@ -159,9 +159,9 @@ def watch(place: Path) -> dict[str, Any]:
         with (place / "run.log").open("w+") as log:
             parent = subprocess.Popen([*run, "--judge.base-url", judge.base_url], env=here, stdout=log, stderr=log)
             cache = place / "one" / "cache"
-            wait_for(lambda: replies(cache) >= BEFORE_THE_KILL, 120)
+            wait_for(lambda: replies(cache) >= BEFORE_THE_KILL)
             speaking.clear()
-            wait_for(lambda: all_sent(cache, objects), 120)
+            wait_for(lambda: all_sent(cache, objects))
             for pid in descendants(doomed):
                 os.kill(pid, signal.SIGKILL)
             speaking.set()

@@ -70,7 +70,7 @@ class Visit:
 
     def wait(self, expression: str) -> None:
         """Ask again and again until it is so; a page that is being left for another may not answer."""
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 120
         while True:
             try:
                 if self.evaluate(f"Boolean({expression})"):
