@@ -205,25 +205,27 @@ def test_a_killed_run_goes_on_where_it_was(tmp_path: Path, prefect_server: str, 
     def by_picture(seen: Seen) -> Reply:
         return allowed_reply(("Model", "Human", "Both are good")[sum(seen.images[-1]) % 3])(seen)
 
-    under_way = threading.Event()
+    under_way, is_killed = threading.Event(), threading.Event()
 
-    async def slow(seen: Seen) -> Reply:
+    async def held(seen: Seen) -> Reply:
         if judge.count >= 15:
-            under_way.set()
-        await asyncio.sleep(0.15)
+            if judge.in_flight == 4:  # all that it may send: nothing of it arrives later
+                under_way.set()
+            await asyncio.to_thread(is_killed.wait)
         return by_picture(seen)
 
     given = dataset(tmp_path / "data", samples=10)
     store = tmp_path / "store"
-    with LoopbackJudge(slow) as judge:
+    with LoopbackJudge(held) as judge:
         options = [*given, *judged_by(judge, **{"judge.concurrency": 4, "chunk-size": 2})]
         command = [JURY, "run", "diagram", *options, "--store", str(store)]
         killed = subprocess.Popen(
             command, stderr=subprocess.DEVNULL, env=os.environ | {"PREFECT_API_URL": prefect_server}
         )
-        assert under_way.wait(60)
+        assert under_way.wait(120)
         killed.kill()
         killed.wait()
+        is_killed.set()
         [ledger] = store.glob("ledger/*/judgments.jsonl")
         kept = ledger.read_bytes().count(b"\n")
         assert 0 < kept < 40 and not (ledger.parent / "end.json").exists()
