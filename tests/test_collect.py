@@ -360,15 +360,15 @@ def test_collecting_twice_at_once_takes_everything_in_once(
     def seen(what: str) -> None:
         if what == "content file" and not fetched.is_set():
             fetched.set()
-            go_on.wait(60)
+            go_on.wait(120)
 
     twin.seen = seen
     other = in_a_process(twin, "collect", "--store", store, requests=100)
-    assert fetched.wait(60)
+    assert fetched.wait(120)
     code, out, _ = jury("collect")
     assert code == 3 and "another process is at work on it" in out
     go_on.set()
-    other.join(60)
+    other.join(120)
     assert told(store) == live and nothing_left(twin, store)
     paid_once(twin, store)
 

@@ -324,6 +324,6 @@ def test_as_a_process_it_answers_counts_and_ends_with_its_standard_input(capfd: 
 def test_as_a_process_it_ends_on_sigterm_and_by_itself():
     with judge_process() as process:
         process.popen.send_signal(signal.SIGTERM)
-        assert process.popen.wait(10) == 0
+        assert process.popen.wait(60) == 0
     with judge_process("--seconds", "0.1") as process:
-        assert process.popen.wait(10) == 0
+        assert process.popen.wait(60) == 0

@@ -300,7 +300,7 @@ def test_a_process_killed_between_upload_and_note_leaves_parts_that_fit(
         return False
 
     server.loses = kills
-    assert sender.wait(60) == -signal.SIGKILL
+    assert sender.wait(120) == -signal.SIGKILL
     server.loses = lambda _: False
     assert any("judgments-000001" in name for name in versions(url))
     with (folder(tmp_path, "r1") / JUDGMENTS).open("ab") as rows:

@@ -141,7 +141,7 @@ def test_processes_make_all_that_waits_and_end_when_no_more_comes(tmp_path: Path
             prepare(data, POLICY, thumbnails)
         processes = thumbnails._processes
         assert processes
-    assert [process.wait(60) for process in processes] == [0] * len(processes)
+    assert [process.wait(120) for process in processes] == [0] * len(processes)
     assert waiting(tmp_path) == []
     assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
 
@@ -174,7 +174,7 @@ def test_a_run_that_fails_leaves_what_waits_to_a_later_sync(tmp_path: Path):
             prepare(data, POLICY, thumbnails)
         processes = thumbnails._processes
         raise RuntimeError
-    assert [process.wait(60) for process in processes] == [-signal.SIGTERM] * len(processes)
+    assert [process.wait(120) for process in processes] == [-signal.SIGTERM] * len(processes)
     left = len(waiting(tmp_path))
     assert make_waiting(tmp_path) == (left, 0)
     assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
