@@ -17,7 +17,7 @@ SENDING = {"make file": 2, "make batch": 1, "ask batch": 2, "content file": 2}
 """What a run whose requests are two files asks for until its replies are there, and how often each process that goes on
 with it has done so when it is killed. The run is uploaded, created, waiting or downloaded then, and of the second file
 that is not on record."""
-SECONDS = 60
+SECONDS = 120
 IMPORTED = ["flows.cli", "flows.commands.run", "flows.commands.collect", "flows.collect", "flows.diagram"]
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 NOTEBOOK = Path(__file__).parents[1] / "flows" / "api.ipynb"
-SECONDS = 240
+SECONDS = 500
 
 
 def executed(notebook: Path, folder: Path) -> Any:

@@ -40,6 +40,7 @@ class Person:
     def __init__(self, profile: Any, file: Path) -> None:
         self.context = profile()
         self.page = self.context.new_page()
+        self.page.set_default_timeout(120_000)
         self.trouble: list[str] = []
         self.page.on("dialog", lambda dialog: (self.trouble.append(dialog.message), dialog.dismiss()))
         self.page.on("pageerror", lambda error: self.trouble.append(f"error {error}"))

@@ -24,7 +24,7 @@ def answers(notebook: Path) -> dict[str, Any]:
     }
 
 
-@pytest.mark.timeout(300)
+@pytest.mark.timeout(600)
 def test_the_notebook_runs_and_the_answers_in_it_are_current(tmp_path: Path, prefect_server: str) -> None:
     pytest.importorskip("nbclient", reason="an environment made before the notebook: `make .venv/.ready` completes it")
     command = [sys.executable, NOTEBOOK.parents[1] / "tests" / "notebook.py", tmp_path / "run.ipynb"]
