@@ -276,6 +276,18 @@ def test_a_damaged_ledger_is_named_and_stops_no_other(tmp_path: Path, file: str,
         store_run(tmp_path, RUN)
 
 
+def test_many_ledgers_are_loaded_a_few_at_a_time_each_by_itself(tmp_path: Path) -> None:
+    for number in range(23):
+        place = whole_run(tmp_path, f"20260101T0000{number:02}000-diagram-{number:06}")
+        if number in (0, 7):
+            (place / "run.json").write_text("no run")
+    found = sync(tmp_path)
+    assert len(found.loaded) == 21 and len(found.left_out) == 2
+    [(one,)] = ask(tmp_path, "SELECT count(*) FROM judgments WHERE run_id LIKE '%000001'")
+    assert one and ask(tmp_path, "SELECT count(*) FROM judgments GROUP BY run_id") == [(one,)] * 21
+    assert ask(tmp_path, "SELECT count(*), count(DISTINCT run_id) FROM runs") == [(21, 21)]
+
+
 @pytest.mark.parametrize(
     ("parameters", "found"), [({"threshold": "high"}, "'high'"), ({"threshold": None}, "None"), ({}, "None")]
 )

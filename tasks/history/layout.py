@@ -59,6 +59,12 @@ def make_tables(db: Connection) -> None:
             db.execute(statement)
 
 
+def drop_tables(db: Connection) -> None:
+    """Drop what rows were staged in, so that nothing of it is in memory."""
+    for (name,) in db.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'memory'").fetchall():
+        db.execute(f'DROP TABLE memory."{name}"')
+
+
 def lay_out(db: Connection) -> None:
     """Make tables, views, comments and the mark in the attached, empty `history`."""
     db.execute(f"USE history; {_TABLES}")

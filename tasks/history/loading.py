@@ -5,8 +5,8 @@ a run that could not be loaded now is loaded by the next `sync`, and the history
 """
 
 import tempfile
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -16,7 +16,7 @@ from duckdb import DuckDBPyConnection as Connection
 from tasks.errors import InputError
 from tasks.history.asking import opened
 from tasks.history.database import HISTORY, attach, kept_out, staging
-from tasks.history.layout import is_laid_out, lay_out
+from tasks.history.layout import drop_tables, is_laid_out, lay_out
 from tasks.history.newest import DUE as BEST_DUE
 from tasks.history.told_labels import DUE as CORRECTIONS_DUE
 from tasks.ledger import label_sets as labels
@@ -39,6 +39,15 @@ _DUE = """
     SELECT DISTINCT coalesce(w.flow, n.flow) AS flow FROM wanted w FULL JOIN nights n USING (run_id, candidate)
     WHERE w.run_id IS NULL OR n.run_id IS NULL"""
 """Flows of which nights are missing or too many."""
+_SMALL_BYTES, _MOST_TOGETHER = 1_000_000, 10
+"""Ledgers smaller than this are loaded by one opening of the history, so many that it is held for about a second."""
+_NONE_DUE = """
+    SELECT NOT EXISTS (FROM runs WHERE scheduled) AND NOT EXISTS (FROM nights),
+        NOT EXISTS (FROM labels WHERE page <> '') AND NOT EXISTS (FROM corrections),
+        (SELECT count(DISTINCT candidate) < 2 FROM (SELECT unnest(candidates) AS candidate FROM runs))
+            AND NOT EXISTS (FROM versus_best)"""
+"""Whether there can be no nights, no corrections and no comparisons with the best that are due, by tables alone: to
+plan the views that tell what is due takes thirty times as long."""
 
 
 class _Once(NamedTuple):
@@ -251,12 +260,19 @@ def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
     _drop_labels(history, store, wait_seconds)
     with _asking(history, wait_seconds) as ask:
         missing = [*_changed(store, ask), *(place for kind in _ONCE for place in _new(kind, store, ask))]
-    for place in missing:
-        try:
-            _load(history, place, wait_seconds)
-            loaded.append(place)
-        except (DamagedLedger, NotLoaded) as error:
-            left_out.append(str(error))
+    for todo in _together(missing):
+        while todo:
+            with _openings(history, todo, wait_seconds) as load:
+                while todo:
+                    place = todo.pop(0)
+                    try:
+                        load(place)
+                        loaded.append(place)
+                    except DamagedLedger as error:
+                        left_out.append(str(error))
+                    except NotLoaded as error:
+                        left_out.append(str(error))
+                        break  # what DuckDB refused may have cost it more than this ledger
     brought = _bring_up_to_date(history, store, wait_seconds)
     runs, *others = (tuple(place.name for place in loaded if _once(place) is kind) for kind in (None, *_ONCE))
     return Synced(runs, (*left_out, *brought.damaged), *others, corrected=tuple(brought.corrected))
@@ -281,7 +297,7 @@ def _bring_up_to_date(history: Path, store: Path, wait_seconds: float) -> _Broug
         return _BroughtUp([], [])
     with _asking(history, wait_seconds) as ask:
         restarts, damaged = _new_restarts(store, ask)
-        nights_due, corrections_due, best_due = (ask(sql) for sql in (_DUE, CORRECTIONS_DUE, BEST_DUE))
+        nights_due, corrections_due, best_due = _due(ask)
     if restarts or nights_due:
         # Brings numpy, which whoever only asks what is pending does without.
         from tasks.history.watching import bring_up_to_date
@@ -297,6 +313,14 @@ def _bring_up_to_date(history: Path, store: Path, wait_seconds: float) -> _Broug
 
         compare_with_best(history, wait_seconds)
     return _BroughtUp(damaged, corrected)
+
+
+def _due(ask: _Ask) -> tuple[bool, ...]:
+    """Whether nights, corrections, and comparisons with the best are to be computed anew."""
+    none = [*ask(_NONE_DUE), (True, True, True)][0]
+    return tuple(
+        not is_none and bool(ask(sql)) for is_none, sql in zip(none, (_DUE, CORRECTIONS_DUE, BEST_DUE), strict=True)
+    )
 
 
 def _new_restarts(store: Path, ask: _Ask) -> tuple[list[Restart], list[str]]:
@@ -346,33 +370,74 @@ def _ledger_bytes(run: Path) -> int:
 
 def _load(history: Path, place: Path, wait_seconds: float) -> None:
     """Load the folder of a run, of labels, of a passport, of a bridge, or of a layout check."""
+    with _openings(history, [place], wait_seconds) as load:
+        load(place)
+
+
+def _together(places: list[Path]) -> Iterator[list[Path]]:
+    """Those that are loaded by one opening of the history: a few small ones, or a large one by itself."""
+    few: list[Path] = []
+    for place in places:
+        small = _once(place) is not None or _ledger_bytes(place) < _SMALL_BYTES
+        if few and (not small or len(few) == _MOST_TOGETHER):
+            yield few
+            few = []
+        if small:
+            few.append(place)
+        else:
+            yield [place]
+    if few:
+        yield few
+
+
+@contextmanager
+def _openings(history: Path, places: list[Path], wait_seconds: float) -> Generator[Callable[[Path], None]]:
+    """What loads one of these ledgers, each in a transaction of its own. The history is attached when the first is
+    staged, and until the context ends: to open and to close it takes as long as to load a small one."""
     # Brings numpy and scipy, which whoever only asks what is pending does without.
     from tasks.history.staging import stage_kept, stage_other_calls, stage_run, vector_bytes
 
-    once = _once(place)
-    with staging(0 if once else vector_bytes(place)) as db:
-        if once:
-            stage_kept(db, once.table, place)
-        else:
-            stage_run(db, place, _ledger_bytes(place))
-            stage_other_calls(db, place.parents[1], place.name)
-        attach(db, history, wait_seconds)
+    staged = attached = False
+
+    def load(place: Path) -> None:
+        nonlocal staged, attached
+        once = _once(place)
         try:
+            if staged:
+                drop_tables(db)
+            staged = True
+            if once:
+                stage_kept(db, once.table, place)
+            else:
+                stage_run(db, place, _ledger_bytes(place))
+                stage_other_calls(db, place.parents[1], place.name)
+            if not attached:
+                attach(db, history, wait_seconds)
+                attached = True
             _hand_over(db, place, once)
         except duckdb.Error as error:
             words = str(error).partition("\n")[0]
             raise NotLoaded(f"{history} cannot be written: {words}; {place.name} was left out") from error
 
+    largest = max(0 if _once(place) else vector_bytes(place) for place in places)
+    with staging(largest) as db:
+        yield load
+
 
 def _hand_over(db: Connection, place: Path, once: _Once | None) -> None:
     laid_out = is_laid_out(db)
     db.begin()
-    if not laid_out:
-        lay_out(db)
-    if once is None:
-        _hand_over_run(db, place)
-    _hand_over_once(db, once or _OTHER_CALLS)  # a run brings those that were asked beside it
-    db.commit()
+    try:
+        if not laid_out:
+            lay_out(db)
+        if once is None:
+            _hand_over_run(db, place)
+        _hand_over_once(db, once or _OTHER_CALLS)  # a run brings those that were asked beside it
+        db.commit()
+    except duckdb.Error:
+        with suppress(duckdb.Error):  # where to commit has failed there is nothing to roll back
+            db.rollback()
+        raise
 
 
 def _hand_over_once(db: Connection, kind: _Once) -> None:
