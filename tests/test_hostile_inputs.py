@@ -541,7 +541,6 @@ def test_nothing_of_strangers_commands_the_terminal_of_a_run(folder: Path, loopb
 
 
 STORES: dict[str, Callable[[Path], object]] = {
-    **{name: damage for name, (damage, _) in DAMAGED.items()},
     "a thumbnail that is a secret": lambda run: _thumbnail(run, lambda path: linked(path, _secret(run))),
     "a thumbnail that is a pipe": lambda run: _thumbnail(run, pipe),
     "a run whose name commands": lambda run: run.rename(run.with_name(f"2{BELL}".replace("/", ""))),
@@ -573,6 +572,25 @@ def test_stores(folder: Path, name: str) -> None:
     run = whole_run(store)
     whole_run(store, OTHER)
     STORES[name](run)
+    look_around(folder)
+
+
+@pytest.mark.usefixtures("laid_out", "drawn_here")
+def test_a_store_of_damaged_ledgers(folder: Path) -> None:
+    """Each of them is told of by itself, and none keeps the whole one from being loaded."""
+    whole_run(folder / "store", OTHER)
+    damaged = []
+    for number, (damage, _) in enumerate(DAMAGED.values()):
+        damaged.append(whole_run(folder / "store", f"20261120T1200{number:02}-diagram-0000aa"))
+        damage(damaged[-1])
+    synced, *_ = look_around(folder)
+    assert [run for run in damaged if f"The ledger {run} was left out: " not in synced] == []
+    assert "1 run loaded into" in synced
+
+
+def look_around(folder: Path) -> list[str]:
+    """What commands print of the store in a folder, none of which does harm."""
+    store = folder / "store"
     with watched(folder):
         printed = [ended(*words, "--store", store)[1] for words in (["sync"], ["status"], ["query", "runs"])]
         tell_fault(ValueError("a fault"), {"store": str(store)})
@@ -582,11 +600,13 @@ def test_stores(folder: Path, name: str) -> None:
         commands_nothing(words)
     page = folder / "report.html"
     assert not page.exists() or base64.b64encode(SECRET.encode()).decode() not in page.read_text()
+    return printed
 
 
 def test_the_table_is_long_enough() -> None:
     tables = (
         STORES,
+        DAMAGED,
         ROWS,
         FILES,
         PLACES,
