@@ -8,8 +8,9 @@ from typing import Any
 import pytest
 
 from flows.commands.query import WIDEST
-from tasks.history.asking import Table, as_json_rows, catalog, query
+from tasks.history.asking import Table, as_json_rows, catalog, held_together, query
 from tasks.history.database import HISTORY
+from tasks.history.layout import VIEWS
 
 
 @pytest.fixture
@@ -52,6 +53,19 @@ def test_the_catalog_lists_views_and_tables_with_what_they_hold(store: Path) -> 
         found
     )
     assert {"judgment_attempts", "cost", "failures", "t2i_leaderboard", "by_aspect"} <= set(found)
+
+
+def test_views_say_the_same_of_evaluations_that_are_put_together_once(store: Path) -> None:
+    def plan(view: str) -> str:
+        return query(store, f"EXPLAIN FROM {view}").rows[0][1]
+
+    alone, listed = {view: query(store, view) for view in VIEWS}, catalog(store)
+    with held_together(store):
+        with held_together(store):
+            assert {view: query(store, view) for view in VIEWS} == alone and catalog(store) == listed
+        together = {view for view in VIEWS if "main.runs" not in plan(view)}
+    assert {*VIEWS} - together <= {"spend", "failures"}, "the others read the tables that were put together"
+    assert query(store, "evaluations") == alone["evaluations"]
 
 
 def test_without_a_history_the_way_to_one_is_told(tmp_path: Path) -> None:

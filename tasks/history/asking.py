@@ -22,7 +22,7 @@ from tasks.history.database import HISTORY, Connection, ended_after, reading, to
 P = ParamSpec("P")
 R = TypeVar("R")
 _CATALOG = """
-    SELECT table_name AS name, 'table' AS kind, comment FROM duckdb_tables() WHERE NOT internal
+    SELECT table_name AS name, 'table' AS kind, comment FROM duckdb_tables() WHERE NOT internal AND NOT temporary
     UNION ALL
     SELECT view_name, 'view', comment FROM duckdb_views() WHERE NOT internal
     ORDER BY kind DESC, name"""
@@ -49,6 +49,11 @@ _PLAIN = {type(None), bool, int, str}
 """What JSON writes as it is."""
 _HELD: ContextVar[tuple[Path, Connection] | None] = ContextVar("held", default=None)
 """A history that is held open, with its store."""
+_ARE_TOGETHER = "FROM duckdb_tables() WHERE temporary"
+_TOGETHER = """
+    CREATE TEMP TABLE shard_runs AS FROM history.main.shard_runs;
+    CREATE TEMP TABLE evaluations AS FROM history.main.evaluations"""
+"""Views look for a name among the temporary tables first."""
 
 
 @contextmanager
@@ -68,6 +73,21 @@ def held_open(store: Path, wait_seconds: float = 30.0) -> Generator[None]:
             yield
         finally:
             _HELD.reset(token)
+
+
+@contextmanager
+def held_together(store: Path, wait_seconds: float = 30.0) -> Generator[None]:
+    """As `held_open`, for whoever asks a dozen questions: `evaluations`, which most views are made of, is put together
+    once, and the other views read that. Otherwise DuckDB plans and computes it anew in each of them, often twice.
+
+    Raises:
+        HistoryLocked: the history stayed in use for `wait_seconds`.
+        InputError: there is no history, or it was made by another version.
+    """
+    with held_open(store, wait_seconds), opened(store, wait_seconds) as db:
+        if not db.execute(_ARE_TOGETHER).fetchone():
+            db.execute(_TOGETHER)
+        yield
 
 
 def one_opening(answer: Callable[Concatenate[Path, P], R]) -> Callable[Concatenate[Path, P], R]:

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 from tasks.comparing.alarms import Alarm, alarms
 from tasks.comparing.moved_judges import MovedJudge, moved_judges
-from tasks.history.asking import held_open
+from tasks.history.asking import held_together
 from tasks.pages.index_lines import Line, lines_of
 from tasks.pages.index_trends import Past, Trends
 from tasks.pages.queries import ask
@@ -47,7 +47,7 @@ def gather_index(store: Path) -> Index:
         HistoryLocked: the history stayed in use.
         InputError: there is no history, or it cannot be asked.
     """
-    with held_open(store):
+    with held_together(store):
         found = ask(store, "index_evaluations").rows
         if not found:
             return Index([], [], 0, 0)

@@ -211,7 +211,7 @@ def gather(store: Path, run_ids: list[str]) -> list[Evaluation]:
         HistoryLocked: the history stayed in use.
         InputError: there is no history, or it cannot be asked.
     """
-    with history.held_open(store):
+    with history.held_together(store):
         return [_evaluation(store, run_id, number, REASONS // len(run_ids)) for number, run_id in enumerate(run_ids)]
 
 
