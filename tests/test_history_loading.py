@@ -25,6 +25,8 @@ from tasks.records import (
     SeenObject,
 )
 
+pytestmark = pytest.mark.usefixtures("laid_out")
+
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"
 
 

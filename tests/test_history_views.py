@@ -15,6 +15,8 @@ from tasks.ledger.protocol_keys import ASKED, joint_key, protocol_differences
 from tasks.records import ANCHOR, OVERALL, Judgment
 from tasks.rubrics.rubric import DIMENSION_SEQUENCE
 
+pytestmark = pytest.mark.usefixtures("laid_out")
+
 EARLIER = "20261119T120000-diagram-0000aa"
 
 

@@ -12,6 +12,8 @@ from tasks.pages.run_summary import summarize
 from tasks.records import Outcome, RunStart
 from tasks.statistics.image_scores import GradeRow, by_tag
 
+pytestmark = pytest.mark.usefixtures("laid_out")
+
 TAGS = {
     "object": ("single_object", "two_object"),
     "counting": ("counting",),

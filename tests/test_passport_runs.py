@@ -31,6 +31,8 @@ from tasks.passport.wording import warning
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.prices import tariff
 
+pytestmark = pytest.mark.usefixtures("laid_out")
+
 PRICES = ("--judge.price-in", "1", "--judge.price-out", "10")
 Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]

@@ -33,6 +33,8 @@ from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.writing import Ledger
 from tasks.pictures.thumbnails import Thumbnails
 
+pytestmark = pytest.mark.usefixtures("laid_out")
+
 Begun = Callable[[Path], Ledger]
 
 
