@@ -43,7 +43,7 @@ def aggregate_sample(run: Run, case: Case, known: Outcome | None = None) -> Outc
     if not known:
         run.ledger.append(outcome)
     run.results.add(outcome)
-    run.tally.add(case.judgments, last_attempts(case.judgments).values(), outcome)
+    run.tally.add(case, last_attempts(case.judgments).values(), outcome)
     if run.export and not outcome.control:
         run.export.add(outcome, case.sample)
     return outcome

@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import html
 import io
 import json
 import os
@@ -352,6 +353,13 @@ def test_hostile_input_gets_its_rule_and_stops_nobody(
     ]  # fmt: skip
     assert "cut short" in outcomes["test_1"]["problem"] and "megapixels" in outcomes["test_4"]["problem"]
     assert "unreadable Model picture of candidate results: a forfeit in 1 sample: test_9" in err
+    found_later = "unreadable Model picture of candidate results: a forfeit in 2 samples: test_4 (results.json: "
+    unreferenced = "unreadable Human picture: not scored in 1 sample: test_1 (1.png: PNG file is damaged"
+    [run] = ask("SELECT warnings FROM runs")
+    assert jury("report", "-o", tmp_path / "report.html")[0] == 0
+    shown = html.unescape((tmp_path / "report.html").read_text())
+    for words in (found_later, unreferenced):
+        assert words in err and words in " ".join(run["warnings"]) and words in shown
     changed = {n: outcomes[f"test_{n}"]["pictures"]["model"]["changes"] for n in (6, 7, 8)}
     assert changed[6] == ["transparency composited on white"]
     assert changed[7][0] == "EXIF orientation applied" and changed[8] == ["16 bits scaled to 8"]

@@ -295,7 +295,8 @@ class Session:
         untested = await self._untested()
         billed = run.tally.billed_otherwise(self._asked.judge.tier)
         money = run.budget.warnings if run.budget else []
-        return [*exported, *unused, *money, *cut, *billed, *run.tally.comparability.warnings(), *unchanged, *untested]
+        found = [*run.tally.unread.warnings(), *run.tally.comparability.warnings()]
+        return [*exported, *unused, *money, *cut, *billed, *found, *unchanged, *untested]
 
     async def _untested(self) -> list[str]:
         """Why it is not known that the judge sees what the flow needs; nothing where it is, or cannot be found out."""

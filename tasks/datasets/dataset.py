@@ -163,7 +163,16 @@ def _warnings(samples: Sequence[Sample]) -> Iterator[str]:
     for candidate, ids in _without_row(figures):
         about[f"no row of candidate {candidate}: not judged"] = dict(zip(ids, ids, strict=True))
     for what, where in about.items():
-        yield f"{what} in {len(where)} sample{'s' * (len(where) > 1)}: {listed(where.values(), 5)}"
+        yield in_samples(what, where)
+
+
+def in_samples(what: str, where: Mapping[str, str]) -> str:
+    """What was found in samples: their number, and the first of them.
+
+    Args:
+        where: id of the sample -> the sample in words.
+    """
+    return f"{what} in {len(where)} sample{'s' * (len(where) > 1)}: {listed(where.values(), 5)}"
 
 
 def _without_row(samples: Sequence[Sample]) -> Iterator[tuple[str, list[str]]]:

@@ -16,6 +16,7 @@ from tasks.judging.leading import FirstCalls
 from tasks.judging.questions import Layout
 from tasks.judging.results import Results
 from tasks.judging.shared_layout import layout_of
+from tasks.judging.unread import Unread
 from tasks.kinds import kind_of
 from tasks.kinds.geneval_export import Export
 from tasks.kinds.kind import Kind
@@ -51,13 +52,14 @@ class RunCounts:
     tiers: Counter[str] = field(default_factory=Counter[str])
     """Tier as billed, empty where it is not told -> calls of this run that a model answered."""
     comparability: Comparability = field(default_factory=Comparability)
+    unread: Unread = field(default_factory=Unread)
 
-    def add(self, rows: Iterable[Judgment], counting: Iterable[Judgment], outcome: Outcome) -> None:
-        """Count a decided sample: all its rows, the judgments that count among them, and its outcome.
+    def add(self, case: Case, counting: Iterable[Judgment], outcome: Outcome) -> None:
+        """Count a decided sample: all that was said of it, the judgments that count among that, and its outcome.
 
         Of a control only its calls count: they are paid for, and say nothing of the candidates.
         """
-        for row in rows:
+        for row in case.judgments:
             self.calls += not row.reused_from
             self.control_calls += bool(row.control and not row.reused_from)
             self.reused += bool(row.reused_from)
@@ -73,6 +75,7 @@ class RunCounts:
                 self.not_sent.update(row.not_sent)
         self.outcomes[outcome.status] += 1
         self.comparability.add(outcome)
+        self.unread.add(case, outcome)
 
     def billed_otherwise(self, tier: str) -> list[str]:
         """What to say of replies that were billed in another tier than they were asked for in, or do not tell it."""
