@@ -9,6 +9,7 @@ from factories import end, judgment, other_call, outcome, start, write_run
 
 from tasks.history.loading import sync
 from tasks.ledger.other_calls import OTHER_CALLS
+from tasks.ledger.reading import FORGOTTEN
 from tasks.spending.reservations import Month, month_of
 from tasks.spending.shelves import LocalShelf
 
@@ -31,6 +32,16 @@ def test_a_finished_run_is_told_and_whether_the_history_has_it(tmp_path: Path, j
     sync(tmp_path)
     code, out, _ = jury("status", "--store", tmp_path)
     assert code == 0 and "in step with the ledgers" in out
+
+
+def test_samples_that_were_forgotten_are_told(tmp_path: Path, jury: Any) -> None:
+    run = write_run(tmp_path, start(samples=3), [*map(outcome, ("s1", "s2", "s3"))], end(outcomes={"complete": 3}))
+    assert "forgotten" not in jury("status", "--store", tmp_path)[1]
+    for name in ("s1", "s2"):
+        assert jury("forget", "--sample", name, "--flow", "diagram", "--yes", "--store", tmp_path)[0] == 0
+    assert (run / FORGOTTEN).exists()
+    told = "3 samples: 1 complete, 60 s; 2 samples forgotten at a request\n"
+    assert told in jury("status", "--store", tmp_path)[1]
 
 
 def paid(store: Path, *prices: float | None, **changes: Any) -> None:

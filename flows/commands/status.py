@@ -31,6 +31,7 @@ from tasks.errors import HistoryLocked, InputError
 from tasks.forgetting.store import is_begun
 from tasks.history.asking import held_open
 from tasks.history.loading import pending
+from tasks.ledger.forgotten import forgotten_rows
 from tasks.ledger.reading import is_waiting, read_end, read_start, run_folders
 from tasks.ledger.remote import local_cache
 from tasks.pages.page_names import INDEX, folder_of, where
@@ -128,9 +129,10 @@ def _newest_of_flows(folder: Path) -> Iterable[RunStart]:
 def _told(run: Path, start: RunStart) -> str:
     end = read_end(run)
     what = f"{start.flow}, {one_line(' + '.join(start.candidates), 40)}, {number_of(start.samples, 'sample')}"
-    return f"{start.run_id}  {what}: " + (
-        f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else _without_end(run, start)
-    )
+    came = f"{counted(end.outcomes)}, {end.seconds:,.0f} s" if end else _without_end(run, start)
+    gone = sum(each.samples for each in forgotten_rows(run))
+    forgotten = f"; {number_of(gone, 'sample')} forgotten at a request" if gone else ""
+    return f"{start.run_id}  {what}: {came}{forgotten}"
 
 
 def _without_end(run: Path, start: RunStart) -> str:
