@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from factories import end, outcome, start, write_run
 
 from flows.cli import main
 from tasks.errors import InputError
@@ -160,6 +161,26 @@ def test_an_imported_file_is_kept_and_can_be_asked_for(tmp_path: Path, jury: Jur
         "annotator": "Ann", "source": "people.jsonl",
     }  # fmt: skip
     assert len(rows) == 3
+
+
+def test_labels_about_no_sample_of_any_run_are_told_and_kept(tmp_path: Path, jury: Jury, ask: Ask) -> None:
+    store = tmp_path / "store"
+    write_run(store, start(), [*map(outcome, ("s0", "s1"))], end(outcomes={"complete": 2}))
+    sync(store)
+    rows = [verdict("s0"), verdict("s1", candidate="nobody"), *(verdict(f"t{n}") for n in range(6))]
+    file = written(tmp_path / "people.jsonl", *rows)
+    code, out, _ = jury("labels", "import", file, "--flow", "diagram")
+    told = "7 of 8 labels are about no sample of any diagram run in the history; they are kept"
+    assert code == 0 and f"{told}, and count once a run has it: s1, t0, t1, t2, t3 and 2 more" in out
+    assert len(ask("labels")) == 8
+    known = written(tmp_path / "known.jsonl", verdict("s0"))
+    assert "no sample" not in jury("labels", "import", known, "--flow", "diagram")[1]
+
+
+def test_labels_that_are_there_already_are_told(tmp_path: Path, jury: Jury) -> None:
+    given = ("labels", "import", written(tmp_path / "people.jsonl", verdict()), "--flow", "diagram")
+    assert jury(*given)[1].startswith("kept as people: ")
+    assert jury(*given)[1].startswith("these labels are here already, as people: 1 label of people, imported 20")
 
 
 def test_every_field_of_a_label_has_its_column(tmp_path: Path, ask: Ask, jury: Jury) -> None:

@@ -11,7 +11,7 @@ from flows.commands.sections import Command, Group
 from tasks.errors import HistoryLocked
 from tasks.history.loading import drop_labels, store_labels
 from tasks.labels.exchange import exchange_labels
-from tasks.labels.importing import import_labels
+from tasks.labels.importing import about_no_sample, import_labels
 from tasks.ledger.bucket import Bucket, RemoteUnavailable
 from tasks.ledger.label_pages import FOLDER, UNIFORM
 from tasks.ledger.label_sets import LabelSet, label_folders, labels_words, read_label_set, remove_labels
@@ -43,12 +43,19 @@ def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     folder = local_cache(store)
     if is_remote(store):
         _fetch_pages(store, folder)
+    before = {place.name for place in label_folders(folder)}
     about = import_labels(folder, Path(file).expanduser(), flow or "", name)
-    print(f"kept as {about.name}: {labels_words(about.labels, len(about.annotators))}")
+    people = labels_words(about.labels, len(about.annotators))
+    if about.name in before:
+        print(f"these labels are here already, as {about.name}: {people}, imported {about.imported_at[:10]}")
+    else:
+        print(f"kept as {about.name}: {people}")
     run = about.of_run or "RUN"
     print(f"compare them: {command_line(f'agreement {run} {about.name}')}")
     try:
         corrected = store_labels(folder, about.name)
+        if words := about_no_sample(folder, about):
+            say(words)
         if is_remote(store):
             share_labels(Remote(store, folder).bucket, folder)
     except (HistoryLocked, RemoteUnavailable) as error:

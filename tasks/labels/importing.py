@@ -13,6 +13,7 @@ from tasks.datasets.cells import Cells
 from tasks.datasets.rows import find_rows
 from tasks.errors import InputError, Problems
 from tasks.files import read_regular
+from tasks.history.asking import query
 from tasks.kinds import kind_of
 from tasks.labels.answers import Saved, labels_of, saved_file
 from tasks.ledger.label_pages import LabelPage, read_page
@@ -28,6 +29,7 @@ from tasks.ledger.label_sets import (
 )
 from tasks.parameters import FLOWS
 from tasks.rubrics.rubric import load_rubric
+from tasks.text import listed, one_line
 
 _RUN = re.compile(r"\d{8}T\d{6}")
 """How ids of runs begin."""
@@ -78,6 +80,28 @@ def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> La
         about = about.model_copy(update={**page.model_dump(include=_OF_PAGE), "page": page.page_id})
     keep_labels(place, about, rows)
     return about
+
+
+def about_no_sample(store: Path, about: LabelSet) -> str:
+    """A sentence about the labels of a set that are about no sample of any run; nothing where there are none.
+
+    Raises:
+        HistoryLocked: the history stayed in use.
+        InputError: it cannot be asked.
+    """
+    sql = """SELECT sample_id, count(*) FROM labels l WHERE name = $1 AND NOT EXISTS (
+        SELECT 1 FROM outcomes o WHERE o.flow = l.flow AND o.sample_id = l.sample_id
+            AND coalesce(l.candidate, '') IN ('', o.candidate))
+        GROUP BY sample_id ORDER BY min(l.rowid)"""
+    found = query(store, sql, values=(about.name,)).rows
+    if not found:
+        return ""
+    number, ids = sum(n for _, n in found), listed((one_line(str(name)) for name, _ in found), 5)
+    verb, they = ("is", "it is") if number == 1 else ("are", "they are")
+    whose = f"no sample of any {about.flow} run in the history"
+    return (
+        f"{number:,} of {about.labels:,} labels {verb} about {whose}; {they} kept, and count once a run has it: {ids}"
+    )
 
 
 def read_label_rows(file: Path, flow: str) -> list[LabelRow]:
