@@ -189,7 +189,10 @@ def test_a_part_is_placed_and_everything_else_is_listed(tmp_path: Path):
     imported = import_prompts(source, str(tmp_path / "set"))
     assert list(imported.placed) == ["plot/faithfulness"]
     assert imported.unplaced == [
-        "line 9: a text under 'Prompts for Plots / Clarity', which names none of the prompts, or several",
+        "line 9: a text under 'Prompts for Plots / Clarity', which names none of the prompts, or several; allowed: "
+        "diagram with faithfulness, conciseness, readability or aesthetics; "
+        "plot with faithfulness, conciseness, readability or aesthetics; "
+        "alone colors, color_attr, counting, single_object, two_object or position",
         "1 line of text before the first heading",
         "2 lines of text under the heading 'Prompts for Plots'",
     ]

@@ -19,7 +19,7 @@ from pydantic import BaseModel, ValidationError
 from tasks.errors import SHOWN, InputError, Problems
 from tasks.rubrics import rubric
 from tasks.rubrics.published_document import FORMS, Quoted, read_published
-from tasks.rubrics.published_prompt import front_matter, question_named
+from tasks.rubrics.published_prompt import front_matter, names_allowed, question_named
 from tasks.rubrics.rubric import DEFAULT_SET, NOTE, Prompt, holdings, load_rubric
 from tasks.text import bounded, listed, well_formed
 
@@ -123,7 +123,8 @@ def _placed(quoted: Iterable[Quoted], known: Iterable[str], problems: Problems) 
         question = question_named(text.names, known)
         if not question:
             unplaced.append(
-                f"{text.where}: a text under {' / '.join(text.names)!r}, which names none of the prompts, or several"
+                f"{text.where}: a text under {' / '.join(text.names)!r}, which names none of the prompts, or several; "
+                f"allowed: {names_allowed(known)}"
             )
         elif question in placed:
             problems.add(text.where, f"found another text for {question} after {placed[question].where}; allowed: one")

@@ -31,6 +31,19 @@ def question_named(names: Sequence[str], known: Iterable[str]) -> str:
     return matches[0] if len(matches) == 1 else ""
 
 
+def names_allowed(known: Iterable[str]) -> str:
+    """What may name a question, in words: a flow with one of its dimensions, or a tag."""
+    of_flows, tags = dict[str, list[str]](), list[str]()
+    for question in known:
+        flow, _, dimension = question.partition("/")
+        if PROMPT_MODELS[flow].named_by_flow:
+            of_flows.setdefault(flow, []).append(dimension)
+        else:
+            tags.append(dimension)
+    found = [f"{flow} with {', '.join(dimensions[:-1])} or {dimensions[-1]}" for flow, dimensions in of_flows.items()]
+    return "; ".join([*found, *([f"alone {', '.join(tags[:-1])} or {tags[-1]}"] if tags else [])])
+
+
 def _says(name: str, word: str) -> bool:
     return re.search(rf"\b{word}s?\b", name, re.IGNORECASE) is not None
 
