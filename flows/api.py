@@ -41,8 +41,9 @@ from tasks.parameters import (
     default_store,
     parameters_of,
 )
-from tasks.presentation.wording import Scored
-from tasks.records import Judgment, Outcome, Record
+from tasks.presentation.wording import Scored, coverage_words, score_with_interval
+from tasks.records import OVERALL, Judgment, Outcome, Record
+from tasks.text import listed, one_line
 
 if TYPE_CHECKING:
     import polars
@@ -82,6 +83,15 @@ class Result(Record):
     """What a reader should know, a sentence each."""
     page: str
     """Address or file of its page; empty: none was made."""
+
+    def __repr__(self) -> str:
+        """One line: flow, each headline score with interval and number of samples, and the run's id."""
+        whole = [row for row in self.scores if (row.measure, row.grouping) == ("score", "all")]
+        first = [row for row in whole if row.dimension == OVERALL] or whole
+        named = [f"{row.candidate} {row.dimension} {score_with_interval(row)}, {coverage_words(row)}" for row in first]
+        return one_line(f"Result({self.flow}: {listed(named, 3)} samples scored, run {self.run_id})", 400)
+
+    __str__ = __repr__
 
     def score(self, dimension: str = "", candidate: str = "") -> Scored:
         """The score over all samples.

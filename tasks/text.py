@@ -4,6 +4,7 @@ The ground of every message; phrases about scores stand in `presentation`.
 """
 
 import json
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import islice
 
@@ -99,6 +100,12 @@ def counted(counts: Mapping[str, int]) -> str:
     """Counts in words, the largest first: `93 ok, 2 invalid`."""
     found = sorted(counts.items(), key=lambda item: (-item[1], item[0]))
     return ", ".join(f"{n:,} {name.replace('_', ' ')}" for name, n in found if n) or "none"
+
+
+def natural(name: str) -> list[tuple[int, str]]:
+    """A key that sorts names with the numbers in them as numbers: `test_2` before `test_10`."""
+    parts = re.split("([0-9]+)", name)
+    return [(int(part[:18]), part) if at % 2 else (0, part) for at, part in enumerate(parts)]
 
 
 def number_words(value: float | None, decimals: int = 2) -> str:

@@ -45,6 +45,9 @@ def keep(
     return begun.evaluation_id
 
 
+AGAIN = "About these the judge was not asked again."
+
+
 def anew(store: Path, evaluation_id: str) -> Anew:
     """What the ledgers say, and the view says the same."""
     found = replies_anew(store, read_evaluation(store, evaluation_id))
@@ -60,7 +63,10 @@ def test_a_repeat_that_asked_a_few_failed_calls_again_measured_nothing(tmp_path:
     keep(tmp_path, 1, replies(*[0] * 20))
     found = anew(tmp_path, keep(tmp_path, 2, replies(*[1] * 17, *[0] * 3)))
     assert (found, found.measured) == (Anew(20, 3), False)
-    assert found.words == "Nothing was measured: 17 of 20 replies about samples were taken over from earlier runs."
+    assert (
+        found.words
+        == "Nothing was measured: 17 of 20 replies about samples were taken over from earlier runs. " + AGAIN
+    )
 
 
 @pytest.mark.parametrize(("taken", "measured"), [(10, True), (11, False), (20, False), (0, True)])

@@ -92,6 +92,11 @@ def test_a_run_returns_typed_results_and_makes_nothing_up(judged: tuple[Result, 
     result, _ = judged
     assert (result.exit_code, result.statuses) == (0, {"forfeit": 1, "complete": 1})
     assert (result.judgments_by_status, result.calls, result.reused, result.cost) == ({"ok": 4}, 4, 0, 0.0)
+    assert (
+        str(result)
+        == repr(result)
+        == (f"Result(diagram: mine overall 25.0 (no interval below 8), 2/2 samples scored, run {result.run_id})")
+    )
     overall = result.score()
     assert (overall.dimension, overall.candidate, overall.n, overall.ci_low) == ("overall", "mine", 2, None)
     assert {outcome.sample_id: outcome.status for outcome in result.outcomes} == {"0": "forfeit", "1": "complete"}

@@ -10,6 +10,7 @@ from tasks.endpoint.completion import Reply
 from tasks.endpoint.requests import Request
 from tasks.parameters import Judge
 from tasks.spending.bill import Bill, Charge
+from tasks.spending.money import money
 
 QUESTION = Request("Compare.", ("A question.",), "diagram_faithfulness", {})
 TOKENS: dict[str, Any] = {"tokens_in": 10_000, "tokens_cached": 9_000, "tokens_out": 500, "model": "gpt-5"}
@@ -92,3 +93,11 @@ def test_a_call_that_never_reached_the_model_costs_nothing() -> None:
     assert charge(bill, Reply("unavailable", error="502")).price == 0.0
     assert charge(bill, Reply("ok", text="…", model="m")).price is None, "it came, and told no tokens"
     assert bill.words() == ""
+
+
+@pytest.mark.parametrize(
+    ("amount", "words"),
+    [(None, "unknown"), (0.0, "0.0000"), (0.00001, "below 0.0001"), (0.00006, "0.0001"), (1234.5, "1,234.50")],
+)
+def test_an_amount_too_small_to_show_is_no_zero(amount: float | None, words: str) -> None:
+    assert money(amount) == words

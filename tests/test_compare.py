@@ -69,6 +69,14 @@ def store(tmp_path: Path, two_runs: Path) -> Path:
     return copytree(two_runs, tmp_path, dirs_exist_ok=True)
 
 
+def test_equal_changes_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None:
+    for run_id, came in ((BEFORE, LOSES), (AFTER, WINS)):
+        keep(tmp_path, run_id, [outcome(f"s{number}", *came) for number in (10, 2, 1, 30)])
+    sync(tmp_path)
+    ordered = ["s1", "s2", "s10", "s30"]
+    assert [each.sample_id for each in compare(tmp_path, BEFORE, AFTER).changed] == ordered
+
+
 def test_the_samples_that_both_scored_are_paired_and_the_others_counted(store: Path) -> None:
     found = compare(store, BEFORE, AFTER)
     headline = found.rows[0].difference
@@ -199,6 +207,8 @@ def test_runs_are_found_by_the_beginning_of_their_ids(store: Path) -> None:
         compare(store, "2026", AFTER)
     with pytest.raises(ValueError, match=f"no run is called 'x'; the newest finished ones are {AFTER}, {BEFORE}"):
         compare(store, BEFORE, "x")
+    with pytest.raises(ValueError, match=f"no run's id begins with '{AFTER[9:]}', .*; it is inside {AFTER}$"):
+        compare(store, BEFORE, AFTER[9:])
     with pytest.raises(ValueError, match="would be compared with itself"):
         compare(store, BEFORE, BEFORE)
     write_run(store, start("20261121T120000-diagram-0000cc"), [outcome()], None)

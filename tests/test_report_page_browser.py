@@ -64,6 +64,13 @@ def test_search_finds_ids_and_words_and_says_how_many(opened: Opened) -> None:
     assert opened.shown() == ["s1"]
 
 
+def test_a_card_says_its_tier_once(opened: Opened) -> None:
+    opened.page.keyboard.press("j")
+    notes = opened.page.locator("article.card:focus ul.quiet")
+    notes.wait_for()
+    assert notes.inner_text().count("tier 1") == 1 and "Decided by" not in notes.inner_text()
+
+
 def test_keys_move_from_sample_to_sample(opened: Opened) -> None:
     for key, at in (("j", "s1"), ("j", "s2"), ("ArrowRight", "s3"), ("k", "s2"), ("ArrowLeft", "s1"), ("k", "s1")):
         opened.page.keyboard.press(key)

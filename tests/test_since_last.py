@@ -131,6 +131,7 @@ def test_replies_that_both_runs_share_are_told_and_a_run_that_took_most_over_is_
     begun = start(third, started_at="2026-11-20T03:00:01+00:00")
     shown = markdown(summarize(tmp_path, third), (), look_back(tmp_path, begun))
     nothing = "Nothing was measured: 6 of 10 replies about samples were taken over from earlier runs."
+    nothing += " About these the judge was not asked again."
     assert shown.startswith(f"**{nothing}**") and "so that nothing is compared" in shown
     assert nothing in sentence(summarize(tmp_path, third))
     assert query(tmp_path, "SELECT DISTINCT run_id FROM trend ORDER BY 1").rows[-1] == (second,)

@@ -76,7 +76,8 @@ def command(
     ids = ", ".join(one.about["run_id"] for one in evaluations)
     say(f"{target}: {samples:,} samples of {ids}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")
     if len(evaluations) < last:
-        print(f"{len(evaluations)} of {last}: there are no more")
+        found = "is 1" if len(evaluations) == 1 else f"are {len(evaluations)}"
+        print(f"{last} evaluations were asked for, there {found}: the page has all")
     return 0
 
 

@@ -11,6 +11,7 @@ from tasks.kinds.values import Measure
 from tasks.records import Record
 from tasks.statistics.intervals import TAIL
 from tasks.statistics.paired import Difference, holm
+from tasks.text import natural
 
 FIRST, SECOND = "the first", "the second"
 ONLY_FIRST, ONLY_SECOND = f"only in {FIRST}", f"only in {SECOND}"
@@ -85,5 +86,5 @@ def _change(before: Series, after: Series, unit: str) -> Change:
     return Change(sample_id=unit, before=before.headline[unit], after=after.headline[unit], moved=moved)
 
 
-def _by_size(change: Change) -> tuple[float, float, str]:
-    return -abs(change.after - change.before), -sum(map(abs, change.moved.values())), change.sample_id
+def _by_size(change: Change) -> tuple[float, float, list[tuple[int, str]]]:
+    return -abs(change.after - change.before), -sum(map(abs, change.moved.values())), natural(change.sample_id)

@@ -122,5 +122,11 @@ def _not_one(store: Path, wanted: str, found: list[str]) -> str:
     sql = "SELECT run_id FROM runs WHERE starts_with(run_id, $1) OR starts_with(evaluation_id, $1)"
     if query(store, sql, values=(wanted,)).rows:
         return f"run {wanted!r} is unfinished: only finished runs, with all their shards, are compared"
+    inside = query(
+        store, "SELECT run_id FROM evaluations WHERE contains(run_id, $1) ORDER BY run_id", values=(wanted,)
+    ).rows
+    if inside:
+        named = ", ".join(bounded([str(row[0]) for row in inside[:SHOWN]], len(inside)))
+        return f"no run's id begins with {wanted!r}, and the beginning counts; it is inside {named}"
     newest = [str(row[0]) for row in query(store, "SELECT run_id FROM evaluations ORDER BY run_id DESC LIMIT 5").rows]
     return f"no run is called {wanted!r}; the newest finished ones are {', '.join(newest) or 'none'}"

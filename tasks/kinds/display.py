@@ -81,6 +81,8 @@ class Display(ABC, Generic[Row]):
     """What is scored, in the plural."""
     sides: ClassVar[tuple[str, ...]]
     """The pictures of a sample, from left to right; their roles are the same in small letters."""
+    scale: ClassVar[str]
+    """Where a score stands, in a few words beside it."""
     columns: ClassVar[tuple[str, str]]
     """What was asked of a sample, and what the judge said to it: heads of a table."""
     false_findings: ClassVar[str]

@@ -23,6 +23,7 @@ class FigureDisplay(Display[ScoreRow]):
         "100, neutral or Tie 50, Human 0, so that Human is 50 by definition."
     )
     counted = "samples"
+    scale = "of 100; Human is 50"
     sides = ("Human", "Model")
     columns = ("dimension", "verdict")
     false_findings = "false preferences on clean pairs"

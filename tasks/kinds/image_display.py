@@ -35,6 +35,7 @@ class ImageDisplay(Display[GradeRow]):
         "tag: aspects and an overall score of 0-10. No number here is a GenEval score, which is a detector's."
     )
     counted = "images"
+    scale = "of 10"
     sides = ("Image",)
     columns = ("tag", "score")
     false_findings = "false alarms on clean images"

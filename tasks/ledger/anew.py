@@ -44,13 +44,15 @@ def unmeasured_words(replies: int, anew: int, run_id: str = "") -> str:
     """The sentence about an evaluation of which so few replies are anew; `run_id` where several may be meant."""
     which = f" in {run_id}" if run_id else ""
     taken = f"{replies - anew:,} of {replies:,} replies about samples were taken over from earlier runs"
-    return f"Nothing was measured{which}: {taken}."
+    why = "About these the judge was not asked again"
+    return f"Nothing was measured{which}: {taken}. {why}."
 
 
 def shared_words(shared: int, replies: int, one: str, other: str) -> str:
     """What to say where replies of the run `other` are the very replies of `one`; nothing where none is."""
-    told = f"{shared:,} of {replies:,} replies of {other} are those of {one} itself, taken over and not asked anew"
-    return f"{told}: what they share says nothing of the judge." if shared else ""
+    told = f"{shared:,} of {replies:,} replies of {other} are those of {one} itself"
+    why = "they were used again, and the judge was not asked twice, so that these cannot differ"
+    return f"{told}: {why}." if shared else ""
 
 
 def shared_replies(one: Evaluation, other: Evaluation) -> str:

@@ -12,6 +12,7 @@ from markupsafe import Markup
 
 from tasks.comparing.points import Point
 from tasks.comparing.wording import in_brief
+from tasks.kinds import kind_of
 from tasks.pages.index_data import Index, Place
 from tasks.pages.index_lines import Line
 from tasks.pages.page_names import page_name
@@ -58,6 +59,8 @@ class Tile(NamedTuple):
     flow: str
     name: str
     score: str
+    scale: str
+    """Where the score stands, in a few words; empty: nothing was scored."""
     interval: str
     worst: str
     people: str
@@ -133,6 +136,7 @@ def _tile(place: Place, pages: Collection[str]) -> Tile:
         flow=line.flow,
         name=one_line(line.name, LONGEST_NAME),
         score=score_words(score) if score else "nothing scored",
+        scale=kind_of(line.flow).display.scale if score else "",
         interval=interval_words(score) if score else "",
         worst=worst_case_words(score) if score else "",
         people=one_line(people_in_brief(line.people), LONGEST_ALARM) if line.people else "",

@@ -97,7 +97,8 @@ function fill(card) {
   if (card.filled) return;
   card.filled = true;
   const pictures = Object.entries(card.pictures).map(([side, sha256]) => picture(side, sha256));
-  const outcome = [card.tier && `Decided by ${card.tier}`, card.path].filter(Boolean).join(". ");
+  const tier = card.tier && !card.path.includes(card.tier) && `Decided by ${card.tier}`;
+  const outcome = [tier, card.path].filter(Boolean).join(". ");
   const changed = card.changed?.length && `Since the run before: ${card.changed.join("; ")}`;
   const notes = [outcome, ...(card.notes ?? []), changed].filter(Boolean);
   card.node.append(

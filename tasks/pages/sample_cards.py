@@ -3,7 +3,6 @@
 The records go into the page as JSON, and `page.js` knows them by these names; how a card looks is for that script.
 """
 
-import re
 from collections.abc import Iterable, Mapping
 from types import MappingProxyType
 from typing import Any, NamedTuple
@@ -12,7 +11,7 @@ from tasks.kinds.display import Display
 from tasks.pages.earlier_verdicts import Earlier
 from tasks.pages.reasoning import Reason, Rows, cut
 from tasks.records import Record
-from tasks.text import number_words
+from tasks.text import natural, number_words
 
 LONGEST_TEXT = 2_000
 """Bytes of a caption, prompt or note."""
@@ -94,13 +93,8 @@ class Context(NamedTuple):
 
 def cards(samples: Rows, context: Context) -> list[Card]:
     """One card a row of `samples`, in the natural order of their ids: `test_2` comes before `test_10`."""
-    ordered = sorted(samples, key=lambda row: (_natural(row["sample_id"]), row["candidate"]))
+    ordered = sorted(samples, key=lambda row: (natural(row["sample_id"]), row["candidate"]))
     return [_card(row, context) for row in ordered]
-
-
-def _natural(name: str) -> list[tuple[int, str]]:
-    parts = re.split("([0-9]+)", name)
-    return [(int(part[:18]), part) if at % 2 else (0, part) for at, part in enumerate(parts)]
 
 
 def _card(row: Mapping[str, Any], context: Context) -> Card:
@@ -171,4 +165,5 @@ def _notes(row: Mapping[str, Any]) -> Iterable[str]:
     if row["injected"]:
         found = {True: ", judged rightly", False: ", judged wrongly", None: ""}[row["caught"]]
         yield f"drawn as: {row['injected'].replace('_', ' ')}{found}"
-    yield from (cut(text, LONGEST_TEXT) for text in (row["problem"], *row["notes"]) if text)
+    problem = row["problem"] if row["problem"] not in row["path"] else ""
+    yield from (cut(text, LONGEST_TEXT) for text in (problem, *row["notes"]) if text)

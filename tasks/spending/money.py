@@ -8,9 +8,13 @@ UNKNOWN = "unknown"
 
 
 def money(amount: float | None) -> str:
-    """An amount: at least four decimals of what is below 100, two of what is more; `unknown` for None."""
+    """An amount: four decimals of what is below 100, two of what is more; `unknown` for None. What is too small for
+    four decimals is not shown as 0.
+    """
     if amount is None:
         return UNKNOWN
+    if 0 < amount < 0.00005:
+        return "below 0.0001"
     return f"{amount:,.2f}" if abs(amount) >= 100 else f"{amount:,.4f}"
 
 
