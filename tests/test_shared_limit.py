@@ -132,6 +132,34 @@ def test_blocks_that_a_run_leaves_idle_are_for_others_until_it_needs_them(monkey
     asyncio.run(asyncio.wait_for(run(), 60))
 
 
+@pytest.mark.parametrize(("at_once", "needed"), [(50, True), (8, False)])
+def test_slots_that_are_in_use_between_two_looks_are_not_idle(
+    at_once: int, needed: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(limits, "IDLE_SECONDS", 0.2)
+    monkeypatch.setattr(limits, "HELD_SECONDS", 1.0)
+
+    async def use(slots: asyncio.Semaphore) -> None:
+        while True:
+            for _ in range(at_once):
+                await slots.acquire()
+            for _ in range(at_once):
+                slots.release()
+            await asyncio.sleep(0.01)
+
+    async def run() -> bool:
+        slots = limits._Slots()
+        slots.block = 16
+        for _ in range(64):
+            slots.release()
+        using = asyncio.create_task(use(slots))
+        found = await limits._needed(1, 16, slots)
+        using.cancel()
+        return found
+
+    assert asyncio.run(run()) is needed
+
+
 def test_a_limit_that_people_lowered_is_kept_to(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(leases, "ASK_SECONDS", 0.1)
 

@@ -71,6 +71,10 @@ class _Slots(asyncio.Semaphore):
         super().__init__(0)
         self._why: Exception | None = None
         self._short = asyncio.Event()
+        self.block = 0
+        """Slots of a block."""
+        self.full_at = -math.inf
+        """When a slot was taken last that left no more than a block of them free."""
 
     def close(self, why: Exception) -> None:
         """Raise this for all who wait or will wait."""
@@ -92,6 +96,8 @@ class _Slots(asyncio.Semaphore):
         if self.locked():
             self._short.set()
         await super().acquire()
+        if self._value <= self.block:
+            self.full_at = time.monotonic()
         if self._why:
             self.release()  # the next one who waits is to be told, too
             raise self._why
@@ -113,6 +119,7 @@ async def _keep_block(leases: Leases, number: int, slots: _Slots) -> None:
         block = await leases.take(number)
         renewing = asyncio.create_task(leases.renew(block))
         try:
+            slots.block = block.size
             for _ in range(block.size):
                 slots.release()
             needed = await _needed(number, block.size, slots)
@@ -130,15 +137,13 @@ async def _needed(number: int, size: int, slots: _Slots) -> bool:
     """Wait for as long as a block may be held, or until it has been idle for a while; whether it was needed to the end.
 
     The first block of a run is always needed. The others are looked at one after another: what one gives back is not
-    idle for the next.
+    idle for the next. What was in use between two looks was needed, whatever they see.
     """
     later = 1 + number / BLOCKS
-    until, idle_since = time.monotonic() + HELD_SECONDS * later, math.inf
-    pause = IDLE_SECONDS * later
+    began = time.monotonic()
+    until, pause = began + HELD_SECONDS * later, IDLE_SECONDS * later
     while (now := time.monotonic()) < until:
-        if not number or slots.free <= size:
-            idle_since = math.inf
-        elif now - (idle_since := min(idle_since, now)) >= IDLE_SECONDS:
+        if number and slots.free > size and now - max(began, slots.full_at) >= IDLE_SECONDS:
             return False
         await asyncio.sleep(min(pause, until - now))
     return True
