@@ -107,9 +107,8 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | N
     budget = run.budget
     invalid = sum(row.status == "invalid" for row in case.attempts(call))
     question = run.question(case, prompt, call.order)
-    async with _turn(
-        run, case, call, question
-    ):  # what the budget has no room for has had its turn, too: nobody waits for it
+    # What the budget has no room for has had its turn, too: nobody waits for it.
+    async with _turn(run, case, call, question):
         if budget and not await budget.covers(name_of(case, call), expected(run, budget, case, call)):
             return None
         run.bill.prepare()

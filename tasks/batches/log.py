@@ -16,11 +16,11 @@ from typing import Any, Literal
 from pydantic import Field
 
 from tasks.batches.holding import Hold, held, remote_waiting
-from tasks.errors import InputError
 from tasks.files import alone_at_once, keep_private, private_folder
 from tasks.ledger.checksums import sealed
-from tasks.ledger.reading import BATCHES, END, RUN, folder, parse_row, read_start, validate_row, whole_lines
+from tasks.ledger.reading import BATCHES, END, folder, parse_row, validate_row, whole_lines
 from tasks.ledger.remote import Remote
+from tasks.ledger.reuse import resume_key
 from tasks.ledger.writing import append_line
 from tasks.records import SCHEMA, BudgetStop, Record, RunStart
 
@@ -199,12 +199,4 @@ def waiting_runs(store: Path, remote: Remote | None = None) -> list[str]:
 
 def asked_already(store: Path, start: RunStart) -> list[str]:
     """Ids of the runs that wait here, or as they were here last, and were to ask what this one asks."""
-    there = [run_id for run_id in waiting_runs(store) if (folder(store, run_id) / RUN).exists()]
-    return [run_id for run_id in there if _resume_key(store, run_id) == start.resume_key]
-
-
-def _resume_key(store: Path, run_id: str) -> str:
-    try:
-        return read_start(folder(store, run_id)).resume_key
-    except InputError:  # it is told where it is taken in
-        return ""
+    return [run_id for run_id in waiting_runs(store) if resume_key(folder(store, run_id)) == start.resume_key]

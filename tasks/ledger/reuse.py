@@ -261,7 +261,7 @@ def _unfinished_like(start: RunStart, runs: list[Path]) -> set[Path]:
     oldest = next((place for place, run in enumerate(runs) if run not in ended), len(runs))
     found: set[Path] = set()
     for run in reversed(runs[oldest:]):
-        if run.name != start.run_id and _resume_key(run) == start.resume_key:
+        if run.name != start.run_id and resume_key(run) == start.resume_key:
             if run in ended:
                 break
             found.add(run)
@@ -274,7 +274,8 @@ def _is_over(run: Path, scheduled: bool) -> bool:
     return (run / END).exists() and (scheduled or _STOPPED not in read_regular(run / END, _MOST_BYTES))
 
 
-def _resume_key(run: Path) -> str:
+def resume_key(run: Path) -> str:
+    """Equal for two runs that ask the same; empty: how this one began cannot be read."""
     with suppress(InputError, OSError):
         return read_start(run).resume_key
     return ""
