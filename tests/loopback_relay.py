@@ -4,6 +4,7 @@ import socket
 import socketserver
 import threading
 from contextlib import suppress
+from math import inf
 from urllib.parse import urlsplit
 
 
@@ -12,13 +13,14 @@ class LoopbackRelay(socketserver.ThreadingTCPServer):
 
     daemon_threads = True
 
-    def __init__(self, api: str, lost: bytes = b"", port: int = 0) -> None:
-        """`lost`: words of a question of which the answer is lost, and the connection with it, each time."""
+    def __init__(self, api: str, lost: bytes = b"", port: int = 0, times: float = inf) -> None:
+        """`lost`: words of a question of which the answer is lost, and the connection with it, so many times."""
         super().__init__(("127.0.0.1", port), _Connection)
         self.server_port = urlsplit(api).port
         self.api = f"http://127.0.0.1:{self.server_address[1]}/api"
-        self.lost = lost
+        self.lost, self.times = lost, times
         self.losses = 0
+        self.asked: list[bytes] = []
         self.open: list[socket.socket] = []
         self.speaks = threading.Event()
         self.speaks.set()
@@ -60,8 +62,10 @@ class _Connection(socketserver.BaseRequestHandler):
         asked = b""
         with suppress(OSError):
             while data := client.recv(2**16):
+                self.server.asked.append(data[:100])
                 asked = asked[-(2**12) :] + data
-                if lost := self.server.lost and self.server.lost in asked:
+                lost = self.server.losses < self.server.times and self.server.lost and self.server.lost in asked
+                if lost:
                     self.server.losses += 1
                     client.shutdown(socket.SHUT_RDWR)  # before it is passed on: a quick answer would not be lost
                 there.sendall(data)

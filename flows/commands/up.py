@@ -11,6 +11,7 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -113,9 +114,10 @@ def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Dep
 
 
 async def _begin_again() -> None:
+    from flows.runtime.asked_again import asked_again
     from flows.runtime.left_behind import begin_again
 
-    await begin_again()
+    await asked_again(begin_again)
 
 
 def _serve(listed: Sequence[Deployed], ui: str, notify: str, reset: bool) -> int:
@@ -130,6 +132,7 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str, reset: b
     from prefect import get_client
     from prefect.runner import Runner
 
+    from flows.runtime.asked_again import asked_again
     from flows.runtime.endings import ending_lines
     from flows.runtime.registering import left_over, register
 
@@ -141,7 +144,7 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str, reset: b
     hush_observers()
     await make_automations(notify)
     runner = Interruptible("image-jury", query_seconds=POLL_SECONDS, limit=RUNS_AT_ONCE, pause_on_shutdown=False)
-    registered = [await register(runner, deployed, reset) for deployed in listed]
+    registered = [await asked_again(partial(register, runner, deployed, reset)) for deployed in listed]
     print(f"Image Jury is up.\n\n  Prefect UI   {ui}\n  store        {os.environ['JURY_STORE']}\n  deployments")
     for served in registered:
         print(f"    {served.title:<27} {printable(', '.join(served.schedules) or 'without a schedule')}")
@@ -154,4 +157,4 @@ async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str, reset: b
     for words in endings:
         print(f"    warning: the judge {printable(words)}")
     print("\nPress Run on a deployment in the UI, or wait for its schedule. Ctrl-C stops all of it.", flush=True)
-    await runner.start()
+    await asked_again(runner.start)
