@@ -32,7 +32,7 @@ from flows.cli import main
 from flows.runtime import process, without_server
 from flows.runtime.server import client_settings, own_server
 from tasks.files import alone, private_folder, write_whole
-from tasks.history import loading
+from tasks.history import handing_over
 from tasks.history.database import HISTORY, Connection, attach, staging
 from tasks.history.layout import lay_out
 from tasks.history.loading import store_run
@@ -158,7 +158,7 @@ def laid_out(empty_history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
             shutil.copy(empty_history, history)
         attach(db, history, wait_seconds)
 
-    monkeypatch.setattr(loading, "attach", attach_copy)
+    monkeypatch.setattr(handing_over, "attach", attach_copy)
 
 
 @pytest.fixture(scope="session")

@@ -1,37 +1,41 @@
 """Runs, labels, passports, bridges and layout checks loaded from their ledgers into the history.
 
-Owns which of them are due and how they take their place; what their rows are is for `staging`. The ledger is the truth:
-a run that could not be loaded now is loaded by the next `sync`, and the history can be made anew at any time.
+Owns which of them are due and what is computed anew after them; how they take their place is for `handing_over`. The
+ledger is the truth: a run that could not be loaded now is loaded by the next `sync`, and the history can be made anew
+at any time.
 """
 
 import tempfile
-from collections.abc import Callable, Generator, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, NamedTuple
-
-import duckdb
-from duckdb import DuckDBPyConnection as Connection
 
 from tasks.errors import InputError
 from tasks.history.asking import opened
 from tasks.history.database import HISTORY, attach, kept_out, staging
-from tasks.history.layout import drop_tables, is_laid_out, lay_out
+from tasks.history.handing_over import (
+    BRIDGES_ONCE,
+    CALLS_ONCE,
+    LABELS_ONCE,
+    LAYOUTS_ONCE,
+    ONCE,
+    PASSPORTS_ONCE,
+    Once,
+    kind_of_ledger,
+    ledger_bytes,
+    load,
+    load_each,
+)
+from tasks.history.layout import is_laid_out
 from tasks.history.newest import DUE as BEST_DUE
 from tasks.history.told_labels import DUE as CORRECTIONS_DUE
 from tasks.ledger import label_sets as labels
-from tasks.ledger import passports
 from tasks.ledger import reading as ledger
 from tasks.ledger.alarm_records import Restart, read_restart, restart_files
-from tasks.ledger.bridges import BRIDGES
-from tasks.ledger.kept_rows import Kept
-from tasks.ledger.layout_checks import LAYOUT_CHECKS
-from tasks.ledger.other_calls import OTHER_CALLS
 
 _Ask = Callable[[str], list[tuple[Any, ...]]]
 """SQL -> its rows."""
-_OF_RUNS = ("runs", "judgments", "outcomes", "controls", "anchor_outcomes", "aspect_scores")
-_OF_EVALUATIONS = ("scores", "rates")
 _DUE = """
     WITH wanted AS (
         SELECT run_id, flow, unnest(candidates) AS candidate FROM evaluations WHERE scheduled AND measured
@@ -39,8 +43,6 @@ _DUE = """
     SELECT DISTINCT coalesce(w.flow, n.flow) AS flow FROM wanted w FULL JOIN nights n USING (run_id, candidate)
     WHERE w.run_id IS NULL OR n.run_id IS NULL"""
 """Flows of which nights are missing or too many."""
-_SMALL_BYTES, _MOST_TOGETHER = 1_000_000, 10
-"""Ledgers smaller than this are loaded by one opening of the history, so many that it is held for about a second."""
 _NONE_DUE = """
     SELECT NOT EXISTS (FROM runs WHERE scheduled) AND NOT EXISTS (FROM nights),
         NOT EXISTS (FROM labels WHERE page <> '') AND NOT EXISTS (FROM corrections),
@@ -48,33 +50,6 @@ _NONE_DUE = """
             AND NOT EXISTS (FROM versus_best)"""
 """Whether there can be no nights, no corrections and no comparisons with the best that are due, by tables alone: to
 plan the views that tell what is due takes thirty times as long."""
-
-
-class _Once(NamedTuple):
-    """A ledger that is written once, never changed, and loaded into one table: such as labels, or a passport."""
-
-    table: str
-    column: str
-    """That which holds the name of the folder."""
-    mark: str
-    """File that is there once all is."""
-    folders: Callable[[Path], list[Path]]
-
-
-def _kept(table: str, kept: Kept[Any]) -> _Once:
-    return _Once(table, kept.column, kept.file, kept.folders)
-
-
-_LABELS = _Once("labels", "name", labels.ABOUT, labels.label_folders)
-_PASSPORTS = _Once("passports", "passport_id", passports.CARD, passports.passport_folders)
-_BRIDGES = _kept("bridges", BRIDGES)
-_LAYOUTS = _kept("layout_checks", LAYOUT_CHECKS)
-_OTHER_CALLS = _kept("other_calls", OTHER_CALLS)
-_ONCE = (_LABELS, _PASSPORTS, _BRIDGES, _LAYOUTS, _OTHER_CALLS)
-
-
-class NotLoaded(InputError):
-    """DuckDB could not bring one ledger into the history: no room on the disk, rows too large for its memory."""
 
 
 class Synced(NamedTuple):
@@ -114,7 +89,7 @@ def store_run(store: Path, run_id: str, wait_seconds: float = 2.0) -> None:
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: the ledger is damaged, or the history was made by another version.
     """
-    _load(store / HISTORY, ledger.folder(store, run_id), wait_seconds)
+    load(store / HISTORY, ledger.folder(store, run_id), wait_seconds)
     store_nights(store, wait_seconds)
 
 
@@ -136,7 +111,7 @@ def store_labels(store: Path, name: str, wait_seconds: float = 2.0) -> list[str]
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: their ledger is damaged, or the history was made by another version.
     """
-    _store_once(_LABELS, store, name, wait_seconds)
+    _store_once(LABELS_ONCE, store, name, wait_seconds)
     return _bring_up_to_date(store / HISTORY, store, wait_seconds).corrected
 
 
@@ -158,7 +133,7 @@ def store_passport(store: Path, passport_id: str, wait_seconds: float = 2.0) -> 
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: its card is damaged, or the history was made by another version.
     """
-    _store_once(_PASSPORTS, store, passport_id, wait_seconds)
+    _store_once(PASSPORTS_ONCE, store, passport_id, wait_seconds)
 
 
 def store_bridge(store: Path, bridge_id: str, wait_seconds: float = 2.0) -> None:
@@ -168,7 +143,7 @@ def store_bridge(store: Path, bridge_id: str, wait_seconds: float = 2.0) -> None
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: its rows are damaged, or the history was made by another version.
     """
-    _store_once(_BRIDGES, store, bridge_id, wait_seconds)
+    _store_once(BRIDGES_ONCE, store, bridge_id, wait_seconds)
 
 
 def store_layout_check(store: Path, check_id: str, wait_seconds: float = 2.0) -> None:
@@ -178,7 +153,7 @@ def store_layout_check(store: Path, check_id: str, wait_seconds: float = 2.0) ->
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: its rows are damaged, or the history was made by another version.
     """
-    _store_once(_LAYOUTS, store, check_id, wait_seconds)
+    _store_once(LAYOUTS_ONCE, store, check_id, wait_seconds)
 
 
 def store_other_calls(store: Path, wait_seconds: float = 2.0) -> None:
@@ -188,15 +163,15 @@ def store_other_calls(store: Path, wait_seconds: float = 2.0) -> None:
         HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: the rows of some are damaged, or the history was made by another version.
     """
-    _store_once(_OTHER_CALLS, store, "", wait_seconds)
+    _store_once(CALLS_ONCE, store, "", wait_seconds)
 
 
-def _store_once(kind: _Once, store: Path, name: str, wait_seconds: float) -> None:
+def _store_once(kind: Once, store: Path, name: str, wait_seconds: float) -> None:
     """Load what is new of a kind; only the folder of a name where one is given."""
     with _asking(store / HISTORY, wait_seconds) as ask:
         new = [place for place in _new(kind, store, ask) if name in ("", place.name)]
     for place in new:
-        _load(store / HISTORY, place, wait_seconds)
+        load(store / HISTORY, place, wait_seconds)
 
 
 def sync(store: Path, rebuild: bool = False, wait_seconds: float = 30.0) -> Synced:
@@ -253,28 +228,14 @@ def pending(store: Path, wait_seconds: float = 30.0) -> list[str]:
 
 
 def _load_changed(history: Path, store: Path, wait_seconds: float) -> Synced:
-    from tasks.history.staging import DamagedLedger
-
-    loaded: list[Path] = []
-    left_out: list[str] = []
     _drop_labels(history, store, wait_seconds)
     with _asking(history, wait_seconds) as ask:
-        missing = [*_changed(store, ask), *(place for kind in _ONCE for place in _new(kind, store, ask))]
-    for todo in _together(missing):
-        while todo:
-            with _openings(history, todo, wait_seconds) as load:
-                while todo:
-                    place = todo.pop(0)
-                    try:
-                        load(place)
-                        loaded.append(place)
-                    except DamagedLedger as error:
-                        left_out.append(str(error))
-                    except NotLoaded as error:
-                        left_out.append(str(error))
-                        break  # what DuckDB refused may have cost it more than this ledger
+        missing = [*_changed(store, ask), *(place for kind in ONCE for place in _new(kind, store, ask))]
+    tried = list(load_each(history, missing, wait_seconds))
+    loaded = [place for place, refusal in tried if not refusal]
+    left_out = [refusal for _, refusal in tried if refusal]
     brought = _bring_up_to_date(history, store, wait_seconds)
-    runs, *others = (tuple(place.name for place in loaded if _once(place) is kind) for kind in (None, *_ONCE))
+    runs, *others = (tuple(place.name for place in loaded if kind_of_ledger(place) is kind) for kind in (None, *ONCE))
     return Synced(runs, (*left_out, *brought.damaged), *others, corrected=tuple(brought.corrected))
 
 
@@ -337,10 +298,10 @@ def _new_restarts(store: Path, ask: _Ask) -> tuple[list[Restart], list[str]]:
 
 def _changed(store: Path, ask: _Ask) -> list[Path]:
     known = dict(ask("SELECT run_id, ledger_bytes FROM runs"))
-    return [run for run in ledger.run_folders(store) if known.get(run.name) != _ledger_bytes(run)]
+    return [run for run in ledger.run_folders(store) if known.get(run.name) != ledger_bytes(run)]
 
 
-def _new(kind: _Once, store: Path, ask: _Ask) -> list[Path]:
+def _new(kind: Once, store: Path, ask: _Ask) -> list[Path]:
     known = {name for (name,) in ask(f"SELECT DISTINCT {kind.column} FROM {kind.table}")}
     return [place for place in kind.folders(store) if place.name not in known]
 
@@ -356,104 +317,3 @@ def _asking(history: Path, wait_seconds: float) -> Generator[_Ask]:
     with opened(history.parent, wait_seconds) as db:
         laid_out = is_laid_out(db)
         yield lambda sql: db.execute(sql).fetchall() if laid_out else []
-
-
-def _once(place: Path) -> _Once | None:
-    """What a folder holds; None: a run."""
-    return next((kind for kind in _ONCE if (place / kind.mark).exists()), None)
-
-
-def _ledger_bytes(run: Path) -> int:
-    files = (run / name for name in (ledger.RUN, ledger.JUDGMENTS, ledger.OUTCOMES, ledger.END))
-    return sum(file.stat().st_size for file in files if file.exists())
-
-
-def _load(history: Path, place: Path, wait_seconds: float) -> None:
-    """Load the folder of a run, of labels, of a passport, of a bridge, or of a layout check."""
-    with _openings(history, [place], wait_seconds) as load:
-        load(place)
-
-
-def _together(places: list[Path]) -> Iterator[list[Path]]:
-    """Those that are loaded by one opening of the history: a few small ones, or a large one by itself."""
-    few: list[Path] = []
-    for place in places:
-        small = _once(place) is not None or _ledger_bytes(place) < _SMALL_BYTES
-        if few and (not small or len(few) == _MOST_TOGETHER):
-            yield few
-            few = []
-        if small:
-            few.append(place)
-        else:
-            yield [place]
-    if few:
-        yield few
-
-
-@contextmanager
-def _openings(history: Path, places: list[Path], wait_seconds: float) -> Generator[Callable[[Path], None]]:
-    """What loads one of these ledgers, each in a transaction of its own. The history is attached when the first is
-    staged, and until the context ends: to open and to close it takes as long as to load a small one."""
-    # Brings numpy and scipy, which whoever only asks what is pending does without.
-    from tasks.history.staging import stage_kept, stage_other_calls, stage_run, vector_bytes
-
-    staged = attached = False
-
-    def load(place: Path) -> None:
-        nonlocal staged, attached
-        once = _once(place)
-        try:
-            if staged:
-                drop_tables(db)
-            staged = True
-            if once:
-                stage_kept(db, once.table, place)
-            else:
-                stage_run(db, place, _ledger_bytes(place))
-                stage_other_calls(db, place.parents[1], place.name)
-            if not attached:
-                attach(db, history, wait_seconds)
-                attached = True
-            _hand_over(db, place, once)
-        except duckdb.Error as error:
-            words = str(error).partition("\n")[0]
-            raise NotLoaded(f"{history} cannot be written: {words}; {place.name} was left out") from error
-
-    largest = max(0 if _once(place) else vector_bytes(place) for place in places)
-    with staging(largest) as db:
-        yield load
-
-
-def _hand_over(db: Connection, place: Path, once: _Once | None) -> None:
-    laid_out = is_laid_out(db)
-    db.begin()
-    try:
-        if not laid_out:
-            lay_out(db)
-        if once is None:
-            _hand_over_run(db, place)
-        _hand_over_once(db, once or _OTHER_CALLS)  # a run brings those that were asked beside it
-        db.commit()
-    except duckdb.Error:
-        with suppress(duckdb.Error):  # where to commit has failed there is nothing to roll back
-            db.rollback()
-        raise
-
-
-def _hand_over_once(db: Connection, kind: _Once) -> None:
-    kept = f"SELECT {kind.column} FROM history.{kind.table}"
-    db.execute(f"INSERT INTO history.{kind.table} FROM {kind.table} WHERE {kind.column} NOT IN ({kept})")
-
-
-def _hand_over_run(db: Connection, run: Path) -> None:
-    for table in _OF_RUNS:
-        db.execute(f"DELETE FROM history.{table} WHERE run_id = ?", [run.name])
-    for table in ("nights", "anchor_nights", "corrections"):
-        db.execute(f"DELETE FROM history.{table} WHERE run_id IN (SELECT evaluation_id FROM runs)")
-    for table in _OF_EVALUATIONS:
-        # A shard that is not the last to finish has none of an evaluation's rows, and takes none away.
-        db.execute(f"DELETE FROM history.{table} WHERE run_id IN (SELECT run_id FROM {table})")
-    for table in (*_OF_RUNS, *_OF_EVALUATIONS):
-        db.execute(f"INSERT INTO history.{table} FROM {table}")
-    db.execute("DELETE FROM history.versus_best WHERE list_has_any(runs, (SELECT list(evaluation_id) FROM runs))")
-    db.execute("INSERT INTO history.pictures (FROM pictures EXCEPT FROM history.pictures)")
