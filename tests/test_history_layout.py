@@ -13,6 +13,7 @@ from tasks.errors import InputError
 from tasks.history import layout
 from tasks.history.asking import catalog
 from tasks.history.database import HISTORY, attach, staging
+from tasks.history.handing_over import make_history
 from tasks.history.loading import sync
 from tasks.records import (
     AspectScore,
@@ -28,6 +29,22 @@ from tasks.records import (
 from tasks.statistics.image_scores import GradeRow
 from tasks.statistics.rates import RateRow
 from tasks.statistics.scores import ScoreRow
+
+
+def test_a_history_that_was_made_ahead_is_the_one_that_the_first_run_makes(tmp_path: Path) -> None:
+    ahead, late = tmp_path / "ahead", tmp_path / "late"
+    for store in (ahead, late):
+        whole_run(store)
+    make_history(ahead)
+    made = (ahead / HISTORY).read_bytes()
+    make_history(ahead)
+    assert (ahead / HISTORY).read_bytes() == made
+    for store in (ahead, late):
+        sync(store)
+    for what in ("duckdb_columns()", "duckdb_tables()", "duckdb_views()"):
+        told = f"SELECT COLUMNS('(table|view|column)_name|data_type|^comment') FROM {what} ORDER BY ALL"
+        assert ask(ahead, told) == ask(late, told) != []
+    assert ask(ahead, "FROM judgments") == ask(late, "FROM judgments") != []
 
 
 def test_every_field_of_the_records_has_its_column(tmp_path: Path) -> None:

@@ -20,9 +20,6 @@ from tasks.kinds import kind_of
 from tasks.parameters import Judge, Parameters
 from tasks.spending.other_calls import first_questions_noted
 
-IMPORTED_IN_RUNS = ("prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")
-"""What Prefect imports when a flow is called, and not before: a third of a second."""
-
 _CLIENT: ContextVar[Vlm | None] = ContextVar("client made ahead", default=None)
 
 
@@ -36,7 +33,7 @@ async def while_it_begins(server: TemporaryServer, flow: str, asked: Parameters)
     """
     async with Vlm(asked.judge, secret=secret_block) as vlm, first_questions_noted(vlm, Path(asked.store), flow):
         server.tell()
-        importing = asyncio.to_thread(_import, f"flows.{flow}", *IMPORTED_IN_RUNS)
+        importing = asyncio.to_thread(import_module, f"flows.{flow}")
         await asyncio.gather(importing, _answering(server, partial(_first_question, vlm, flow, asked)))
         handed = _CLIENT.set(vlm)
         try:
@@ -49,11 +46,6 @@ def client_of(judge: Judge) -> Vlm | None:
     """The client of this judge that was made ahead, if one was."""
     vlm = _CLIENT.get()
     return vlm if vlm and vlm.judge == judge else None
-
-
-def _import(*modules: str) -> None:
-    for module in modules:
-        import_module(module)
 
 
 async def _first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:

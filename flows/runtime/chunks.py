@@ -20,7 +20,7 @@ from flows.runtime.budgeting import affordable
 from flows.runtime.progress import Progress
 from flows.runtime.sending import Sending
 from tasks.endpoint.requests import probe_request
-from tasks.errors import JudgeGaveUp, first_of
+from tasks.errors import HistoryLocked, InputError, JudgeGaveUp, first_of
 from tasks.judge import take_over
 from tasks.judging.case import Case, load_case
 from tasks.judging.run import Run
@@ -195,10 +195,14 @@ class Chunks:
     async def _warm_up(self) -> None:
         """Get the end of the run ready once hardly anything is left to read and only the judge is waited for."""
         async with self._reading:
-            await asyncio.to_thread(_get_end_ready)
+            await asyncio.to_thread(_get_end_ready, Path(self._run.parameters.store))
 
 
-def _get_end_ready() -> None:
-    """Start what draws the chart, and import what loads the history: DuckDB, numpy and scipy take half a second."""
+def _get_end_ready(store: Path) -> None:
+    """Start what draws the chart, import what loads the history (DuckDB, numpy and scipy take half a second), and make
+    an empty one in a new store, which takes a quarter."""
     warm_up()
     import_module("tasks.history.staging")
+    handing_over = import_module("tasks.history.handing_over")
+    with suppress(HistoryLocked, InputError, OSError):  # the store step tells
+        handing_over.make_history(store)

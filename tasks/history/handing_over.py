@@ -13,7 +13,7 @@ import duckdb
 from duckdb import DuckDBPyConnection as Connection
 
 from tasks.errors import InputError
-from tasks.history.database import attach, staging
+from tasks.history.database import HISTORY, attach, staging, told
 from tasks.history.layout import drop_tables, is_laid_out, lay_out
 from tasks.ledger import label_sets as labels
 from tasks.ledger import passports
@@ -66,6 +66,24 @@ def ledger_bytes(run: Path) -> int:
     """Bytes of a run's ledger, by which one that has grown since it was loaded is known."""
     files = (run / name for name in (ledger.RUN, ledger.JUDGMENTS, ledger.OUTCOMES, ledger.END))
     return sum(file.stat().st_size for file in files if file.exists())
+
+
+def make_history(store: Path, wait_seconds: float = 2.0) -> None:
+    """Make an empty history where a store has none: to make tables, views and comments takes longer than to load a run.
+
+    Raises:
+        HistoryLocked: another run made it, and kept it for `wait_seconds`.
+        InputError: it cannot be written.
+    """
+    history = store / HISTORY
+    if history.exists():
+        return
+    with staging() as db, told():
+        attach(db, history, wait_seconds)
+        if not is_laid_out(db):
+            db.begin()
+            lay_out(db)
+            db.commit()
 
 
 def load(history: Path, place: Path, wait_seconds: float) -> None:
