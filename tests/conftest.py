@@ -17,7 +17,7 @@ import hypothesis
 import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge
-from opened_page import installed
+from opened_page import chromium
 from own_data import (
     MINI,
     SEEDS,
@@ -110,7 +110,7 @@ def playwright() -> Iterator[Any]:
 @pytest.fixture(scope="module")
 def browser(playwright: Any) -> Iterator[Any]:
     """Debian's Chromium."""
-    started = playwright.chromium.launch(executable_path=installed("chromium"), args=["--no-sandbox", "--disable-gpu"])
+    started = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
     yield started
     started.close()
 

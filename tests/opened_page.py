@@ -15,6 +15,12 @@ def installed(browser: str) -> str:
     return found or pytest.skip(f"needs {browser} (`apt-get install {browser}`)")
 
 
+def chromium() -> Path:
+    """What starts Debian's Chromium for tests; the test is skipped where it is not."""
+    installed("chromium")
+    return Path(__file__).with_name("chromium.sh")
+
+
 class Opened:
     """A page in a browser without a network, and what it tried to do.
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 from answered_page import COUNTING, figures_store, images_store, made_page
-from opened_page import installed
+from opened_page import chromium
 from served import wait_for
 from strangers import HOSTILE
 from written_history import SCRIPT, ask, keep, pair
@@ -25,10 +25,10 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def profile(playwright: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A browser's profile on disk, opened again and again: what a person has who closes the browser."""
-    folder, chromium = tmp_path_factory.mktemp("profile"), installed("chromium")
+    folder, program = tmp_path_factory.mktemp("profile"), chromium()
     return lambda: playwright.chromium.launch_persistent_context(
         folder,
-        executable_path=chromium,
+        executable_path=program,
         args=["--no-sandbox", "--disable-gpu"],
         offline=True,
     )

@@ -4,7 +4,6 @@ import fcntl
 import http.client
 import json
 import re
-import shutil
 import signal
 import socket
 import subprocess
@@ -25,7 +24,6 @@ from websockets.sync.client import connect
 from flows.runtime.given import completed, lifted
 from tasks.parameters import RubricParameters
 
-CHROMIUM = shutil.which("chromium")
 SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
 FLOWS = ("diagram", "plot", "object", "counting", "colors", "position")
 
@@ -35,19 +33,6 @@ def up(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Up]:
     store = tmp_path_factory.mktemp("served") / "store"
     with jury_up(store, free_port()) as served:
         yield served
-
-
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Any]:
-    """A headless Chromium."""
-    if not CHROMIUM:
-        pytest.skip("needs Chromium (`apt-get install chromium`)")
-    from playwright.sync_api import sync_playwright
-
-    with sync_playwright() as playwright:
-        started = playwright.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox", "--disable-gpu"])
-        yield started
-        started.close()
 
 
 FEWER_FRAMES = """
