@@ -1,8 +1,9 @@
 """Benchmark: the whole flow beside a bare client loop, in one run on one machine (`make bench-speed`).
 
 A loopback judge at 200 ms (log-normal, sigma 0.3), 64 calls in flight, a running Prefect server. Each measurement is a
-process of its own, so that CPU and peak memory are its own too. Loop and flow are measured in turns, and of each the
-run with the middle wall time counts. Names of workloads as arguments: only these.
+process of its own, so that CPU and peak memory are its own too. Loop, loop in Prefect tasks that do nothing else, and
+flow are measured in turns, and of each the run with the middle wall time counts. Names of workloads as arguments: only
+these.
 """
 
 import contextlib
@@ -101,6 +102,9 @@ class Bench:
     def loop(self, workload: Workload, root: Path) -> Found:
         return _measured("bare", workload.kind, root, self._judge)
 
+    def in_tasks(self, workload: Workload, root: Path) -> Found:
+        return _measured("in_tasks", workload.kind, root, self._judge, **self._settings)
+
     def flow(self, workload: Workload, root: Path, store: str) -> Found:
         before = cpu_of(self._server)
         found = _measured("flow", workload.kind, root, self._judge, self._place / store, **self._settings)
@@ -108,20 +112,23 @@ class Bench:
         return found | {"server": server, "ramp": ramp_seconds(self._place / store)}
 
     def rows(self, name: str, workload: Workload) -> Iterator[Row]:
-        """Loop and flow in turns, then the flow again, which reuses everything."""
+        """Loop, loop in Prefect tasks, and flow in turns, then the flow again, which reuses everything."""
         root = self.drawn(name, workload)
-        loops, flows = list[Found](), list[Found]()
+        loops, in_tasks, flows = list[Found](), list[Found](), list[Found]()
         for turn in range(TURNS):
             loops.append(self.loop(workload, root))
+            in_tasks.append(self.in_tasks(workload, root))
             flows.append(self.flow(workload, root, f"{name}-{turn}"))
-        loop, flow = _middle(loops), _middle(flows)
+        loop, tasks, flow = _middle(loops), _middle(in_tasks), _middle(flows)
         flow["memory"] += _measured("drawing")["memory"]  # as if both peaks came at once
         reuse = self.flow(workload, root, f"{name}-0")["wall"]
         yield _beside("wall time", loop, flow, "wall", NONE if workload.ramp_apart else workload.wall)
         if workload.ramp_apart:
             name_apart = f"wall time but {flow['ramp']:.2f} s, the ramp of the gate"
             yield _beside(name_apart, loop, flow | {"wall": flow["wall"] - flow["ramp"]}, "wall", workload.wall)
+        yield _beside("wall time beside the loop in Prefect tasks", tasks, flow, "wall", NONE)
         yield _beside("client CPU", loop, flow, "cpu", workload.cpu)
+        yield _beside("client CPU beside the loop in Prefect tasks", tasks, flow, "cpu", NONE)
         each = 1000 * flow["thumbnails"] / workload.pictures
         seconds = f"{flow['thumbnails']:.1f} s, done {flow['behind']:.1f} s after the table"
         yield Row("CPU of thumbnails behind it, a picture", "-", seconds, each, workload.thumbnail_ms, "ms")

@@ -1,15 +1,17 @@
-"""The two sides of `bench.py`: a bare client loop and the whole flow. Run as a program, one of them is measured."""
+"""The sides of `bench.py`: a bare client loop, that loop in Prefect tasks, our flow. As a program, one of them."""
 
 import asyncio
 import base64
 import contextlib
 import json
+import math
 import os
 import resource
 import sys
 import time
-from collections.abc import Callable, Coroutine, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator
 from functools import partial
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -23,37 +25,84 @@ Call = tuple[str, list[Any], dict[str, Any]]
 
 async def bare(samples: Iterable[Callable[[], list[Call]]], in_hand: int, base_url: str) -> None:
     """What anyone would write: read, encode, call with a semaphore, parse the JSON; `in_hand` samples at a time."""
-    from openai import AsyncOpenAI
-
-    client, slots, waiting = (
-        AsyncOpenAI(api_key="none", base_url=base_url),
-        asyncio.Semaphore(IN_FLIGHT),
-        asyncio.Semaphore(in_hand),
-    )
-
-    async def call(name: str, messages: list[Any], schema: dict[str, Any]) -> None:
-        async with slots:
-            made = await client.chat.completions.create(
-                model="bare",
-                messages=messages,
-                response_format={
-                    "type": "json_schema",
-                    "json_schema": {"name": name, "strict": True, "schema": schema},
-                },
-                temperature=1,
-                max_completion_tokens=10_000,
-            )
-        json.loads(made.choices[0].message.content or "")
+    waiting = asyncio.Semaphore(in_hand)
 
     async def judged(read: Callable[[], list[Call]]) -> None:
         async with waiting, asyncio.TaskGroup() as group:
             for each in read():
                 group.create_task(call(*each))
 
-    async with asyncio.TaskGroup() as group:
+    async with _calling(base_url) as call, asyncio.TaskGroup() as group:
         for read in samples:
             group.create_task(judged(read))
-    await client.close()
+
+
+async def in_tasks(samples: list[Callable[[], list[Call]]], dimensions: int, base_url: str) -> None:
+    """The same calls from a Prefect flow with as many task runs as ours, which do nothing else: no checks, no ledger,
+    no history, no report. What it takes more than the bare loop, no flow of such tasks can do without.
+    """
+    from prefect import flow, task
+    from prefect.cache_policies import NO_CACHE
+
+    from tasks.parameters import Parameters
+
+    size = int(Parameters.model_fields["chunk_size"].default)
+    room = asyncio.Semaphore(math.ceil(IN_FLIGHT / (size * dimensions)) + 3)  # as `flows.runtime.chunks` has in hand
+    asked: dict[str, list[Call]] = {}
+
+    @task(cache_policy=NO_CACHE)
+    async def nothing(step: str) -> None: ...
+
+    @flow
+    async def loop() -> None:
+        async with _calling(base_url) as call:
+
+            @task(cache_policy=NO_CACHE)
+            async def ask(name: str) -> None:
+                await asyncio.gather(*(call(*each) for each in asked.pop(name)))
+
+            async def chunk(first: int) -> None:
+                async with room:
+                    calls = [read() for read in samples[first : first + size]]
+                    async with asyncio.TaskGroup() as group:
+                        for dimension in range(dimensions):
+                            asked[name := f"{dimension} {first}"] = [each[dimension] for each in calls]
+                            group.create_task(ask(name))
+                    await nothing(f"aggregate {first}")
+
+            await nothing("load")
+            async with asyncio.TaskGroup() as group:
+                for first in range(0, len(samples), size):
+                    group.create_task(chunk(first))
+            await nothing("store")
+            await nothing("report")
+
+    await loop()
+
+
+@contextlib.asynccontextmanager
+async def _calling(base_url: str) -> AsyncIterator[Callable[..., Coroutine[Any, Any, None]]]:
+    """What makes one call and parses its reply, as many at once as may be in flight."""
+    from openai import AsyncOpenAI
+
+    slots = asyncio.Semaphore(IN_FLIGHT)
+    async with AsyncOpenAI(api_key="none", base_url=base_url) as client:
+
+        async def call(name: str, messages: list[Any], schema: dict[str, Any]) -> None:
+            async with slots:
+                made = await client.chat.completions.create(
+                    model="bare",
+                    messages=messages,
+                    response_format={
+                        "type": "json_schema",
+                        "json_schema": {"name": name, "strict": True, "schema": schema},
+                    },
+                    temperature=1,
+                    max_completion_tokens=10_000,
+                )
+            json.loads(made.choices[0].message.content or "")
+
+        yield call
 
 
 def bare_pairs(root: Path) -> Iterator[Callable[[], list[Call]]]:
@@ -120,10 +169,12 @@ async def ours(flow: Any, parameters: Any) -> None:
 
 def _work(side: str, kind: str, root: Path, base_url: str, store: str) -> Coroutine[Any, Any, None]:
     """One measurement, with everything imported that it needs."""
-    if side == "bare":
-        if kind == "pairs":
-            return bare(bare_pairs(root), IN_FLIGHT // len(DIMENSIONS) + 16, base_url)
-        return bare(bare_images(root), IN_FLIGHT + 64, base_url)
+    if side in ("bare", "in_tasks"):
+        samples, calls = (bare_pairs(root), len(DIMENSIONS)) if kind == "pairs" else (bare_images(root), 1)
+        if side == "bare":
+            return bare(samples, IN_FLIGHT // calls + (16 if kind == "pairs" else 64), base_url)
+        import_module("flows.runtime.states")  # and with it what Prefect imports when a flow is called
+        return in_tasks([*samples], calls, base_url)
     from flows.counting import counting
     from flows.diagram import diagram
     from tasks.parameters import Judge, PairwiseParameters, RubricParameters
