@@ -55,11 +55,20 @@ def nights(store: Path, *days: int, **changes: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory, empty_history: Path) -> Path:
-    """A store whose baseline is whole, in ledger and history, to be copied."""
-    store = tmp_path_factory.mktemp("kept")
+def begun(tmp_path_factory: pytest.TempPathFactory, empty_history: Path) -> Path:
+    """A store whose baseline lacks its last night, in ledger and history, to be copied."""
+    store = tmp_path_factory.mktemp("begun")
     shutil.copy(empty_history, store / HISTORY)
-    nights(store, *range(1, BASELINE + 1))
+    nights(store, *range(1, BASELINE))
+    sync(store)
+    return store
+
+
+@pytest.fixture(scope="module")
+def kept(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store whose baseline is whole, likewise."""
+    store = Path(shutil.copytree(begun, tmp_path_factory.mktemp("kept") / "store"))
+    nights(store, BASELINE)
     sync(store)
     return store
 
@@ -68,6 +77,12 @@ def kept(tmp_path_factory: pytest.TempPathFactory, empty_history: Path) -> Path:
 def whole(kept: Path, tmp_path: Path) -> Path:
     """A store of the test's own with a whole baseline."""
     return Path(shutil.copytree(kept, tmp_path / "store"))
+
+
+@pytest.fixture
+def unfinished(begun: Path, tmp_path: Path) -> Path:
+    """A store of the test's own whose baseline lacks its last night."""
+    return Path(shutil.copytree(begun, tmp_path / "store"))
 
 
 def told(store: Path, begun: RunStart) -> list[Alarm]:
@@ -172,20 +187,19 @@ def test_two_runs_in_one_night_tell_once(whole: Path) -> None:
     assert told(whole, night(whole, DROPPED, WORSE, second=1)) == []
 
 
-def test_a_ledger_that_comes_late_takes_its_place_among_the_nights(tmp_path: Path) -> None:
-    nights(tmp_path, *range(1, BASELINE))
-    assert told(tmp_path, night(tmp_path, DROPPED, WORSE)) == []  # 13 nights: one low night is none yet
-    nights(tmp_path, BASELINE)
-    assert [alarm.nights for alarm in told(tmp_path, night(tmp_path, DROPPED + 1, WORSE))] == [2]
-    [alarm] = alarms(tmp_path)
+def test_a_ledger_that_comes_late_takes_its_place_among_the_nights(unfinished: Path) -> None:
+    assert told(unfinished, night(unfinished, DROPPED, WORSE)) == []  # 13 nights: one low night is none yet
+    nights(unfinished, BASELINE)
+    assert [alarm.nights for alarm in told(unfinished, night(unfinished, DROPPED + 1, WORSE))] == [2]
+    [alarm] = alarms(unfinished)
     assert alarm.raised_by.startswith("20260915")
 
 
-def test_a_drop_that_was_told_stays_told_where_a_late_ledger_moves_the_night_that_raised_it(tmp_path: Path) -> None:
-    nights(tmp_path, *range(1, BASELINE), BASELINE + 1)
-    assert told(tmp_path, night(tmp_path, BASELINE + 2, WORSE))
-    night(tmp_path, BASELINE, WORSE)  # a low night: the baseline is whole one night later
-    assert told(tmp_path, night(tmp_path, BASELINE + 3, WORSE)) == []
+def test_a_drop_that_was_told_stays_told_where_a_late_ledger_moves_the_night_that_raised_it(unfinished: Path) -> None:
+    nights(unfinished, BASELINE + 1)
+    assert told(unfinished, night(unfinished, BASELINE + 2, WORSE))
+    night(unfinished, BASELINE, WORSE)  # a low night: the baseline is whole one night later
+    assert told(unfinished, night(unfinished, BASELINE + 3, WORSE)) == []
 
 
 @pytest.mark.usefixtures("drawn_here")
