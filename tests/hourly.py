@@ -9,6 +9,7 @@ from uuid import UUID
 from prefect import Flow, State, get_client
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import DeploymentScheduleCreate
+from prefect.client.schemas.filters import DeploymentFilter
 from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.schedules import CronSchedule
 from prefect.flow_engine import run_flow_async
@@ -29,7 +30,8 @@ class Deployment(NamedTuple):
         first_and_last = YESTERDAY, YESTERDAY + timedelta(hours=hours - 1)
         span = dict(zip(("start_time", "end_time"), map(datetime.isoformat, first_and_last), strict=True))
         await self.client.request("POST", "/deployments/{id}/schedule", path_params={"id": self.id}, json=span)
-        runs = [run for run in await self.client.read_flow_runs() if run.deployment_id == self.id]
+        own = DeploymentFilter.model_validate({"id": {"any_": [self.id]}})
+        runs = await self.client.read_flow_runs(deployment_filter=own)
         due = {run.expected_start_time: run for run in runs if run.auto_scheduled}
         return [due[YESTERDAY + timedelta(hours=hour)] for hour in range(hours)]
 
