@@ -33,6 +33,14 @@ class LoopbackRelay(socketserver.ThreadingTCPServer):
         """From now on be gone, as after `kill -9`: connections are cut, new ones refused."""
         self.shutdown()
         self.server_close()
+        self._cut()
+
+    def turn_to(self, port: int) -> None:
+        """From now on lead to another server, as where another is started at the same address."""
+        self.server_port = port
+        self._cut()
+
+    def _cut(self) -> None:
         for each in self.open:
             with suppress(OSError):
                 each.shutdown(socket.SHUT_RDWR)

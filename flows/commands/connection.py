@@ -11,11 +11,11 @@ import tomllib
 from collections.abc import Generator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from flows.runtime import temporary_server
 from flows.runtime.server import QUIET, Server, client_settings, made_home, running
-from tasks.errors import InputError
+from tasks.errors import InputError, first_of
 from tasks.files import private_folder
 
 _SILENT = {"PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL", "PREFECT_LOGGING_INTERNAL_LEVEL": "CRITICAL"}
@@ -92,7 +92,8 @@ def answered() -> Generator[None]:
     try:
         yield
     except Exception as error:
-        reason = error if isinstance(error, httpx.HTTPError) else error.__cause__
+        first = first_of(cast("ExceptionGroup[Exception]", error)) if isinstance(error, ExceptionGroup) else error
+        reason = first if isinstance(first, httpx.HTTPError) else first.__cause__
         api = os.environ.get(_VARIABLE)
         if not api or not isinstance(reason, httpx.HTTPError):
             raise

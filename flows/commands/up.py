@@ -10,7 +10,7 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -85,7 +85,7 @@ def command(port: int, deployments: str, auth: bool, reset: bool, notify: str, s
         with answered():
             pages = f"{folder_of(folder)}; they are served beside a server of our own only"
             ui = f"{api.removesuffix('/api')}\n  pages        {pages}"
-            return _serve(_listed(folder, api, deployments), ui, notify, reset)
+            return _serve(_listed(folder, api, deployments), ui, partial(make_automations, notify), reset)
     if server := running(folder):
         pages = f", pages {served}" if (served := served_at(folder_of(folder))) else ""
         print(f"Image Jury is up already: {server.ui}{pages} (process {server.pid} serves {home(folder)})")
@@ -95,9 +95,8 @@ def command(port: int, deployments: str, auth: bool, reset: bool, notify: str, s
     listed = _listed(folder, api_at(port), deployments, text)
     print("starting a Prefect server (about 10 s) …", file=sys.stderr)
     with own_server(folder, port, text) as server, serving_pages(folder, port + 1, text) as pages:
-        asyncio.run(_begin_again())
         where = f" (both ask for the text in {home(folder) / sign_in.FILE})" if text else ""
-        return _serve(listed, f"{server.ui}{where}\n  pages        {pages}", notify, reset)
+        return _serve(listed, f"{server.ui}{where}\n  pages        {pages}", partial(_prepare_own, notify), reset)
 
 
 def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Deployed]:
@@ -113,48 +112,41 @@ def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Dep
     return read_list(Path(deployments)) if deployments else read_list()
 
 
-async def _begin_again() -> None:
+async def _prepare_own(notify: str) -> None:
+    """What a server of our own is asked for first; it has answered before, and begins again where it ends."""
     from flows.runtime.asked_again import asked_again
     from flows.runtime.left_behind import begin_again
 
     await asked_again(begin_again)
+    await asked_again(partial(make_automations, notify))
 
 
-def _serve(listed: Sequence[Deployed], ui: str, notify: str, reset: bool) -> int:
+def _serve(listed: Sequence[Deployed], ui: str, prepare: Callable[[], Awaitable[None]], reset: bool) -> int:
     try:
-        asyncio.run(_serve_list(listed, ui, notify, reset))
+        asyncio.run(_serve_list(listed, ui, prepare, reset))
     except KeyboardInterrupt:
         print("stopped; schedules stay as they are and go on with the next `jury up`", file=sys.stderr)
     return 0
 
 
-async def _serve_list(listed: Sequence[Deployed], ui: str, notify: str, reset: bool) -> None:
-    from prefect import get_client
-    from prefect.runner import Runner
-
+async def _serve_list(listed: Sequence[Deployed], ui: str, prepare: Callable[[], Awaitable[None]], reset: bool) -> None:
     from flows.runtime.asked_again import asked_again
     from flows.runtime.endings import ending_lines
-    from flows.runtime.registering import left_over, register
-
-    class Interruptible(Runner):
-        def handle_sigterm(self, *_: object, **__: object) -> None:
-            """End as Ctrl-C does: the runner's own way leaves its runs to themselves."""
-            raise KeyboardInterrupt
+    from flows.runtime.patient_runner import PatientRunner
+    from flows.runtime.registering import left_over, on_server, register
 
     hush_observers()
-    await make_automations(notify)
-    runner = Interruptible("image-jury", query_seconds=POLL_SECONDS, limit=RUNS_AT_ONCE, pause_on_shutdown=False)
+    await prepare()
+    runner = PatientRunner("image-jury", query_seconds=POLL_SECONDS, limit=RUNS_AT_ONCE, pause_on_shutdown=False)
     registered = [await asked_again(partial(register, runner, deployed, reset)) for deployed in listed]
     print(f"Image Jury is up.\n\n  Prefect UI   {ui}\n  store        {os.environ['JURY_STORE']}\n  deployments")
     for served in registered:
         print(f"    {served.title:<27} {printable(', '.join(served.schedules) or 'without a schedule')}")
         for sentence in served.said:
             print(f"      {printable(sentence)}")
-    for sentence in await left_over([served.title for served in registered]):
+    for sentence in await asked_again(partial(left_over, [served.title for served in registered])):
         print(f"    {printable(sentence)}")
-    async with get_client() as client:
-        endings = ending_lines(await client.read_deployments(), today())
-    for words in endings:
+    for words in ending_lines(await asked_again(on_server), today()):
         print(f"    warning: the judge {printable(words)}")
     print("\nPress Run on a deployment in the UI, or wait for its schedule. Ctrl-C stops all of it.", flush=True)
     await asked_again(runner.start)

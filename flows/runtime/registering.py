@@ -99,6 +99,12 @@ async def left_over(served: Collection[str]) -> list[str]:
     ]
 
 
+async def on_server() -> list[DeploymentResponse]:
+    """All deployments that the server has, whoever made them."""
+    async with get_client() as client:
+        return await client.read_deployments()
+
+
 def former_title(deployed: Deployed) -> str:
     """Under which a deployment stood before its name told its flow, too: `plot/nightly` of `plot/plot-nightly`."""
     flow = deployed.title.partition("/")[0]
