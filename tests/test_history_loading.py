@@ -278,6 +278,39 @@ def test_a_damaged_ledger_is_named_and_stops_no_other(tmp_path: Path, file: str,
         store_run(tmp_path, RUN)
 
 
+def test_a_row_that_is_refused_far_down_is_told_by_its_line_and_nothing_of_its_run_is_loaded(tmp_path: Path) -> None:
+    damaged = write_run(tmp_path, start(), [judgment(f"s{number}") for number in range(2_500)], None)
+    with (damaged / "judgments.jsonl").open("a") as rows:
+        rows.write('{"schema": 1, "vote": "first"}\n')
+    whole_run(tmp_path, LATER)
+    found = sync(tmp_path)
+    assert found.loaded == (LATER,)
+    [sentence] = found.left_out
+    assert f'{damaged}/judgments.jsonl", in line 2501: Failed to cast' in sentence
+    assert ask(tmp_path, "SELECT DISTINCT run_id FROM judgments") == [(LATER,)]
+
+
+def test_the_last_attempt_is_found_among_the_attempts_of_one_call(tmp_path: Path) -> None:
+    calls: list[dict[str, Any]] = [
+        {},
+        {"candidate": "beta"},
+        {"sample_id": "s2"},
+        {"control": "anchor"},
+        {"dimension": "readability"},
+        {"order": "model_first"},
+        {"vote": 2},
+    ]
+    rows = [
+        judgment(attempt=attempt, **call) for number, call in enumerate(calls) for attempt in range(1, 2 + number % 3)
+    ]
+    write_run(tmp_path, start(), rows, end())
+    store_run(tmp_path, RUN)
+    of_call = 'PARTITION BY candidate, sample_id, "control", dimension, "order", vote'
+    last = f"SELECT last_attempt = (attempt = max(attempt) OVER ({of_call})) FROM judgments"
+    assert ask(tmp_path, f"SELECT bool_and(last) FROM ({last}) AS found(last)") == [(True,)]
+    assert ask(tmp_path, "SELECT count(*), count(*) FILTER (last_attempt) FROM judgments") == [(len(rows), len(calls))]
+
+
 def test_many_ledgers_are_loaded_a_few_at_a_time_each_by_itself(tmp_path: Path) -> None:
     for number in range(23):
         place = whole_run(tmp_path, f"20260101T0000{number:02}000-diagram-{number:06}")

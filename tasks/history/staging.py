@@ -5,9 +5,10 @@ how rows come out of files; what is computed of them is for `judging.results`.
 """
 
 import json
+import re
 import tempfile
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import suppress
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
 from itertools import chain, islice
 from pathlib import Path
 from typing import Any
@@ -32,8 +33,20 @@ from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.protocol_keys import judge_key
 from tasks.records import Record, RunEnd, RunStart
 
-_LAST_ATTEMPT = """attempt = max(attempt) OVER (
-    PARTITION BY candidate, sample_id, "control", dimension, "order", vote) AS last_attempt"""
+_LAST_UNLESS_REPEATED = "* REPLACE (true AS last_attempt)"
+_REPEATED = """UPDATE judgments SET last_attempt = false
+    FROM (SELECT candidate, sample_id, "control", dimension, "order", vote, max(attempt) AS last
+        FROM judgments WHERE attempt > 1 GROUP BY ALL) AS repeated
+    WHERE attempt < last
+        AND (judgments.candidate, judgments.sample_id, judgments."control", judgments.dimension, judgments."order",
+            judgments.vote)
+        IS NOT DISTINCT FROM (repeated.candidate, repeated.sample_id, repeated."control", repeated.dimension,
+            repeated."order", repeated.vote)"""
+"""Only calls that were repeated: a window over all rows would hold all of them in memory, with their texts."""
+_PORTION_ROWS = 1024
+"""Rows that are inserted together: of a long file DuckDB reads 32 MB at once."""
+_LINE = re.compile(r"\bin line (\d+)")
+"""Of a file of rows, where DuckDB tells what is wrong in it."""
 _ASPECTS = """INSERT INTO aspect_scores BY NAME
     SELECT run_id, flow, candidate, sample_id, dimension AS tag, vote, unnest(scores, recursive := true)
     FROM judgments WHERE last_attempt AND len(scores) > 0 AND coalesce("control", '') = ''"""
@@ -71,7 +84,8 @@ def stage_run(db: Connection, run: Path, ledger_bytes: int) -> None:
     """
     make_tables(db)
     try:
-        _insert_run(db, run, ledger_bytes)
+        with _all_or_none(db):
+            _insert_run(db, run, ledger_bytes)
     except (InputError, ValidationError, OSError, duckdb.Error) as error:
         raise _damaged(run, error) from error
 
@@ -108,8 +122,21 @@ def stage_other_calls(db: Connection, store: Path, since: str) -> None:
     """
     for place in OTHER_CALLS.folders(store):
         if place.name >= since:
-            with suppress(InputError, ValidationError, OSError, duckdb.Error):
+            with suppress(InputError, ValidationError, OSError, duckdb.Error), _all_or_none(db):
                 insert_rows(db, "other_calls", [*OTHER_CALLS.history_rows(place)], place / OTHER_CALLS.file)
+
+
+@contextmanager
+def _all_or_none(db: Connection) -> Generator[None]:
+    """One transaction, in which many portions also take less memory than each in its own."""
+    db.begin()
+    try:
+        yield
+        db.commit()
+    except BaseException:
+        with suppress(duckdb.Error):  # where to commit has failed there is nothing to roll back
+            db.rollback()
+        raise
 
 
 def _damaged(place: Path, error: Exception) -> DamagedLedger:
@@ -127,7 +154,8 @@ def _insert_run(db: Connection, run: Path, ledger_bytes: int) -> None:
     )
     judged = _all_told(ledger.read_rows(judgments, kind_of(start.flow).confirms), end, judgments)
     decided = _all_told(ledger.read_rows(outcomes), end, outcomes)
-    insert_rows(db, "judgments", judged, judgments, f"* REPLACE ({_LAST_ATTEMPT})")
+    insert_rows(db, "judgments", judged, judgments, _LAST_UNLESS_REPEATED)
+    db.execute(_REPEATED)
     insert_rows(db, "outcomes", (row for row in decided if not row.get("control")), outcomes)
     found = results_of(start, [run])
     insert_rows(db, "controls", _under(run.name, found.controls), outcomes)
@@ -176,20 +204,41 @@ def _without_end(start: RunStart, waits: bool) -> str:
 
 
 def insert_rows(db: Connection, table: str, rows: Iterable[Mapping[str, Any]], source: Path, values: str = "*") -> None:
-    """Insert rows by name, through a file of JSON lines: the fastest way in that needs no further package."""
-    given = iter(rows)
-    first = next(given, None)
-    if first is None:  # as for half the tables of most runs, and to insert nothing takes as long as a few rows
-        return
-    found = db.execute(f"SELECT column_name, column_type FROM (DESCRIBE {table})").fetchall()
-    columns = ", ".join(f"'{name}': '{kind}'" for name, kind in found)
+    """Insert rows by name, through files of JSON lines: the fastest way in that needs no further package.
+
+    What it holds in memory does not grow with the number of rows. Rows before one that is refused stay inserted, unless
+    the caller rolls them back.
+
+    Args:
+        source: where the rows come from, for what is said of one that DuckDB refuses.
+        values: what becomes of a row's columns.
+
+    Raises:
+        InputError: DuckDB refuses a row.
+    """
+    given, inserted, columns = iter(rows), 0, ""
     with tempfile.TemporaryDirectory() as place:
         lines = Path(place) / f"{table}.jsonl"
-        with lines.open("w", encoding="utf-8") as file:
-            # As it is: escapes would make a long reply six times as long, and DuckDB reads no row above 16 MB.
-            file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in chain([first], given))
-        read = f"read_json($lines, format = 'newline_delimited', columns = {{{columns}}})"
-        try:
-            db.execute(f"INSERT INTO {table} BY NAME SELECT {values} FROM {read}", {"lines": str(lines)})
-        except duckdb.Error as error:
-            raise InputError(str(error).partition("\n")[0].replace(str(lines), str(source))) from error
+        while first := next(given, None):
+            columns = columns or _columns(db, table)  # not asked for a table without rows, as half of them are
+            with lines.open("w", encoding="utf-8") as file:
+                # As it is: escapes would make a long reply six times as long, and DuckDB reads no row above 16 MB.
+                portion = chain([first], islice(given, _PORTION_ROWS - 1))
+                file.writelines(json.dumps(row, ensure_ascii=False) + "\n" for row in portion)
+            read = f"read_json($lines, format = 'newline_delimited', columns = {{{columns}}})"
+            try:
+                db.execute(f"INSERT INTO {table} BY NAME SELECT {values} FROM {read}", {"lines": str(lines)})
+            except duckdb.Error as error:
+                words = str(error).partition("\n")[0].replace(str(lines), str(source))
+                raise InputError(_further_down(words, inserted)) from error
+            inserted += _PORTION_ROWS
+
+
+def _further_down(words: str, lines: int) -> str:
+    """What is said of a line of a portion, said of that line of the whole."""
+    return _LINE.sub(lambda line: f"in line {int(line[1]) + lines}", words)
+
+
+def _columns(db: Connection, table: str) -> str:
+    found = db.execute(f"SELECT column_name, column_type FROM (DESCRIBE {table})").fetchall()
+    return ", ".join(f"'{name}': '{kind}'" for name, kind in found)
