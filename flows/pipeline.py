@@ -46,6 +46,7 @@ async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
             return await handed_in(session, dataset, _judge_and_aggregate)
         async with session.judging(dataset) as chunks:
             await chunks.each(_judge_and_aggregate)
+        del dataset, chunks  # with the replies to reuse: what follows reads the ledger, and needs memory of its own
         # Not awaited here: the session awaits the two steps, and decides what a failure of either costs.
         storing = session.storing(store(session.store, session.run_id))
         shown = report(session.place, session.run_id, session.warnings, session.scheduled, session.shown_as)

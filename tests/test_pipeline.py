@@ -2,6 +2,7 @@
 
 import asyncio
 import base64
+import gc
 import html
 import io
 import json
@@ -38,6 +39,9 @@ from written_datasets import inline, record, result, write_benchmark, write_json
 
 from flows.diagram import diagram
 from tasks.embedded_judge.chat import PROBE
+from tasks.history.loading import store_run
+from tasks.judging.run import Run
+from tasks.ledger.reuse import Replies
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.thumbnails import FEW, made
 from tasks.store import store as store_step
@@ -393,6 +397,32 @@ def test_a_model_figure_that_vanishes_during_a_run_is_no_forfeit(
 
 async def evaluated(parameters: PairwiseParameters) -> State:
     return await diagram(parameters, return_state=True)
+
+
+def in_memory() -> dict[int, object]:
+    """Runs and replies to reuse that are in memory, by where they are."""
+    gc.collect()
+    return {id(each): each for each in gc.get_objects() if isinstance(each, (Run, Replies))}
+
+
+def test_while_a_run_is_stored_neither_it_nor_the_replies_to_reuse_are_in_memory(
+    tmp_path: Path, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    loopback.answer = allowed_reply("Model")
+    root = write_benchmark(tmp_path / "set", [record(number) for number in range(4)])
+    results = write_json(tmp_path / "run.json", [result(number) for number in range(4)])
+    judge = Judge(model="m", base_url=loopback.base_url)
+    given = PairwiseParameters(dataset=str(root), results=str(results), judge=judge, store=str(tmp_path / "store"))
+    before, left = in_memory(), list[str]()
+
+    def stored(store: Path, run_id: str) -> None:
+        left.extend(type(each).__name__ for number, each in in_memory().items() if number not in before)
+        store_run(store, run_id)
+
+    monkeypatch.setattr("tasks.history.loading.store_run", stored)
+    assert asyncio.run(evaluated(given)).is_completed()
+    assert left == []
+    assert rows_of(tmp_path / "store", "SELECT count(*) AS n FROM outcomes") == [{"n": 4}]
 
 
 MISTAKES: dict[str, tuple[str, str]] = {

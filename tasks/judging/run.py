@@ -164,20 +164,24 @@ class Run:
             self.export.discard()
 
 
-_CURRENT: ContextVar[Run] = ContextVar("run")
+_CURRENT: ContextVar[list[Run]] = ContextVar("run")
+"""The one run, in a list that is emptied after it: open connections and timers keep the context that they began in."""
 
 
 @contextmanager
 def current(run: Run) -> Generator[None]:
     """Make this run the one that tasks work on: Prefect walks, hashes and stores what a task is given, so that tasks
     are given names and numbers and find the rest here."""
-    token = _CURRENT.set(run)
+    held = [run]
+    token = _CURRENT.set(held)
     try:
         yield
     finally:
         _CURRENT.reset(token)
+        held.clear()
 
 
 def current_run() -> Run:
     """The run that this is called in."""
-    return _CURRENT.get()
+    [run] = _CURRENT.get()
+    return run
