@@ -276,6 +276,7 @@ def jury(
         monkeypatch.setattr(report, name, lambda *_: [])
     monkeypatch.setattr(process, "END_SECONDS", 120.0)
     monkeypatch.setattr(without_server, "SILENT", 24)
+    monkeypatch.setattr(without_server, "START_SECONDS", 120.0)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         given = [*map(str, arguments)]

@@ -26,7 +26,7 @@ def headers(api: str, auth: str = "") -> dict[str, str]:
     """What a program sends with a request that changes something: the token of a client of its own."""
     client, signed_in = str(uuid4()), header(auth)
     asked = urllib.request.Request(f"{api}/csrf-token?client={client}", headers=signed_in)
-    with urllib.request.urlopen(asked, timeout=30) as reply:
+    with urllib.request.urlopen(asked, timeout=120) as reply:
         token = json.loads(reply.read())["token"]
     protected = {"Prefect-Csrf-Client": client, "Prefect-Csrf-Token": token}
     return {"content-type": "application/json", **protected, **signed_in}
@@ -53,7 +53,7 @@ class Up(NamedTuple):
         deadline = time.monotonic() + 30
         while True:
             try:
-                with urllib.request.urlopen(request, timeout=30) as reply:
+                with urllib.request.urlopen(request, timeout=120) as reply:
                     return json.loads(reply.read() or "null")
             except urllib.error.HTTPError as error:
                 # SQLite was busy; Prefect's own clients ask again, too.

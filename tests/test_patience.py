@@ -76,7 +76,7 @@ def test_a_program_asks_again_itself() -> None:
 
 
 def test_a_page_waits_while_the_database_of_a_server_is_locked(prefect_server: str) -> None:
-    with urllib.request.urlopen(f"{prefect_server}/admin/settings", timeout=30) as reply:
+    with urllib.request.urlopen(f"{prefect_server}/admin/settings", timeout=120) as reply:
         [database] = Path(json.load(reply)["home"]).glob("*.db")
     own = headers(prefect_server)
 

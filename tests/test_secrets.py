@@ -123,7 +123,7 @@ def all_of(api: str, kind: str) -> list[Any]:
 def post(url: str, body: object = None) -> Any:
     data = None if body is None else json.dumps(body).encode()
     request = urllib.request.Request(url, data, headers(url.partition("/api/")[0] + "/api"))
-    with urllib.request.urlopen(request, timeout=30) as answer:
+    with urllib.request.urlopen(request, timeout=120) as answer:
         return json.load(answer)
 
 

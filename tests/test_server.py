@@ -2,6 +2,7 @@
 
 import json
 import os
+import time
 from collections.abc import Iterator
 from importlib.metadata import version
 from pathlib import Path
@@ -38,6 +39,17 @@ def test_a_server_that_was_noted_and_answers_as_ours_is_ours(tmp_path: Path, ser
     server.answer = lambda request: ours(tmp_path, request)
     found = running(tmp_path)
     assert found and (found.api, found.pid) == (server.api, os.getpid())
+
+
+def test_a_server_that_answers_late_on_a_busy_machine_is_ours(tmp_path: Path, server: LoopbackPrefect) -> None:
+    noted(tmp_path, note(server))
+
+    def late(request: str) -> Said:
+        time.sleep(6 if request.endswith("/admin/version") else 0)
+        return ours(tmp_path, request)
+
+    server.answer = late
+    assert running(tmp_path)
 
 
 NOTES = [b"", b"[", b"7", b"\xff", b"{}", b'{"port": 1, "pid": "x"}', b'{"port": 1, "pid": 99999999999999999999}']

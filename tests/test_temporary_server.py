@@ -49,7 +49,7 @@ def is_there(group: int) -> bool:
 
 def test_who_asks_at_once_is_answered_when_it_is_ready(begun: TemporaryServer) -> None:
     asyncio.run(begun.answering())
-    with urllib.request.urlopen(f"{begun.api}/admin/settings", timeout=30) as reply:
+    with urllib.request.urlopen(f"{begun.api}/admin/settings", timeout=120) as reply:
         settings = json.load(reply)
     assert settings["home"] == str(begun.log.parent)
     assert settings["server"]["analytics_enabled"] is False
@@ -57,7 +57,7 @@ def test_who_asks_at_once_is_answered_when_it_is_ready(begun: TemporaryServer) -
     assert settings["server"]["api"]["cors_allowed_origins"] == begun.api.removesuffix("/api")
     page = urllib.request.Request(f"{begun.api}/health", headers={"Origin": "http://localhost:3000"})
     with pytest.raises(urllib.error.HTTPError, match="403"):
-        urllib.request.urlopen(page, timeout=30)
+        urllib.request.urlopen(page, timeout=120)
     begun.end()
     assert not is_there(pid_of(begun)) and (begun.log.parent / DATABASE).stat().st_size
 

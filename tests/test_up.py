@@ -369,7 +369,7 @@ def test_a_page_of_another_address_reads_nothing_and_changes_nothing(up: Up, pag
 
 def asked_as(up: Up, host: str, method: str, path: str, headers: dict[str, str], body: str = "") -> tuple[int, str]:
     """Status and text of what is answered to a request that names another host."""
-    connection = http.client.HTTPConnection("127.0.0.1", up.port, timeout=30)
+    connection = http.client.HTTPConnection("127.0.0.1", up.port, timeout=120)
     connection.request(method, f"/api{path}", body or None, {"Host": host, **headers})
     answer = connection.getresponse()
     told = answer.status, answer.read().decode()

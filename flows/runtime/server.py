@@ -33,6 +33,8 @@ NOTE = "server.json"
 LOG = "server.log"
 """In the home of a server: what it says."""
 PATIENCE_SECONDS = 120.0
+ANSWER_SECONDS = 30.0
+"""For a server that is there to say what it is: one that a busy machine keeps from it is not gone."""
 QUIET = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
@@ -198,7 +200,7 @@ def _answers_as_ours(server: Server, place: Path) -> bool:
 
 def _get(server: Server, path: str) -> Any:
     asked = urllib.request.Request(f"{server.api}{path}", headers=sign_in.header(server.auth))
-    with urllib.request.urlopen(asked, timeout=5) as reply:
+    with urllib.request.urlopen(asked, timeout=ANSWER_SECONDS) as reply:
         return json.load(reply)
 
 
