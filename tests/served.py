@@ -105,6 +105,16 @@ def jury_up(store: Path, port: int, *options: str, ended_by: signal.Signals = si
             assert process.wait(120) == 0, log.read_text()
 
 
+@contextmanager
+def on_ctrl_c(handler: Any) -> Iterator[None]:
+    """What this process does at Ctrl-C in the context."""
+    before = signal.signal(signal.SIGINT, handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 def wait_for(condition: Any, seconds: float = 120.0) -> None:
     """Look again and again until the condition holds, for so long as only a busy machine needs."""
     deadline = time.monotonic() + seconds

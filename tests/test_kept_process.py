@@ -7,9 +7,10 @@ import time
 from collections.abc import Iterator
 
 import pytest
-from served import wait_for
+from served import on_ctrl_c, wait_for
 
 from flows.runtime.kept_process import MOST_TIMES, KeptProcess
+from flows.runtime.process import ended_by_sigterm
 
 
 class Begun:
@@ -50,9 +51,10 @@ def test_a_process_that_is_killed_begins_again_until_it_is_ended(begun: Begun, k
 
 
 def test_a_process_that_does_not_live_is_given_up_and_ends_what_waits_for_it() -> None:
+    """Also in the background of a shell script, where Ctrl-C is ignored."""
     begun = Begun("")
     kept = KeptProcess(begun.begin, begun.tell)
-    with pytest.raises(KeyboardInterrupt):
+    with on_ctrl_c(signal.SIG_IGN), pytest.raises(KeyboardInterrupt), ended_by_sigterm():
         kept.keep()
         time.sleep(120)
     assert kept.lost and len(begun.pids) == MOST_TIMES and begun.told == MOST_TIMES - 1

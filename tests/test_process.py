@@ -8,7 +8,7 @@ import sys
 
 import pytest
 from prefect.exceptions import TerminationSignal
-from served import environment
+from served import environment, on_ctrl_c
 
 from flows.runtime.process import (
     THRESHOLDS,
@@ -67,9 +67,17 @@ def test_sigterm_ends_a_run_as_ctrl_c_does_also_where_it_comes_within_tasks_of_g
         raise ExceptionGroup("of ours", [ValueError("a fault")])
 
 
+ON_CTRL_C = {"on a terminal": signal.default_int_handler, "behind a script": signal.SIG_IGN}
+
+
+@pytest.mark.parametrize("ctrl_c", ON_CTRL_C)
 @pytest.mark.parametrize("within", ["a callback", "a task that nobody waits for"])
-def test_sigterm_is_not_lost_wherever_the_event_loop_is(within: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Prefect's handler, which a flow has while it runs, raises an exception there."""
+def test_sigterm_is_not_lost_wherever_the_event_loop_is(
+    within: str, ctrl_c: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Prefect's handler, which a flow has while it runs, raises an exception there. What a shell script begins in the
+    background ignores Ctrl-C.
+    """
 
     def handler(*_: object) -> None:
         raise TerminationSignal(signal=signal.SIGTERM)
@@ -85,7 +93,7 @@ def test_sigterm_is_not_lost_wherever_the_event_loop_is(within: str, capsys: pyt
         await asyncio.sleep(5)
         assert not kept, "it was lost"
 
-    with pytest.raises(KeyboardInterrupt), ended_by_sigterm():
+    with on_ctrl_c(ON_CTRL_C[ctrl_c]), pytest.raises(KeyboardInterrupt), ended_by_sigterm():
         run_async(work())
     assert not capsys.readouterr().err
 

@@ -122,6 +122,7 @@ def _main() -> int:
     from flows.runtime.process import hush
 
     atexit.register(hush)
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where a shell script began the program behind it
     with os.fdopen(os.dup(1), "w", encoding="utf-8") as answers:
         os.dup2(2, 1)  # whatever is printed is said, and no answer
         with open(0, "rb", buffering=0, closefd=False) as lines:

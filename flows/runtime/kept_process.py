@@ -1,11 +1,11 @@
 """The process of a server that begins again where it ends without having been told to, as after `kill -9`."""
 
-import os
-import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable
+
+from flows.runtime.process import interrupt
 
 SHORTEST_SECONDS, MOST_TIMES = 60.0, 3
 """A process that has so many times in a row not lived so long would not live longer the next time."""
@@ -14,7 +14,7 @@ END_SECONDS = 15.0
 
 
 class KeptProcess:
-    """A process, until `end`. Where it cannot be kept, this process is interrupted as by Ctrl-C, and `lost` is set."""
+    """A process, until `end`. Where it cannot be kept, `process.interrupt` ends this one, and `lost` is set."""
 
     lost = False
 
@@ -46,7 +46,7 @@ class KeptProcess:
                 if not self.lost:
                     self._tell()
                     self.now = self._begin()
-        os.kill(os.getpid(), signal.SIGINT)
+        interrupt()
 
     def end(self) -> None:
         """End it for good, by force where it takes too long."""

@@ -39,11 +39,21 @@ def run_async(work: Coroutine[Any, Any, T]) -> T:
     loop = runner.get_loop()
     loop.set_exception_handler(_tell_but_sigterm)
     with suppress(NotImplementedError):  # Windows
-        loop.add_signal_handler(signal.SIGTERM, signal.raise_signal, signal.SIGINT)
+        loop.add_signal_handler(signal.SIGTERM, _interrupt_loop)
     try:
         return runner.run(work)
     finally:
         _end(runner)
+
+
+def _interrupt_loop() -> None:
+    """Do in the event loop's own thread what Ctrl-C does.
+
+    What a shell script begins in the background ignores Ctrl-C, until it is told to end by SIGTERM.
+    """
+    if signal.getsignal(signal.SIGINT) == signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.raise_signal(signal.SIGINT)
 
 
 def _tell_but_sigterm(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -129,6 +139,14 @@ def ended_by_sigterm() -> Generator[None]:
         raise
     finally:
         signal.signal(signal.SIGTERM, before)
+
+
+def interrupt() -> None:
+    """Interrupt the main thread as Ctrl-C does, from any thread of a process that SIGTERM ends so.
+
+    Ctrl-C's own signal would do nothing in a process that a shell script began in the background: it is ignored there.
+    """
+    os.kill(os.getpid(), signal.SIGTERM)
 
 
 @contextmanager
