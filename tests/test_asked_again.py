@@ -11,7 +11,7 @@ import httpx
 import pytest
 from loopback_prefect import LoopbackPrefect, Said
 from loopback_relay import LoopbackRelay
-from prefect import get_client
+from prefect import flow, get_client
 from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 from served import JURY, environment, wait_for
 
@@ -109,6 +109,29 @@ def test_runs_that_are_cancelled_are_asked_for_again_however_often_that_failed(p
     ):
         asyncio.run(asked())
     assert relay.losses == 1
+
+
+@pytest.mark.parametrize("why", ["its schedule was paused", "the server is away"])
+def test_a_due_run_that_is_not_begun_for_a_known_reason_is_no_fault(
+    why: str, prefect_server: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A runner takes a run ten seconds before it is due, and a schedule that is paused by then deletes its runs."""
+
+    async def begun(relay: LoopbackRelay) -> bool:
+        async with PatientRunner("image-jury") as runner, get_client() as client:
+            run = await client.create_flow_run(flow(lambda: None, name="due"))
+            if why == "the server is away":
+                relay.lost, relay.times = b"/set_state ", 1
+            else:
+                await client.delete_flow_run(run.id)
+            return await runner._state_proposer.propose_pending(run)  # pyright: ignore
+
+    with (
+        LoopbackRelay(prefect_server) as relay,
+        temporary_settings({PREFECT_API_URL: relay.api, PREFECT_CLIENT_MAX_RETRIES: 0}),
+    ):
+        assert not asyncio.run(begun(relay))
+    assert not [record for record in caplog.records if record.exc_info]
 
 
 def test_a_fault_of_another_kind_is_raised_at_once() -> None:

@@ -4,10 +4,12 @@ Prefect's own ends with all its runs when three questions in a row have failed, 
 learns of runs that are cancelled then. Owns which of its questions may fail, and what is said of it.
 """
 
+import logging
 import sys
 from collections.abc import Awaitable, Callable
 from typing import Any, Self
 
+from prefect.exceptions import ObjectNotFound
 from prefect.runner import Runner
 
 from flows.runtime.asked_again import is_away
@@ -15,6 +17,8 @@ from tasks.text import one_line
 
 LONGEST = 200
 """Characters of what went wrong."""
+_BEGINNINGS = "prefect.runner.state_proposer"
+"""Prefect's logger of runs that could not be begun."""
 Question = Callable[[], Awaitable[Any]]
 
 
@@ -23,6 +27,7 @@ class PatientRunner(Runner):
 
     async def __aenter__(self) -> Self:
         """Start; what is asked for ever from then on may fail."""
+        logging.getLogger(_BEGINNINGS).addFilter(_is_fault)
         await super().__aenter__()
         runs, cancelled = self._scheduled_run_poller, self._cancelling_observer
         runs._get_and_submit_flow_runs = _patient(runs._get_and_submit_flow_runs, _Outage())  # pyright: ignore
@@ -32,6 +37,16 @@ class PatientRunner(Runner):
     def handle_sigterm(self, *_: object, **__: object) -> None:
         """End as Ctrl-C does: the runner's own way leaves its runs to themselves."""
         raise KeyboardInterrupt
+
+
+def _is_fault(record: logging.LogRecord) -> bool:
+    """Whether a run that was not begun is to be told with a traceback.
+
+    The runner takes a run seconds before it is due: one that is gone by then was deleted, or its schedule paused or
+    changed. One for which no server was found stays due, and the outage is told where runs are asked for.
+    """
+    error = record.exc_info[1] if record.exc_info else None
+    return not (isinstance(error, ObjectNotFound) or is_away(error))
 
 
 class _Outage:
