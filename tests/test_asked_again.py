@@ -16,7 +16,7 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 from served import JURY, environment, wait_for
 
 from flows.runtime import asked_again as module
-from flows.runtime.asked_again import asked_again
+from flows.runtime.asked_again import asked_again, asked_soon, prompt_client
 from flows.runtime.patient_runner import PatientRunner
 
 NAME = "asked-again"
@@ -132,6 +132,23 @@ def test_a_due_run_that_is_not_begun_for_a_known_reason_is_no_fault(
     ):
         assert not asyncio.run(begun(relay))
     assert not [record for record in caplog.records if record.exc_info]
+
+
+def test_a_busy_server_is_asked_soon_and_by_nobody_else(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Prefect's client would ask each time six times, in a minute."""
+    monkeypatch.setattr(module, "PAUSES", (0.0,) * 3)
+
+    async def asked() -> None:
+        async with prompt_client() as client:
+            await asked_soon(client.read_variables)
+
+    with (
+        LoopbackPrefect(lambda _: Said(503)) as server,
+        temporary_settings({PREFECT_API_URL: server.api}),
+        pytest.raises(httpx.HTTPStatusError, match="503"),
+    ):
+        asyncio.run(asked())
+    assert server.requests == ["POST /variables/filter"] * 4
 
 
 def test_a_fault_of_another_kind_is_raised_at_once() -> None:

@@ -15,9 +15,9 @@ from loopback_replies import Reply, allowed_reply
 from loopback_replies import Request as Asked
 from prefect import get_client
 from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate, GlobalConcurrencyLimitUpdate
-from prefect.settings import PREFECT_API_URL, temporary_settings
+from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, temporary_settings
 
-from flows.runtime import leases
+from flows.runtime import asked_again, leases
 from flows.runtime import shared_limit as limits
 from flows.runtime.shared_limit import limit_name, shared_slots
 from tasks.endpoint.client import Vlm
@@ -279,7 +279,7 @@ def test_slots_are_had_by_a_lease_as_soon_as_the_server_is_in_order_again(
     said: Said, server: LoopbackPrefect, warnings: list[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(leases, "PATIENCE_SECONDS", 30)
-    server.answer = lambda request: said if len(server.requests) < 3 else good(request)
+    server.answer = lambda request: said if len(server.requests) < 6 else good(request)
 
     async def run() -> None:
         async with shared_slots(judge("http://mended.example/v1")) as slots:
@@ -288,6 +288,30 @@ def test_slots_are_had_by_a_lease_as_soon_as_the_server_is_in_order_again(
     asyncio.run(asyncio.wait_for(run(), 120))
     assert warnings and all("asking again" in words for words in warnings)
     assert server.requests.count("POST /v2/concurrency_limits/increment-with-lease") >= limits.BLOCKS
+
+
+def test_a_server_that_was_busy_for_a_moment_is_asked_again_without_words(
+    server: LoopbackPrefect, warnings: list[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(leases, "ANSWER_SECONDS", 120.0)
+    monkeypatch.setattr(asked_again, "PAUSES", (0.0, 0.0))
+    turned_away: list[str] = []
+
+    def answer(request: str) -> Said:
+        """The first request of each kind is turned away."""
+        if request in turned_away:
+            return good(request)
+        turned_away.append(request)
+        return Said(503)
+
+    async def run() -> None:
+        async with shared_slots(judge("http://busy.example/v1")) as slots:
+            await free(slots, 8)
+
+    server.answer = answer
+    with temporary_settings({PREFECT_CLIENT_MAX_RETRIES: 0}):  # nobody else asks again
+        asyncio.run(asyncio.wait_for(run(), 120))
+    assert len(turned_away) == 3 and not warnings
 
 
 def test_a_server_that_breaks_during_a_run_takes_no_slots_away(

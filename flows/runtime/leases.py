@@ -13,6 +13,7 @@ import math
 import sys
 import time
 from contextlib import suppress
+from functools import partial
 from http import HTTPStatus
 from typing import NamedTuple
 from uuid import UUID
@@ -24,6 +25,7 @@ from prefect.client.schemas.responses import ConcurrencyLimitWithLeaseResponse
 from prefect.exceptions import ObjectAlreadyExists, ObjectNotFound
 from prefect.logging import get_logger
 
+from flows.runtime.asked_again import asked_soon
 from tasks.errors import InputError
 
 ASK_SECONDS = 1.0
@@ -35,7 +37,7 @@ TELL_SECONDS = 5.0
 """Wait after which a person is told what is waited for."""
 
 ANSWER_SECONDS = 10.0
-"""Longest wait for an answer of the server, with all that Prefect's client asks again by itself."""
+"""Longest wait for an answer of the server, with all that is asked again by itself."""
 RETRY_SECONDS = 5.0
 """Wait after an answer that is of no use."""
 PATIENCE_SECONDS = 30.0
@@ -94,7 +96,7 @@ class Leases:
         while block.lease:
             await asyncio.sleep(RENEW_SECONDS)
             try:
-                await self._client.renew_concurrency_lease(block.lease, LEASE_SECONDS)
+                await asked_soon(partial(self._client.renew_concurrency_lease, block.lease, LEASE_SECONDS))
             except Exception as error:  # no reason to stop calls that are in flight
                 _log.debug("A lease on slots of %s could not be renewed: %s", self._name, error)
 
@@ -104,7 +106,7 @@ class Leases:
             return
         try:
             async with asyncio.timeout(GIVE_BACK_SECONDS):
-                await self._client.release_concurrency_slots_with_lease(block.lease)
+                await asked_soon(partial(self._client.release_concurrency_slots_with_lease, block.lease))
         except Exception as error:  # the run has had what it needed
             _log.debug("Slots of %s could not be given back: %s", self._name, error)
 
@@ -120,7 +122,7 @@ class Leases:
         """Ask for a block once; None: ask again."""
         try:
             async with asyncio.timeout(ANSWER_SECONDS):
-                block = await self._answer(number)
+                block = await asked_soon(partial(self._answer, number))
         except Exception as error:  # whatever may be wrong with a server or the way to it
             return await self._unanswered(number, error)
         self._silent_since = None

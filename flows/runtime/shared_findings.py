@@ -11,17 +11,18 @@ import re
 import time
 from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager, suppress
+from functools import partial
 from itertools import chain, repeat
 from typing import Any, cast
 from uuid import uuid4
 
-from prefect import get_client
 from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.actions import VariableCreate, VariableUpdate
 from prefect.exceptions import ObjectAlreadyExists
 from prefect.logging import get_logger
 from pydantic import Field, ValidationError
 
+from flows.runtime.asked_again import asked_soon, prompt_client
 from flows.runtime.shared_limit import limit_name
 from flows.runtime.temporary_server import is_alone
 from tasks.endpoint.adaptive_limit import Figures
@@ -77,10 +78,10 @@ async def sharing_findings(judge: Judge) -> AsyncGenerator[Callable[[Gate], None
     gate is to be given to.
 
     It is entered before anything else is asked of the server, and left after: two writers at once are too many for
-    SQLite, and the one that it turns away waits for two seconds. Nothing is told by runs with the embedded judge or on
+    SQLite, and the one that it turns away has to ask again. Nothing is told by runs with the embedded judge or on
     a temporary server, which nobody else uses.
     """
-    async with get_client() as client:
+    async with prompt_client() as client:
         if judge.base_url == EMBEDDED or is_alone(client):
             yield lambda _: None
             return
@@ -121,7 +122,7 @@ class _Findings:
         """Hear and tell once."""
         try:
             async with asyncio.timeout(patience):
-                while not await self._exchanged(leaving):
+                while not await asked_soon(partial(self._exchanged, leaving)):
                     pass
         except Exception as error:  # whatever may be wrong with a server, or the way to it
             _log.debug("What is found of the limits of %s could not be exchanged: %s", self._name, error)

@@ -14,8 +14,7 @@ from contextlib import asynccontextmanager
 from typing import Literal
 from urllib.parse import urlsplit
 
-from prefect import get_client
-
+from flows.runtime.asked_again import prompt_client
 from flows.runtime.leases import Leases
 from flows.runtime.temporary_server import is_alone
 from tasks.parameters import EMBEDDED, Judge
@@ -50,7 +49,7 @@ async def shared_slots(judge: Judge) -> AsyncGenerator[asyncio.Semaphore]:
     if judge.base_url == EMBEDDED:
         yield asyncio.Semaphore(judge.concurrency)
         return
-    async with get_client() as client:
+    async with prompt_client() as client:
         if is_alone(client):
             yield asyncio.Semaphore(judge.concurrency)
             return
