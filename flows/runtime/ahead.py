@@ -17,6 +17,7 @@ from flows.runtime.temporary_server import TemporaryServer
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.kinds import kind_of
+from tasks.ledger.remote import is_remote
 from tasks.parameters import Judge, Parameters
 from tasks.spending.other_calls import first_questions_noted
 
@@ -34,7 +35,7 @@ async def while_it_begins(server: TemporaryServer, flow: str, asked: Parameters)
     async with Vlm(asked.judge, secret=secret_block) as vlm, first_questions_noted(vlm, Path(asked.store), flow):
         server.tell()
         importing = asyncio.to_thread(import_module, f"flows.{flow}")
-        await asyncio.gather(importing, _answering(server, partial(_first_question, vlm, flow, asked)))
+        await asyncio.gather(importing, _answering(server, partial(first_question, vlm, flow, asked)))
         handed = _CLIENT.set(vlm)
         try:
             yield
@@ -48,9 +49,15 @@ def client_of(judge: Judge) -> Vlm | None:
     return vlm if vlm and vlm.judge == judge else None
 
 
-async def _first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
-    if asked.quote or (asked.reuse_hours and (Path(asked.store) / "ledger").exists()):
-        return  # all replies may be there: the run finds out, and asks the judge only if not
+async def first_question(vlm: Vlm, flow: str, asked: Parameters) -> None:
+    """Ask whether the judge is there, unless all replies may be: then the run finds out, and asks it only if not.
+
+    Raises:
+        JudgeStopped: no call to it can succeed. The client keeps that, and tells it again to whoever asks it anything.
+    """
+    earlier = is_remote(asked.store) or (Path(asked.store) / "ledger").exists()
+    if asked.quote or (asked.reuse_hours and earlier):
+        return
     await vlm.probe(probe_request(len(kind_of(flow).display.sides), asked.shares_beginnings))
 
 

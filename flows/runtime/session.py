@@ -16,7 +16,7 @@ from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 
-from flows.runtime.ahead import client_of
+from flows.runtime.ahead import client_of, first_question
 from flows.runtime.anchoring import anchors_of_run
 from flows.runtime.budgeting import budget_of, in_order, tariff_of, where_stopped
 from flows.runtime.chunks import Chunks
@@ -116,8 +116,17 @@ class Session:
         self.scheduled = is_scheduled()
 
     async def loading(self, step: Coroutine[Any, Any, Dataset | State]) -> Dataset:
-        """Run the load step. Whoever cancels the run meanwhile cancels the step, which then has no dataset."""
-        dataset = await step
+        """Run the load step, and ask meanwhile whether the judge is there.
+
+        What it says is waited for when it is needed. Whoever cancels the run meanwhile cancels the step, which has no
+        dataset then.
+        """
+        asking = asyncio.create_task(first_question(self._vlm, self._flow, self._asked))
+        try:
+            dataset = await step
+        finally:
+            asking.cancel()  # the question itself goes on
+            await asyncio.gather(asking, return_exceptions=True)
         if isinstance(dataset, State):
             raise asyncio.CancelledError
         return dataset
