@@ -123,6 +123,7 @@ def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
     """
     engine = {"png": drawing._png, "svg": drawing._svg}
     monkeypatch.setattr(drawing, "_draw", lambda form, charts: [engine[form](chart) for chart in charts])
+    monkeypatch.setattr(drawing, "_begin", lambda _: None)
     monkeypatch.setattr(drawing, "_waiting", [None])  # as if a process had been started ahead
 
 

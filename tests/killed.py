@@ -79,7 +79,8 @@ def _work(address: str, words: list[str], most: int, rows: int, environment: dic
     from tasks.presentation import drawing
 
     report.renewed = report.renew_behind = lambda *_: []  # as in `conftest.jury`; pages and charts take longest
-    drawing._waiting, drawing._draw = [None], lambda _, charts: [b"" for _ in charts]
+    drawing._waiting, drawing._begin = [None], lambda _: None
+    drawing._draw = lambda _, charts: [b"" for _ in charts]
     table = known.endpoints()
     moved = table["openai"].model_copy(update={"address": address})
     known.endpoints = lambda: {**table, "openai": moved}

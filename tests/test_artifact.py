@@ -21,8 +21,12 @@ from written_history import keep, pair
 
 from flows.cli import main
 from flows.runtime.progress import Progress
-from tasks.pages.artifact import THUMBNAIL_BYTES, markdown
+from tasks.judging.results import results_of
+from tasks.ledger.reading import folder
+from tasks.pages import artifact
+from tasks.pages.artifact import THUMBNAIL_BYTES, begin_chart, markdown
 from tasks.pages.run_summary import Summary, summarize
+from tasks.presentation import drawing
 from tasks.records import Judgment, Outcome
 from tasks.report import publish
 
@@ -59,6 +63,20 @@ def cells(text: str, name: str) -> list[str]:
     """The cells of the first table line with this name."""
     line = next(line for line in text.splitlines() if line.startswith(f"| {name} |"))
     return [cell.strip() for cell in line.strip("|").split("|")]
+
+
+def test_its_chart_may_be_begun_before_the_run_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shown = summary(tmp_path, [outcome(f"s{n}", candidate=f"model-{n:02}") for n in range(25)])
+    begun: list[bytes] = []
+    monkeypatch.setattr(drawing, "_begin", begun.append)
+    begin_chart(shown.start, results_of(shown.start, [folder(tmp_path, RUN)]))
+    drawn: list[bytes] = []
+    png = artifact.png
+    monkeypatch.setattr(
+        artifact, "png", lambda chart: drawing.begin_png(chart) or drawn.append(begun[-1]) or png(chart)
+    )
+    assert "](data:image/png;base64," in markdown(shown)
+    assert begun[:1] == drawn
 
 
 def test_the_table_says_what_the_rows_say(tmp_path: Path) -> None:

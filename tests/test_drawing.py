@@ -41,6 +41,25 @@ def test_a_chart_that_cannot_be_drawn_says_why() -> None:
         drawing.png({"data": {"values": []}, "mark": "nonsense"})
 
 
+def test_a_chart_that_is_begun_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = drawing.png({**BARS, "width": 100})
+    started: list[object] = []
+    start = drawing._start  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(drawing, "_start", lambda: started.append(1) or start())
+    drawing.begin_png(BARS)
+    drawing.begin_png(BARS)
+    assert drawing.png({**BARS, "width": 100}) == other and len(started) == 2
+    begun = drawing.png(BARS)
+    assert len(started) == 2
+    assert drawing.png(BARS) == begun and len(started) == 3
+
+
+def test_a_chart_that_is_begun_and_cannot_be_drawn_says_why() -> None:
+    drawing.begin_png({"data": {"values": []}, "mark": "nonsense"})
+    with pytest.raises(RuntimeError, match=r"^the chart could not be drawn: .*TypeError.*$"):
+        drawing.png({"data": {"values": []}, "mark": "nonsense"})
+
+
 def test_all_drawings_of_a_page_come_from_one_process_in_their_order(monkeypatch: pytest.MonkeyPatch) -> None:
     started: list[object] = []
     start = drawing._start  # pyright: ignore[reportPrivateUsage]
@@ -73,8 +92,15 @@ def test_a_chart_loads_nothing() -> None:
         drawing.svgs([{**BARS, "data": {"url": "http://127.0.0.1:9/data.json"}}])
 
 
-def test_a_process_that_is_never_needed_ends_with_its_parent() -> None:
-    ahead = "from tasks.presentation import drawing; drawing.warm_up(); print(drawing._waiting[0].pid)"
+@pytest.mark.parametrize(
+    "ahead",
+    [
+        "drawing.warm_up(); print(drawing._waiting[0].pid)",
+        f"drawing.begin_png({BARS}); print(*(process.pid for process in drawing._at_work.values()))",
+    ],
+)
+def test_a_process_that_is_never_needed_ends_with_its_parent(ahead: str) -> None:
+    ahead = f"from tasks.presentation import drawing; {ahead}"
     done = subprocess.run([sys.executable, "-c", ahead], capture_output=True, text=True, timeout=60, check=True)
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)

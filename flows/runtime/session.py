@@ -45,6 +45,7 @@ from tasks.kinds import kind_of
 from tasks.ledger.remote import local_cache, remote_of
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import Ledger
+from tasks.pages.artifact import begin_chart
 from tasks.pages.without_pictures import may_have_pictures
 from tasks.parameters import EMBEDDED, Judge, Parameters
 from tasks.passport.wording import warning as passport_warning
@@ -176,7 +177,7 @@ class Session:
                 raise
             finally:
                 run.close()
-            self._end(run, time.monotonic() - self._began)
+            await self._end(run, time.monotonic() - self._began)
 
     @asynccontextmanager
     async def going_on(self, start: RunStart, told: Event) -> AsyncGenerator[Run]:
@@ -204,7 +205,7 @@ class Session:
             if told.stopped and budget:
                 self._stopped = told.stopped.model_copy(update={"spent": budget.spent})
             began = datetime.fromisoformat(start.started_at)
-            self._end(run, (datetime.now(UTC) - began).total_seconds())
+            await self._end(run, (datetime.now(UTC) - began).total_seconds())
 
     async def _paid_again(self, start: RunStart) -> list[str]:
         """That another run waits for replies to the very same calls; also told before the first of them is asked."""
@@ -224,9 +225,13 @@ class Session:
             ends = await ending_sentences(self.parameters.judge)
             self.warnings = [*self.said, *await self._warnings(run), *ends]
 
-    def _end(self, run: Run, seconds: float) -> None:
-        if not self.waits:
-            run.ledger.end(run_end(run, tuple(self.warnings), seconds, self._stopped))
+    async def _end(self, run: Run, seconds: float) -> None:
+        if self.waits:
+            return
+        run.ledger.end(run_end(run, tuple(self.warnings), seconds, self._stopped))
+        if run.start.shards == 1:  # of an evaluation in shards, the last to finish knows all scores
+            # Not before the end is written: it tells whether scores are those of a whole run.
+            await asyncio.to_thread(begin_chart, run.start, run.results)
 
     @asynccontextmanager
     async def trying(self, dataset: Dataset) -> AsyncGenerator[tuple[Run, list[Sample]]]:

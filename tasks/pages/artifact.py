@@ -4,17 +4,20 @@ Owns what is in them and in which order; who publishes them is the report step. 
 and charts from the kind of judging, sentences from `summary_texts` and `wording`, the form from `markup`.
 """
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
+from typing import Any
 
 from tasks.comparing.earlier_runs import Past
 from tasks.comparing.since_last import Since
 from tasks.comparing.wording import difference_grid
 from tasks.controls.status import red_words, status_lines
+from tasks.judging.results import Results
 from tasks.judging.tallies import NotableSample
-from tasks.kinds.display import Quoted
+from tasks.kinds import kind_of
+from tasks.kinds.display import Display, Quoted, Terms
 from tasks.ledger.label_sets import label_folders
 from tasks.ledger.passports import newest_card
 from tasks.pages.page_names import is_address, page_of, where
@@ -23,10 +26,10 @@ from tasks.pages.run_summary import Summary
 from tasks.pages.summary_texts import beside_layout, cost_lines, defect_lines, failure_lines
 from tasks.passport.wording import meaning_lines, summary_line
 from tasks.pictures.thumbnails import made
-from tasks.presentation.drawing import png
+from tasks.presentation.drawing import begin_png, png
 from tasks.presentation.markup import NAME, bullets, grid, picture, plain, table
-from tasks.presentation.wording import NOT_COVERED, coverage_words, judge_words, score_in_full
-from tasks.records import OVERALL, Outcome, PictureNote, RunEnd
+from tasks.presentation.wording import NOT_COVERED, Scored, coverage_words, judge_words, score_in_full
+from tasks.records import OVERALL, Outcome, PictureNote, RunEnd, RunStart
 from tasks.statistics.rates import repeated
 from tasks.text import bounded, duration, one_line
 
@@ -111,13 +114,24 @@ def _alarms(past: Past | None) -> list[str]:
     return [f"**{plain(alarm.words, LONGEST)}**" for alarm in found[:MOST_LINES]]
 
 
+def begin_chart(start: RunStart, results: Results) -> None:
+    """Let the chart of a run be drawn while other things are done; `markdown` takes it."""
+    shown = _with_room(kind_of(start.flow).display, results.scores)
+    if shown:
+        begin_png(_chart(start, shown, results.outcomes.good_from))
+
+
 def _scores(summary: Summary) -> list[str]:
     shown = _best_of(summary)
     if not shown.scores:
         return []
     notes = [note for note in shown.display.notes(shown.scores, shown.terms) if note != NOT_COVERED]  # told above
-    chart = picture("Scores", "png", png(shown.display.chart(shown.scores, terms=shown.terms)))
+    chart = picture("Scores", "png", png(_chart(shown.start, shown.scores, shown.outcomes.good_from)))
     return ["## Scores", grid(shown.display.grid(shown.scores)), bullets(notes), chart]
+
+
+def _chart(start: RunStart, scores: Sequence[Scored], good_from: float) -> Mapping[str, Any]:
+    return kind_of(start.flow).display.chart(scores, terms=Terms(start.flow, start.endpoint, good_from))
 
 
 def _past(past: Past | None, summary: Summary) -> list[str]:
@@ -163,10 +177,15 @@ def _since(since: Since) -> list[str]:
 
 def _best_of(summary: Summary) -> Summary:
     """The same without the candidates that there is no room for."""
-    best = {candidate for candidate, _ in summary.display.in_words(summary.scores)[:MOST_LINES]}
-    scores = [row for row in summary.scores if row.candidate in best]
-    rates = [row for row in summary.rates if row.candidate in best]
-    return summary._replace(scores=scores, rates=rates)
+    scores = _with_room(summary.display, summary.scores)
+    best = {row.candidate for row in scores}
+    return summary._replace(scores=scores, rates=[row for row in summary.rates if row.candidate in best])
+
+
+def _with_room(display: Display[Any], scores: Sequence[Scored]) -> list[Scored]:
+    """Those of the best candidates, of which there are not too many to be shown."""
+    best = {candidate for candidate, _ in display.in_words(scores)[:MOST_LINES]}
+    return [row for row in scores if row.candidate in best]
 
 
 def _rates(summary: Summary) -> list[str]:

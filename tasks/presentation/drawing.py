@@ -2,8 +2,8 @@
 
 The drawing engine takes a third of a second to start, holds Python's lock until it is done, and keeps 100 MB: in the
 judging process no reply would be read meanwhile. So a process is started ahead of its use, draws the charts of one
-artifact or page, and ends. Run as a module, this file is that process: a JSON object with `format` and `charts` comes
-in, a list of drawings in base64 goes out, nothing at all comes of nothing.
+artifact or page, and ends. Run as a module, this file is that process: a line comes in, a JSON object with `format` and
+`charts`; a list of drawings in base64 goes out, nothing at all comes of nothing.
 """
 
 import atexit
@@ -14,8 +14,9 @@ import subprocess
 import sys
 import threading
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from io import BytesIO
-from typing import Any, Literal, NoReturn
+from typing import Any, BinaryIO, Literal, NoReturn, cast
 
 from tasks.presentation.svg import inline_svg
 
@@ -30,6 +31,8 @@ GIVING_WAY = 10.0
 where much is judged, that one has the processor for moments alone."""
 
 _waiting: list[subprocess.Popen[bytes]] = []
+_at_work: dict[bytes, subprocess.Popen[bytes]] = {}
+"""Processes that draw ahead, by the line that each was given."""
 
 
 def warm_up() -> None:
@@ -44,8 +47,13 @@ def png(chart: Mapping[str, Any]) -> bytes:
     Raises:
         RuntimeError: the chart cannot be drawn, in the engine's words.
     """
-    [drawing] = _draw("png", [{**chart, "background": "white", "padding": MARGIN}])
+    [drawing] = _draw("png", [_on_white(chart)])
     return drawing
+
+
+def begin_png(chart: Mapping[str, Any]) -> None:
+    """Let a process draw a chart while other things are done; `png` of the same chart then waits for what is left."""
+    _begin(_line("png", [_on_white(chart)]))
 
 
 def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
@@ -61,13 +69,31 @@ def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def _on_white(chart: Mapping[str, Any]) -> dict[str, Any]:
+    return {**chart, "background": "white", "padding": MARGIN}
+
+
+def _line(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> bytes:
+    return json.dumps({"format": form, "charts": charts}, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
+
+
+def _begin(order: bytes) -> None:
+    if order in _at_work:
+        return
+    process = _at_work[order] = _taken()
+    with suppress(OSError):  # it has ended: `_draw` tells why
+        cast(BinaryIO, process.stdin).write(order)
+        cast(BinaryIO, process.stdin).flush()
+
+
 def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> list[bytes]:
-    process = _taken()
-    order = json.dumps({"format": form, "charts": charts}, ensure_ascii=False).encode("utf-8", "replace")
+    order = _line(form, charts)
+    begun = _at_work.pop(order, None)
+    process = begun or _taken()
     patience = (PATIENCE_SECONDS + PATIENCE_PER_CHART * len(charts)) * (GIVING_WAY if _gives_way() else 1.0)
     with process:
         try:
-            output, errors = process.communicate(order, patience)
+            output, errors = process.communicate(None if begun else order, patience)
         except subprocess.TimeoutExpired:
             process.kill()
             raise RuntimeError(f"the chart was not drawn within {patience:g} seconds") from None
@@ -97,7 +123,7 @@ def _start() -> subprocess.Popen[bytes]:
 
 
 def _dismiss() -> None:
-    for process in _waiting:
+    for process in (*_waiting, *_at_work.values()):
         process.communicate()  # ends its input, and so the process
 
 
@@ -108,7 +134,7 @@ def _main() -> None:
     import vl_convert
 
     vl_convert.vegalite_to_svg({"data": {"values": []}, "mark": "bar"})  # loads the engine
-    order = sys.stdin.buffer.read()
+    order = sys.stdin.buffer.readline()
     if not order:
         return
     asked = json.loads(order)
