@@ -7,6 +7,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 from io import BytesIO
+from itertools import takewhile
 from pathlib import Path
 
 import pytest
@@ -154,6 +155,42 @@ def test_a_process_has_the_lowest_priority(tmp_path: Path):
         while waiting(tmp_path):  # it has begun once something was made
             assert process.poll() is None
         assert os.getpriority(os.PRIO_PROCESS, process.pid) == module.LOWEST_PRIORITY
+
+
+BUSY = """
+import sys, threading, time
+from pathlib import Path
+from tasks.pictures import thumbnails
+class Told(threading.Event):
+    def wait(self, seconds=None):
+        if seconds and not self.is_set():
+            print("waits", flush=True)
+        return super().wait(seconds)
+thumbnails.HELD_UP = float(sys.argv[2])
+thumbnails.LOOK_EVERY_SECONDS = thumbnails.PAUSE_SECONDS = 1e6
+make = thumbnails._make
+thumbnails._make = lambda *which: (time.sleep(0.1), make(*which), print("makes", flush=True))
+thumbnails.threading.Event = Told
+thumbnails._main(Path(sys.argv[1]), 1, 0)
+"""
+"""What makes thumbnails where each takes a tenth of a second longer than the processor works at it, and tells it."""
+
+
+@pytest.mark.parametrize(("held_up", "at_once"), [(2.0, 1), (1e6, FEW)])
+def test_on_a_busy_machine_most_are_made_behind_the_run(held_up: float, at_once: int, tmp_path: Path):
+    with Thumbnails(tmp_path) as thumbnails:
+        for data in many(FEW):
+            prepare(data, POLICY, thumbnails)
+    command = [sys.executable, "-c", BUSY, str(tmp_path), str(held_up)]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1], text=True
+    ) as process:
+        assert process.stdin and process.stdout
+        assert [*takewhile("waits\n".__ne__, process.stdout)] == at_once * ["makes\n"]
+        process.stdin.close()  # the run has ended
+        assert process.stdout.read() == (FEW - at_once) * "makes\n"
+        assert process.wait(60) == 0
+    assert waiting(tmp_path) == []
 
 
 def test_few_pictures_need_no_process(tmp_path: Path):

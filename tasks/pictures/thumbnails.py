@@ -13,6 +13,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -35,6 +36,10 @@ LARGEST = 2**21
 MOST_BYTES = 2**28
 """Of a picture that is put by."""
 LOOK_EVERY_SECONDS = 0.2
+HELD_UP, PAUSE_SECONDS = 2.0, 1.0
+"""Where a picture took so many times as long by the clock as by the processor, the machine is busy: while the run goes
+on, the next one is not begun for so many seconds. Even at the lowest priority it would hold the run up, by what it
+takes of the processor's caches and whenever the run waits for a moment (292 pairs of PNG, two cores: half a second)."""
 _KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": str(2**28)}
 """Settings of glibc, for a process that makes thumbnails: it keeps the memory of a picture for the next one. To give it
 back and to take it anew costs a sixth of the processor's time."""
@@ -216,7 +221,10 @@ def _main(store: Path, processes: int, share: int) -> None:
     while True:
         mine = [sha256 for sha256 in waiting(store) if int(sha256[:8], 16) % processes == share]
         for sha256 in mine:
+            wall, cpu = time.perf_counter(), time.thread_time()
             _make(store, sha256)
+            if time.perf_counter() - wall > HELD_UP * (time.thread_time() - cpu):
+                no_more.wait(PAUSE_SECONDS)
         if last and not mine:
             return
         last = no_more.wait(0 if mine else LOOK_EVERY_SECONDS)
