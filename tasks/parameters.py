@@ -323,7 +323,7 @@ class Parameters(Record):
         description="Replies to the very same call are taken from earlier runs up to this age; 0: never.",
     )
     chunk_size: int = Field(
-        default=16, ge=1, le=512, description="Most samples handled together as one Prefect task a dimension."
+        default=32, ge=1, le=512, description="Most samples handled together as one Prefect task a dimension."
     )
     retries: int = Field(
         default=2, ge=0, le=10, description="How often a chunk asks again for what the judge did not answer."

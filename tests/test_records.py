@@ -22,8 +22,8 @@ def sha256(schema: Any) -> str:
     [
         (Judge, "cf1429bf1cea1ce7687b4c977225c541c33e018e88393c20c5bdf5b393364ecf"),
         (Probe, "8600a1253c60d1de2e8f146d53d87b3f61e2d8910d1f9f06e577352ad2861d82"),
-        (Parameters, "db6a4a9897ca9ff3bda4e01218217fe89a0796f8a3feb797bbe5ac7a3daba61b"),
-        (PairwiseParameters, "b403cb3d8bbd27cbca1d37d506c93ac0a82614f1469b64e5184ae289ba92a193"),
+        (Parameters, "c5b364c3f36655ccd15c2e0bbeb2bc17e0189503a433cfab2e7465dbe828eea8"),
+        (PairwiseParameters, "7a0e59633cbf49013ae6dda45692b7e58b0ee7a4787ff500ca8d5f0e76468bb6"),
         (RubricParameters, "35ca7eca6726124f0c238b5a8daf87ccaec483ef14872d03d9638f3a245ba077"),
     ],
 )

@@ -40,16 +40,16 @@ more would only take the processor from the calls."""
 FIRST_PORTION = 16
 """Samples of a run that are read at first, before it is known how large their pictures are."""
 
-PORTION_BYTES = 32_000_000
+PORTION_BYTES = 64_000_000
 """Of pictures as they are sent: after so many, the judge is asked about what was read of a chunk, by tasks of its own,
-while the rest is read. Few chunks have more: 64 photographs are four portions, and take a third of the memory less."""
+while the rest is read. Few chunks have more: 64 images of 1.5 MB are two portions."""
 
 
 class Chunk(NamedTuple):
     """Samples that are judged together: as many as the parameter says, or a portion of these."""
 
     samples: str
-    """What its tasks call it: `0-15`, by the places of its samples in the run."""
+    """What its tasks call it: `0-31`, by the places of its samples in the run."""
     dimensions: tuple[str, ...]
     """Those with anything left to ask."""
     retries: int
