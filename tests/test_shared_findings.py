@@ -16,6 +16,7 @@ from prefect.client.schemas.actions import VariableCreate
 from prefect.settings import PREFECT_API_URL, temporary_settings
 
 from flows.runtime import shared_findings as findings
+from flows.runtime.asked_again import prompt_client
 from flows.runtime.shared_findings import IDLE_SECONDS, sharing_findings, variable_name
 from tasks.endpoint.adaptive_limit import Figures
 from tasks.parameters import Judge
@@ -41,7 +42,7 @@ class Gate:
 @asynccontextmanager
 async def run(host: str, gate: Gate, **changes: object) -> AsyncIterator[None]:
     judge = Judge(**{"model": "m", "base_url": f"http://{host}.example/v1", **changes})  # pyright: ignore
-    async with sharing_findings(judge) as serve:
+    async with prompt_client() as client, sharing_findings(client, judge) as serve:
         serve(gate)  # pyright: ignore[reportArgumentType]
         yield
 
@@ -241,7 +242,8 @@ def test_a_run_alone_writes_when_it_has_found_something_and_not_every_time(monke
 def test_the_embedded_judge_tells_nobody() -> None:
     async def scene() -> None:
         gate = Gate(FOUND)
-        async with sharing_findings(Judge(base_url="embedded")) as serve:  # pyright: ignore
+        embedded = Judge(base_url="embedded")  # pyright: ignore
+        async with prompt_client() as client, sharing_findings(client, embedded) as serve:
             serve(gate)  # pyright: ignore[reportArgumentType]
             assert gate.told is None
 

@@ -4,8 +4,9 @@ import asyncio
 import logging
 import threading
 import time
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import asynccontextmanager
 from typing import Any
 
 import pytest
@@ -19,7 +20,8 @@ from prefect.settings import PREFECT_API_URL, PREFECT_CLIENT_MAX_RETRIES, tempor
 
 from flows.runtime import asked_again, leases
 from flows.runtime import shared_limit as limits
-from flows.runtime.shared_limit import limit_name, shared_slots
+from flows.runtime.asked_again import prompt_client
+from flows.runtime.shared_limit import limit_name
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.errors import InputError
@@ -36,6 +38,13 @@ def answered_late(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def judge(base_url: str, concurrency: int = 8) -> Judge:
     return Judge(model="m", base_url=base_url, concurrency=concurrency)  # pyright: ignore
+
+
+@asynccontextmanager
+async def shared_slots(judge: Judge) -> AsyncGenerator[asyncio.Semaphore]:
+    """Those of one run."""
+    async with prompt_client() as client, limits.shared_slots(client, judge) as slots:
+        yield slots
 
 
 async def active(name: str) -> int:

@@ -40,9 +40,9 @@ more would only take the processor from the calls."""
 FIRST_PORTION = 16
 """Samples of a run that are read at first, before it is known how large their pictures are."""
 
-PORTION_BYTES = 64_000_000
+PORTION_BYTES = 48_000_000
 """Of pictures as they are sent: after so many, the judge is asked about what was read of a chunk, by tasks of its own,
-while the rest is read. Few chunks have more: 64 images of 1.5 MB are two portions."""
+while the rest is read. Few chunks have more: 64 images of 1.5 MB are three portions."""
 
 
 class Chunk(NamedTuple):

@@ -12,12 +12,14 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from prefect.client.orchestration import PrefectClient
 from prefect.client.schemas.objects import State
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 
 from flows.runtime.ahead import client_of, first_question
 from flows.runtime.anchoring import anchors_of_run
+from flows.runtime.asked_again import prompt_client
 from flows.runtime.budgeting import budget_of, in_order, tariff_of, where_stopped
 from flows.runtime.chunks import Chunks
 from flows.runtime.endings import ending_sentences
@@ -69,19 +71,24 @@ async def opened(flow: str, asked: Parameters, said: list[str]) -> AsyncGenerato
     Args:
         said: what the reader of the run should know of what it is asked for, a sentence each.
     """
-    async with sharing_findings(asked.judge) as serve, _client(asked.judge) as vlm:
+    # One client for both: to make one takes 25 ms.
+    async with (
+        prompt_client() as client,
+        sharing_findings(client, asked.judge) as serve,
+        _client(client, asked.judge) as vlm,
+    ):
         serve(vlm.gate)
         async with first_questions_noted(vlm, local_cache(asked.store), flow), AsyncExitStack() as stack:
             yield Session(flow, asked, said, vlm, stack)
 
 
 @asynccontextmanager
-async def _client(judge: Judge) -> AsyncGenerator[Vlm]:
-    """The client that was made ahead, whose maker closes it; else one of the session's own."""
+async def _client(prefect: PrefectClient, judge: Judge) -> AsyncGenerator[Vlm]:
+    """The judge's client that was made ahead, whose maker closes it; else one of the session's own."""
     if vlm := client_of(judge):
         yield vlm
         return
-    async with shared_slots(judge) as slots, Vlm(judge, slots, secret_block) as vlm:
+    async with shared_slots(prefect, judge) as slots, Vlm(judge, slots, secret_block) as vlm:
         yield vlm
 
 

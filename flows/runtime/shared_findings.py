@@ -22,7 +22,7 @@ from prefect.exceptions import ObjectAlreadyExists
 from prefect.logging import get_logger
 from pydantic import Field, ValidationError
 
-from flows.runtime.asked_again import asked_soon, prompt_client
+from flows.runtime.asked_again import asked_soon
 from flows.runtime.shared_limit import limit_name
 from flows.runtime.temporary_server import is_alone
 from tasks.endpoint.adaptive_limit import Figures
@@ -73,27 +73,29 @@ def variable_name(base_url: str) -> str:
 
 
 @asynccontextmanager
-async def sharing_findings(judge: Judge) -> AsyncGenerator[Callable[[Gate], None]]:
+async def sharing_findings(client: PrefectClient, judge: Judge) -> AsyncGenerator[Callable[[Gate], None]]:
     """Tell others what is found at a gate, and the gate what they have, as long as the context lasts; yields what the
     gate is to be given to.
 
     It is entered before anything else is asked of the server, and left after: two writers at once are too many for
     SQLite, and the one that it turns away has to ask again. Nothing is told by runs with the embedded judge or on
     a temporary server, which nobody else uses.
+
+    Args:
+        client: a prompt one.
     """
-    async with prompt_client() as client:
-        if judge.base_url == EMBEDDED or is_alone(client):
-            yield lambda _: None
-            return
-        findings = _Findings(client, judge)
-        await findings.exchange(FIRST_ANSWER_SECONDS)
-        keeping = asyncio.create_task(findings.keep_up())
-        try:
-            yield findings.serve
-        finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
-            await findings.exchange(ANSWER_SECONDS, leaving=True)
+    if judge.base_url == EMBEDDED or is_alone(client):
+        yield lambda _: None
+        return
+    findings = _Findings(client, judge)
+    await findings.exchange(FIRST_ANSWER_SECONDS)
+    keeping = asyncio.create_task(findings.keep_up())
+    try:
+        yield findings.serve
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
+        await findings.exchange(ANSWER_SECONDS, leaving=True)
 
 
 class _Findings:

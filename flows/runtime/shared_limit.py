@@ -14,7 +14,8 @@ from contextlib import asynccontextmanager
 from typing import Literal
 from urllib.parse import urlsplit
 
-from flows.runtime.asked_again import prompt_client
+from prefect.client.orchestration import PrefectClient
+
 from flows.runtime.leases import Leases
 from flows.runtime.temporary_server import is_alone
 from tasks.parameters import EMBEDDED, Judge
@@ -37,30 +38,29 @@ def limit_name(base_url: str) -> str:
 
 
 @asynccontextmanager
-async def shared_slots(judge: Judge) -> AsyncGenerator[asyncio.Semaphore]:
+async def shared_slots(client: PrefectClient, judge: Judge) -> AsyncGenerator[asyncio.Semaphore]:
     """As many slots as the run may have calls in flight: up to `judge.concurrency`, and up to its share of the limit.
 
     The embedded judge is in the run's own process and needs no limit, nor do runs on a temporary server, which nobody
     else uses.
 
+    Args:
+        client: a prompt one.
+
     Raises:
         InputError: from waiting for a slot: the server refuses this run.
     """
-    if judge.base_url == EMBEDDED:
+    if judge.base_url == EMBEDDED or is_alone(client):
         yield asyncio.Semaphore(judge.concurrency)
         return
-    async with prompt_client() as client:
-        if is_alone(client):
-            yield asyncio.Semaphore(judge.concurrency)
-            return
-        slots = _Slots()
-        leases = Leases(client, limit_name(judge.base_url), judge.concurrency, BLOCKS)
-        keeping = asyncio.create_task(_keep_slots(leases, slots))
-        try:
-            yield slots
-        finally:
-            keeping.cancel()
-            await asyncio.gather(keeping, return_exceptions=True)
+    slots = _Slots()
+    leases = Leases(client, limit_name(judge.base_url), judge.concurrency, BLOCKS)
+    keeping = asyncio.create_task(_keep_slots(leases, slots))
+    try:
+        yield slots
+    finally:
+        keeping.cancel()
+        await asyncio.gather(keeping, return_exceptions=True)
 
 
 class _Slots(asyncio.Semaphore):
