@@ -9,6 +9,7 @@ from typing import IO
 
 import pytest
 from factories import judgment
+from terminals import shown_until_closed
 
 from flows.runtime.progress import Progress
 from tasks.records import Judgment
@@ -94,8 +95,7 @@ def test_a_terminal_shows_a_bar(monkeypatch: pytest.MonkeyPatch) -> None:
     reader, writer = os.openpty()
     with os.fdopen(writer, "w", encoding="utf-8") as terminal:
         run(3, terminal, lambda _: REFUSED)
-        shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", os.read(reader, 100_000).decode())
-    os.close(reader)
+    shown = re.sub(r"\x1b\[[0-9;?]*[a-zA-Z]", "", shown_until_closed(reader))
     assert "3/3 samples, 3 not ok (3 refused)" in shown
     assert "━" in shown
     assert "diagram 1/3 samples" not in shown

@@ -16,6 +16,7 @@ import pytest
 from factories import RUN
 from rich.cells import cell_len
 from served import JURY, environment
+from terminals import shown_until_closed
 
 from flows.commands import query
 from tasks.history.asking import catalog
@@ -38,16 +39,9 @@ def on_a_terminal(store: Path, question: str, columns: int) -> str:
     env = {name: value for name, value in environment().items() if name != "COLUMNS"}
     with subprocess.Popen(command, stdout=theirs, stderr=subprocess.PIPE, env=env) as process:
         os.close(theirs)
-        shown = b""
-        try:
-            while block := os.read(ours, 65536):
-                shown += block
-        except OSError:  # Linux's way to say that the other side is closed
-            pass
-        finally:
-            os.close(ours)
+        shown = shown_until_closed(ours)
         assert process.wait(60) == 0
-    return shown.decode().replace("\r\n", "\n")
+    return shown
 
 
 def test_a_command_that_succeeds_leaves_nothing_on_standard_error(store: Path) -> None:
