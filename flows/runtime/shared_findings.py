@@ -23,11 +23,10 @@ from prefect.logging import get_logger
 from pydantic import Field, ValidationError
 
 from flows.runtime.asked_again import asked_soon
-from flows.runtime.shared_limit import limit_name
-from flows.runtime.temporary_server import is_alone
+from flows.runtime.shared_limit import is_unshared, limit_name
 from tasks.endpoint.adaptive_limit import Figures
 from tasks.endpoint.gate import Gate
-from tasks.parameters import EMBEDDED, Judge
+from tasks.parameters import Judge
 from tasks.records import Record
 
 EXCHANGE_SECONDS = 2.0
@@ -78,13 +77,12 @@ async def sharing_findings(client: PrefectClient, judge: Judge) -> AsyncGenerato
     gate is to be given to.
 
     It is entered before anything else is asked of the server, and left after: two writers at once are too many for
-    SQLite, and the one that it turns away has to ask again. Nothing is told by runs with the embedded judge or on
-    a temporary server, which nobody else uses.
+    SQLite, and the one that it turns away has to ask again. Of a judge that no other run may ask nothing is told.
 
     Args:
         client: a prompt one.
     """
-    if judge.base_url == EMBEDDED or is_alone(client):
+    if is_unshared(client, judge):
         yield lambda _: None
         return
     findings = _Findings(client, judge)

@@ -37,12 +37,18 @@ def limit_name(base_url: str) -> str:
     return f"jury:{parts.hostname}:{parts.port}" if parts.port else f"jury:{parts.hostname}"
 
 
+def is_unshared(client: PrefectClient, judge: Judge) -> bool:
+    """Whether no other run may ask the same judge: the embedded one is in the run's own process, and a temporary
+    server nobody else uses.
+    """
+    return judge.base_url == EMBEDDED or is_alone(client)
+
+
 @asynccontextmanager
 async def shared_slots(client: PrefectClient, judge: Judge) -> AsyncGenerator[asyncio.Semaphore]:
     """As many slots as the run may have calls in flight: up to `judge.concurrency`, and up to its share of the limit.
 
-    The embedded judge is in the run's own process and needs no limit, nor do runs on a temporary server, which nobody
-    else uses.
+    A judge that no other run may ask needs no limit.
 
     Args:
         client: a prompt one.
@@ -50,7 +56,7 @@ async def shared_slots(client: PrefectClient, judge: Judge) -> AsyncGenerator[as
     Raises:
         InputError: from waiting for a slot: the server refuses this run.
     """
-    if judge.base_url == EMBEDDED or is_alone(client):
+    if is_unshared(client, judge):
         yield asyncio.Semaphore(judge.concurrency)
         return
     slots = _Slots()
