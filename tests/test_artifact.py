@@ -26,7 +26,6 @@ from tasks.ledger.reading import folder
 from tasks.pages import artifact
 from tasks.pages.artifact import THUMBNAIL_BYTES, begin_chart, markdown
 from tasks.pages.run_summary import Summary, summarize
-from tasks.presentation import drawing
 from tasks.records import Judgment, Outcome
 from tasks.report import publish
 
@@ -67,16 +66,25 @@ def cells(text: str, name: str) -> list[str]:
 
 def test_its_chart_may_be_begun_before_the_run_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     shown = summary(tmp_path, [outcome(f"s{n}", candidate=f"model-{n:02}") for n in range(25)])
-    begun: list[bytes] = []
-    monkeypatch.setattr(drawing, "_begin", begun.append)
-    begin_chart(shown.start, results_of(shown.start, [folder(tmp_path, RUN)]))
-    drawn: list[bytes] = []
+    begun: list[Any] = []
+    drawn: list[Any] = []
     png = artifact.png
-    monkeypatch.setattr(
-        artifact, "png", lambda chart: drawing.begin_png(chart) or drawn.append(begun[-1]) or png(chart)
-    )
+    monkeypatch.setattr(artifact, "begin_png", begun.append)
+    monkeypatch.setattr(artifact, "png", lambda chart: drawn.append(chart) or png(chart))
+    begin_chart(shown.start, results_of(shown.start, [folder(tmp_path, RUN)]))
     assert "](data:image/png;base64," in markdown(shown)
-    assert begun[:1] == drawn
+    assert begun == drawn and len(drawn) == 1
+
+
+def test_without_its_chart_it_says_why_and_all_else(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_chart(_: object) -> bytes:
+        raise RuntimeError("the chart was not drawn within 65 seconds")
+
+    shown = summary(tmp_path, [outcome("s1")])
+    before = DATA_URI.sub("", markdown(shown))
+    monkeypatch.setattr(artifact, "png", no_chart)
+    sentence = "There is no chart: the chart was not drawn within 65 seconds."
+    assert markdown(shown) == before.replace("\n\n\n\n", f"\n\n{sentence}\n\n", 1)
 
 
 def test_the_table_says_what_the_rows_say(tmp_path: Path) -> None:

@@ -54,6 +54,18 @@ def test_a_chart_that_is_begun_is_drawn_once(monkeypatch: pytest.MonkeyPatch) ->
     assert drawing.png(BARS) == begun and len(started) == 3
 
 
+def test_where_no_process_can_be_started_only_who_draws_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_process() -> None:
+        raise OSError("Cannot allocate memory")
+
+    monkeypatch.setattr(drawing, "_start", no_process)
+    monkeypatch.setattr(drawing, "_waiting", [])
+    drawing.warm_up()
+    words = "the chart could not be drawn: no process for it could be started: Cannot allocate memory"
+    with pytest.raises(RuntimeError, match=f"^{words}$"):
+        drawing.png(BARS)
+
+
 def test_a_chart_that_is_begun_and_cannot_be_drawn_says_why() -> None:
     drawing.begin_png({"data": {"values": []}, "mark": "nonsense"})
     with pytest.raises(RuntimeError, match=r"^the chart could not be drawn: .*TypeError.*$"):

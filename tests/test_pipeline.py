@@ -44,6 +44,7 @@ from tasks.judging.run import Run
 from tasks.ledger.reuse import Replies
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.thumbnails import FEW, made
+from tasks.presentation import drawing
 from tasks.store import store as store_step
 
 JURY = str(Path(sys.executable).with_name("jury"))
@@ -574,6 +575,20 @@ def test_a_store_that_cannot_be_written_is_one_sentence(tmp_path: Path, loopback
     (tmp_path / "store" / "ledger").write_text("in the way")
     code, _, err = jury("run", "diagram", *dataset(tmp_path / "data"), *judged_by(loopback))
     assert code == 2 and "ledger" in err and "Traceback" not in err
+
+
+def test_a_run_whose_chart_cannot_be_begun_ahead_is_complete(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_process(_: bytes) -> None:
+        raise OSError("Cannot allocate memory")
+
+    monkeypatch.setattr(drawing, "_begin", no_process)
+    loopback.answer = allowed_reply("Model")
+    code, out, err = jury("run", "diagram", *dataset(tmp_path / "data"), *judged_by(loopback))
+    assert code == 0, err
+    assert "4/4" in out and "could not be made" not in out + err
+    assert ask("SELECT status FROM runs") == [{"status": "finished"}]
 
 
 def test_several_stages_are_several_candidates(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:

@@ -238,7 +238,8 @@ class Session:
         run.ledger.end(run_end(run, tuple(self.warnings), seconds, self._stopped))
         if run.start.shards == 1:  # of an evaluation in shards, the last to finish knows all scores
             # Not before the end is written: it tells whether scores are those of a whole run.
-            await asyncio.to_thread(begin_chart, run.start, run.results)
+            with suppress(Exception):  # the report step draws it then, or tells why it cannot
+                await asyncio.to_thread(begin_chart, run.start, run.results)
 
     @asynccontextmanager
     async def trying(self, dataset: Dataset) -> AsyncGenerator[tuple[Run, list[Sample]]]:

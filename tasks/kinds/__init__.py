@@ -1,5 +1,9 @@
 """The kinds of judging: all in which pairwise figures and rubrics for generated images differ."""
 
+from collections.abc import Mapping
+from typing import Any
+
+from tasks.kinds.display import Terms
 from tasks.kinds.kind import Kind
 from tasks.kinds.pairwise import PairwiseKind
 from tasks.kinds.rubric import RubricKind
@@ -13,3 +17,13 @@ _OF_FLOWS = {flow: kind for kind in KINDS for flow, model in PROMPT_MODELS.items
 def kind_of(flow: str) -> Kind:
     """The kind of judging of a flow."""
     return _OF_FLOWS[flow]
+
+
+def terms_of(flow: str, endpoint: str, parameters: Mapping[str, Any]) -> Terms:
+    """What the scores of a run are read by.
+
+    Args:
+        endpoint: address of its judge.
+        parameters: its own, as it was started.
+    """
+    return Terms(flow, endpoint, kind_of(flow).good_from(parameters))

@@ -4,7 +4,7 @@ Owns what is in them and in which order; who publishes them is the report step. 
 and charts from the kind of judging, sentences from `summary_texts` and `wording`, the form from `markup`.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from datetime import datetime
 from itertools import islice
 from pathlib import Path
@@ -16,8 +16,8 @@ from tasks.comparing.wording import difference_grid
 from tasks.controls.status import red_words, status_lines
 from tasks.judging.results import Results
 from tasks.judging.tallies import NotableSample
-from tasks.kinds import kind_of
-from tasks.kinds.display import Display, Quoted, Terms
+from tasks.kinds import kind_of, terms_of
+from tasks.kinds.display import Display, Quoted
 from tasks.ledger.label_sets import label_folders
 from tasks.ledger.passports import newest_card
 from tasks.pages.page_names import is_address, page_of, where
@@ -116,9 +116,10 @@ def _alarms(past: Past | None) -> list[str]:
 
 def begin_chart(start: RunStart, results: Results) -> None:
     """Let the chart of a run be drawn while other things are done; `markdown` takes it."""
-    shown = _with_room(kind_of(start.flow).display, results.scores)
+    display = kind_of(start.flow).display
+    shown = _with_room(display, results.scores)
     if shown:
-        begin_png(_chart(start, shown, results.outcomes.good_from))
+        begin_png(display.chart(shown, terms=terms_of(start.flow, start.endpoint, start.parameters)))
 
 
 def _scores(summary: Summary) -> list[str]:
@@ -126,12 +127,15 @@ def _scores(summary: Summary) -> list[str]:
     if not shown.scores:
         return []
     notes = [note for note in shown.display.notes(shown.scores, shown.terms) if note != NOT_COVERED]  # told above
-    chart = picture("Scores", "png", png(_chart(shown.start, shown.scores, shown.outcomes.good_from)))
-    return ["## Scores", grid(shown.display.grid(shown.scores)), bullets(notes), chart]
+    return ["## Scores", grid(shown.display.grid(shown.scores)), bullets(notes), _chart(shown)]
 
 
-def _chart(start: RunStart, scores: Sequence[Scored], good_from: float) -> Mapping[str, Any]:
-    return kind_of(start.flow).display.chart(scores, terms=Terms(start.flow, start.endpoint, good_from))
+def _chart(summary: Summary) -> str:
+    """The scores as a chart, or why there is none: the rest is worth having without it."""
+    try:
+        return picture("Scores", "png", png(summary.display.chart(summary.scores, terms=summary.terms)))
+    except RuntimeError as error:
+        return plain(f"There is no chart: {error}.")
 
 
 def _past(past: Past | None, summary: Summary) -> list[str]:

@@ -21,8 +21,8 @@ from tasks.controls.status import ControlRate, control_rate, red_words
 from tasks.errors import InputError
 from tasks.history import asking as history
 from tasks.history.evaluations import find, stop_of
-from tasks.kinds import kind_of
-from tasks.kinds.display import Display, Headline, Terms
+from tasks.kinds import kind_of, terms_of
+from tasks.kinds.display import Display, Headline
 from tasks.ledger.anew import unmeasured_words
 from tasks.ledger.layout_checks import LayoutRow
 from tasks.pages.earlier_verdicts import Before, earlier_verdicts
@@ -126,8 +126,8 @@ class Evaluation:
     @property
     def notes(self) -> list[str]:
         """What must be known to read the headline."""
-        good_from = kind_of(self.flow).good_from(self.about["parameters"])
-        return self.display.headline_notes(self.scores, Terms(self.flow, self.about["endpoint"], good_from))
+        terms = terms_of(self.flow, self.about["endpoint"], self.about["parameters"])
+        return self.display.headline_notes(self.scores, terms)
 
     @property
     def layout(self) -> list[str]:

@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 from tasks.controls.status import ControlRate, control_rates
 from tasks.judging.results import results_of
 from tasks.judging.tallies import JudgmentTally, NotableSample, OutcomeTally
-from tasks.kinds import kind_of
+from tasks.kinds import kind_of, terms_of
 from tasks.kinds.display import Display, Terms
 from tasks.ledger.anew import replies_anew
 from tasks.ledger.evaluations import read_evaluation
@@ -63,7 +63,7 @@ class Summary(NamedTuple):
     @property
     def terms(self) -> Terms:
         """What the scores are read by."""
-        return Terms(self.start.flow, self.start.endpoint, self.outcomes.good_from)
+        return terms_of(self.start.flow, self.start.endpoint, self.start.parameters)
 
     @property
     def published(self) -> list[ScoreRow]:

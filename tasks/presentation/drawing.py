@@ -38,14 +38,15 @@ _at_work: dict[bytes, subprocess.Popen[bytes]] = {}
 def warm_up() -> None:
     """Start a process that will have loaded its engine by the time a chart is to be drawn."""
     if not _waiting:
-        _waiting.append(_start())
+        with suppress(OSError):  # who draws tries again, and tells why it cannot be started
+            _waiting.append(_start())
 
 
 def png(chart: Mapping[str, Any]) -> bytes:
     """The chart (Vega-Lite) on white, as a PNG with twice the pixels that it is described in.
 
     Raises:
-        RuntimeError: the chart cannot be drawn, in the engine's words.
+        RuntimeError: the chart cannot be drawn, in the engine's words, or those of the system.
     """
     [drawing] = _draw("png", [_on_white(chart)])
     return drawing
@@ -60,7 +61,7 @@ def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
     """The charts as SVG elements to stand in an HTML page: see `inline_svg`. All are drawn by one process.
 
     Raises:
-        RuntimeError: a chart cannot be drawn, in the engine's words.
+        RuntimeError: a chart cannot be drawn, in the engine's words, or those of the system.
     """
     drawings = _draw("svg", charts) if charts else []
     return [
@@ -89,7 +90,10 @@ def _begin(order: bytes) -> None:
 def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> list[bytes]:
     order = _line(form, charts)
     begun = _at_work.pop(order, None)
-    process = begun or _taken()
+    try:
+        process = begun or _taken()
+    except OSError as error:
+        raise RuntimeError(f"the chart could not be drawn: no process for it could be started: {error}") from None
     patience = (PATIENCE_SECONDS + PATIENCE_PER_CHART * len(charts)) * (GIVING_WAY if _gives_way() else 1.0)
     with process:
         try:
