@@ -37,16 +37,16 @@ async def bare(samples: Iterable[Callable[[], list[Call]]], in_hand: int, base_u
             group.create_task(judged(read))
 
 
-async def in_tasks(samples: list[Callable[[], list[Call]]], dimensions: int, base_url: str) -> None:
+async def in_tasks(samples: list[Callable[[], list[Call]]], size: int, dimensions: int, base_url: str) -> None:
     """The same calls from a Prefect flow with as many task runs as ours, which do nothing else: no checks, no ledger,
     no history, no report. What it takes more than the bare loop, no flow of such tasks can do without.
+
+    Args:
+        size: samples of a chunk.
     """
     from prefect import flow, task
     from prefect.cache_policies import NO_CACHE
 
-    from tasks.parameters import Parameters
-
-    size = int(Parameters.model_fields["chunk_size"].default)
     room = asyncio.Semaphore(math.ceil(IN_FLIGHT / (size * dimensions)) + 3)  # as `flows.runtime.chunks` has in hand
     asked: dict[str, list[Call]] = {}
 
@@ -167,6 +167,16 @@ async def ours(flow: Any, parameters: Any) -> None:
         raise SystemExit(f"not every call was ok: {state.message}")
 
 
+def _chunk_size(kind: str, root: Path, samples: int) -> int:
+    """Samples of a chunk of ours: by default, and no more than a portion of the pictures has."""
+    from flows.runtime.chunks import PORTION_BYTES
+    from tasks.parameters import PairwiseParameters, RubricParameters
+
+    parameters = RubricParameters if kind == "images" else PairwiseParameters
+    pictures = sum(file.stat().st_size for file in root.rglob("*") if file.suffix in TYPES)
+    return min(int(parameters.model_fields["chunk_size"].default), PORTION_BYTES * samples // pictures)
+
+
 def _work(side: str, kind: str, root: Path, base_url: str, store: str) -> Coroutine[Any, Any, None]:
     """One measurement, with everything imported that it needs."""
     if side in ("bare", "in_tasks"):
@@ -174,7 +184,8 @@ def _work(side: str, kind: str, root: Path, base_url: str, store: str) -> Corout
         if side == "bare":
             return bare(samples, IN_FLIGHT // calls + (16 if kind == "pairs" else 64), base_url)
         import_module("flows.runtime.states")  # and with it what Prefect imports when a flow is called
-        return in_tasks([*samples], calls, base_url)
+        every = [*samples]
+        return in_tasks(every, _chunk_size(kind, root, len(every)), calls, base_url)
     from flows.counting import counting
     from flows.diagram import diagram
     from tasks.parameters import Judge, PairwiseParameters, RubricParameters
