@@ -215,17 +215,24 @@ def test_a_manifest_takes_no_other_source_of_figures(tmp_path: Path, given: dict
 
 
 def test_a_sample_takes_little_memory(tmp_path: Path):
-    """All samples of a run are in memory at once, and 100,000 are a run."""
+    """All samples of a run are in memory at once, and 100,000 are a run.
+
+    The least of three measurements counts: what another thread of the tests'
+    process allocates meanwhile is counted, too.
+    """
     many = 400
     path = write(tmp_path / "m.jsonl", [row(number) for number in range(many)])
     loaded(path)
-    tracemalloc.start()
-    try:
-        entries = loaded(path).entries
-        taken = tracemalloc.get_traced_memory()[0]
-    finally:
-        tracemalloc.stop()
-    assert len(entries) == many and taken / many < 2_000
+    taken: list[int] = []
+    for _ in range(3):
+        tracemalloc.start()
+        try:
+            entries = loaded(path).entries
+            taken.append(tracemalloc.get_traced_memory()[0])
+        finally:
+            tracemalloc.stop()
+        assert len(entries) == many
+    assert min(taken) / many < 2_000
 
 
 def test_a_manifest_of_generated_images_is_told_in_one_line_with_the_flows_that_take_it(tmp_path: Path):
