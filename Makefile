@@ -6,7 +6,7 @@ LOCK := uv pip compile pyproject.toml --universal --python-version 3.11 --genera
 	--no-emit-index-url --quiet $(UPGRADE)
 
 .PHONY: demo test check bench bench-speed bench-cold bench-limits bench-outages bench-history bench-large simulate-alarm \
-	simulate-anchors simulate-intervals simulate-passport screenshots models lock clean
+	simulate-anchors simulate-intervals simulate-passport screenshots lock clean
 
 demo: $(READY)
 	$(BIN)/jury demo
@@ -36,7 +36,7 @@ bench-cold: $(READY)
 bench-limits: $(READY)
 	$(BIN)/python tests/bench_limits.py
 
-# The shared layout beside the published one: the bill on twins that cache, and the wall time; about three minutes.
+# The bill of the shared layout beside that of the published one, on twins that cache.
 .PHONY: bench-layout
 bench-layout: $(READY)
 	$(BIN)/python tests/bench_layout.py
@@ -45,13 +45,22 @@ bench-layout: $(READY)
 bench-batches: $(READY)
 	$(BIN)/python tests/bench_batches.py
 
-# What prices add to a run, by pairs of runs: about three minutes.
-.PHONY: bench-prices
-bench-prices: $(READY)
-	$(BIN)/python tests/bench_prices.py
+# Whole runs beside a judge that always fails some figures: about forty minutes; with names of faults: FAULTS="429 302".
+.PHONY: bench-faults
+bench-faults: $(READY)
+	$(BIN)/python tests/bench_faults.py $(FAULTS)
+
+# The adaptive window and the end of refused calls, simulated with 1 to 8 runs: seconds.
+.PHONY: simulate-limits
+simulate-limits: $(READY)
+	PYTHONPATH=. $(BIN)/python tests/simulated_limits.py
 
 bench-outages: $(READY)
 	$(BIN)/python tests/bench_outages.py
+
+.PHONY: bench-supervision
+bench-supervision: $(READY)
+	$(BIN)/python tests/bench_supervision.py
 
 # What an index of 1,000 evaluations costs: how much longer a report step takes that makes it, and how soon it can be used
 # in both browsers started anew each time: two minutes.
@@ -76,10 +85,6 @@ simulate-alarm: $(READY)
 # How often anchors raise an alarm falsely, and what is said when judge or candidate moves: some minutes for each seed.
 simulate-anchors: $(READY)
 	$(BIN)/python tests/simulate_anchors.py $(SEEDS)
-
-# Dates on which providers switch models off, from public data; or from a copy of it, `make models DATA=FILE`.
-models: $(READY)
-	$(BIN)/python -m tasks.endpoint.shutdown_dates $(DATA)
 
 # What control samples say of judges whose habits are known.
 .PHONY: simulate-controls
@@ -119,7 +124,7 @@ simulate-labels: $(READY)
 # The answers in the notebook of the documentation, as they are now.
 .PHONY: notebook
 notebook: $(READY)
-	$(BIN)/python tests/notebook.py
+	$(BIN)/python tests/test_notebook.py
 
 screenshots: $(READY)
 	$(BIN)/python tests/screenshots.py

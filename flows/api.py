@@ -6,10 +6,8 @@
     judged.score().score, judged.outcomes[0].overall
     table("leaderboard")
 
-Parameters, checks, ledger, history, reuse and pages are those of `jury run`: samples are written as a manifest into a
-private folder of the store, which is removed when the run has ended. A run has a process of its own
-(`runtime.apart`), so that it may be asked for anywhere: in a script, in a notebook whose event loop runs, in a thread.
-What it says while it runs goes to the logger `flows` at level INFO; nothing is printed.
+A run does what `jury run` does, in a process of its own, so that it can be started in a notebook or a thread. Its
+output goes to the logger `flows` at level INFO.
 """
 
 import asyncio
@@ -23,7 +21,7 @@ from typing import TYPE_CHECKING
 
 from flows.runtime.apart import Apart
 from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Picture, write_samples
-from tasks.errors import HistoryLocked, InputError
+from tasks.errors import InputError
 from tasks.files import private_folder
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.reading import read_judgments, read_outcomes
@@ -49,25 +47,25 @@ if TYPE_CHECKING:
     import polars
 
 __all__ = [
-    "FigureSample", "HistoryLocked", "ImageSample", "InputError", "Judge", "PairwiseParameters", "Picture", "Result",
+    "FigureSample", "ImageSample", "InputError", "Judge", "PairwiseParameters", "Picture", "Result",
     "RubricParameters", "judge", "judge_async", "table", "tables",
 ]  # fmt: skip
 
 
 class Result(Record):
-    """What a run came to."""
+    """Result of a run."""
 
     run_id: str
     flow: str
     store: Path
     """The local folder of the store."""
     exit_code: int
-    """That of `jury run`: 0 when every call was answered in the end, 3 when any was not, a Human picture is bad, or the
+    """As of `jury run`: 0 when every call was answered in the end, 3 when any was not, a Human picture is bad, or the
     budget stopped the run."""
     scores: tuple[Scored, ...]
     """Each candidate on each dimension or tag, in each group of samples: with interval and coverage; see `score`."""
     outcomes: tuple[Outcome, ...]
-    """What came of each sample, without controls and anchors. What could not be judged has a status that says so, and
+    """Outcome of each sample, without controls and anchors. One that could not be judged has a status that says so, and
     no score."""
     statuses: dict[str, int]
     """Status -> outcomes."""
@@ -80,7 +78,7 @@ class Result(Record):
     cost: float | None
     """In the currency of the prices; None: some price is not known."""
     warnings: tuple[str, ...]
-    """What a reader should know, a sentence each."""
+    """Sentences for the reader."""
     page: str
     """Address or file of its page; empty: none was made."""
 
@@ -139,7 +137,7 @@ def judge(
 async def judge_async(
     flow: str, samples: Sequence[Given] | None = None, parameters: Parameters | None = None, name: str = "given"
 ) -> Result:
-    """What `judge` does, while the event loop goes on; cancelled, it stops the run and waits for its end."""
+    """Do what `judge` does, while the event loop goes on; cancelled, stop the run and wait for its end."""
     run = _Run(flow, samples, parameters, name)
     work = asyncio.create_task(asyncio.to_thread(run.result))
     try:
@@ -164,7 +162,6 @@ def tables(*questions: str, store: str = DEFAULT_STORE, seconds: float = 60) -> 
         seconds: longest time of an answer; 0: however long it takes.
 
     Raises:
-        HistoryLocked: the history stayed in use.
         InputError: there is no history or no such name, the SQL is refused, or an answer is too much.
     """
     import polars
@@ -217,22 +214,20 @@ class _Run:
 
 
 def _checked(flow: str, samples: Sequence[Given] | None, parameters: Parameters | None) -> Parameters:
-    """What is asked for, where it can be done for a program that waits for it."""
+    """Return the parameters, if a program can wait for their result."""
     if flow not in FLOWS:
         raise InputError(f"flow is {flow!r}, allowed are {', '.join(FLOWS)}")
     asked = parameters or parameters_of(flow)()
     if not isinstance(asked, parameters_of(flow)):
         raise InputError(f"flow {flow} takes {parameters_of(flow).__name__}, not {type(asked).__name__}")
-    if asked.quote or asked.to_be_split or asked.judge.tier == "batch":
+    if asked.quote or asked.to_be_split or asked.judge.service_tier == "batch":
         raise InputError("a quote, shards and batches have no result to wait for: `jury run` is the way to them")
-    places = [each for each in ("dataset", "results", "images", "metadata", "follow_links") if _is_given(asked, each)]
+    defaults = {name: info.default for name, info in type(asked).model_fields.items()}
+    named = [each for each in ("dataset", "results", "images", "metadata", "follow_links") if each in defaults]
+    places = [each for each in named if getattr(asked, each) != defaults[each]]
     if samples is not None and places:
         raise InputError(f"samples are given, and {', '.join(places)} besides: give either")
     return asked
-
-
-def _is_given(parameters: Parameters, field: str) -> bool:
-    return hasattr(parameters, field) and getattr(parameters, field) != type(parameters).model_fields[field].default
 
 
 def _as_parameter(path: Path) -> str:

@@ -17,8 +17,8 @@ from click.shell_completion import shell_complete
 from flows.commands.faults import is_users, tell_fault
 from flows.commands.messages import warn
 from flows.commands.sections import GIVEN, Command, Group
-from flows.runtime.process import end_without_the_rest, hush, search_rarely
-from tasks.errors import HistoryLocked, InputError
+from flows.runtime.process import end_without_the_rest, hush
+from tasks.errors import InputError
 
 COMMANDS = {
     "Judging": {
@@ -39,12 +39,11 @@ COMMANDS = {
     },
     "Results": {
         "query": "Show a table or view of the history, or the answer to an SQL query.",
-        "report": "Write evaluations with their pictures into one HTML file, or one as Parquet files.",
+        "report": "Write an evaluation with its pictures into one HTML file.",
         "pages": "Make the store's pages anew: the index of all evaluations, and a page each.",
         "compare": "Show what changed from one run, or one candidate, to another.",
         "gate": "Tell whether a candidate may go on, by its score or against another, for a check of a pull request.",
         "bridge": "Tell whether a history may be continued with another judge, and with what offset.",
-        "layout": "Measure how far the shared layout of questions agrees with the published one.",
         "sync": "Load what the ledgers hold and the history lacks.",
         "forget": "Remove a run, a candidate or a sample from the store for good.",
     },
@@ -54,11 +53,13 @@ COMMANDS = {
         "agreement": "How far two judges, or a judge and people, agree on samples.",
     },
 }
+ELSEWHERE = {"gate": "compare", "prepare": "up", "report": "pages", "samples": "demo"}
+"""Command -> module of another command, which holds it, too."""
 COMPLETE = "_JURY_COMPLETE"
 """Environment variable through which a shell asks for completions."""
 WIDEST = 100
 """Columns of the help on a wide terminal."""
-GOES_ON = ("run", "collect", "demo", "passport", "bridge", "layout")
+GOES_ON = ("run", "collect", "demo", "passport", "bridge")
 """Commands that take up their work again where they were stopped."""
 
 
@@ -70,8 +71,10 @@ class _Lazy(click.Command):
     def make_context(
         self, info_name: str | None, args: list[str], parent: click.Context | None = None, **extra: Any
     ) -> click.Context:
-        """The context of the command that the module of this name holds."""
-        command: click.Command = import_module(f"flows.commands.{self.name}").command
+        """Return the context of the command itself, whose module is imported here."""
+        name = str(self.name)
+        module = import_module(f"flows.commands.{ELSEWHERE.get(name, name)}")
+        command: click.Command = getattr(module, name if name in ELSEWHERE else "command")
         command.help = self.help
         return command.make_context(info_name, args, parent, **extra)
 
@@ -86,8 +89,6 @@ def main(arguments: Sequence[str] | None = None) -> int:
         message on standard error, 1 for a fault of the program.
     """
     words = sys.argv[1:] if arguments is None else [*arguments]
-    if arguments is None:  # the process is the command's own
-        search_rarely()
     atexit.register(hush)
     code = _code(words)
     if arguments is None:
@@ -153,7 +154,7 @@ def _exit_code(error: Exception, given: Mapping[str, Any]) -> int:
             _keep_closest(error)
             path = error.ctx.command_path if error.ctx else "jury"
             warn(f"{error.format_message()}\nTry `{path} --help`.")
-        case InputError() | HistoryLocked():
+        case InputError():
             warn(str(error))
         case OSError() if is_users(error, given):
             warn(str(error))

@@ -1,8 +1,4 @@
-"""The chain, once: load, judge, aggregate, store, report.
-
-Every flow is one call of `evaluate`. This module owns the order of the steps; each step is a Prefect task in the module
-of its name in `tasks`, and what Prefect needs around them (limits, chunks, shards, states) stands in `runtime`.
-"""
+"""The chain, once: load, judge, aggregate, store, report. Every flow is one call of `evaluate`."""
 
 import asyncio
 
@@ -41,9 +37,9 @@ async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
         dataset = await session.loading(load(flow, session.parameters))
         if session.parameters.quote:
             return await quoted(session, dataset, _judge_and_aggregate)
-        if parameters.judge.tier == "batch":
+        if parameters.judge.service_tier == "batch":
             # The steps that follow are those of `jury collect`.
-            return await handed_in(session, dataset, _judge_and_aggregate)
+            return await handed_in(session, dataset)
         async with session.judging(dataset) as chunks:
             await chunks.each(_judge_and_aggregate)
         del dataset, chunks  # with the replies to reuse: what follows reads the ledger, and needs memory of its own

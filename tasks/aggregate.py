@@ -1,7 +1,4 @@
-"""The aggregate step: from what was said of a sample to its outcome, on record in the ledger.
-
-Owns how an outcome is written down. The rule that decides it stands in `kinds`.
-"""
+"""Aggregate step: decide a sample from its judgments, and write the outcome to the ledger."""
 
 import asyncio
 from collections import Counter
@@ -40,6 +37,7 @@ def aggregate_sample(run: Run, case: Case, known: Outcome | None = None) -> Outc
         known: what an earlier process of the run decided, which is in the ledger.
     """
     outcome = known or decided(run, case)
+    case.decided = True
     if not known:
         run.ledger.append(outcome)
     run.results.add(outcome)
@@ -69,6 +67,7 @@ def decided(run: Run, case: Case) -> Outcome:
         overall=found.overall,
         score=found.score,
         aspects=found.aspects,
+        score_scale=run.kind.highest,
         aspect_mean=found.aspect_mean,
         satisfied=found.satisfied,
         published=found.published,
@@ -77,7 +76,7 @@ def decided(run: Run, case: Case) -> Outcome:
         p_human=chances.human if chances else None,
         pivotal=found.pivotal,
         tier=found.tier,
-        path=found.path,
+        tier_path=found.path,
         dimensions=found.dimensions,
         caption=case.texts.get("caption", ""),
         pictures=case.notes(),

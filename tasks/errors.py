@@ -1,8 +1,4 @@
-"""The errors of the project: what a user must mend, what asking again may mend, and problems gathered into one message.
-
-A mistake of the user is an `InputError`, with the sentence that the user needs. What asking again may help has a type
-of its own for each reason. Any other exception is a fault of the program, and no command tells it as the user's.
-"""
+"""Errors of the project: mistakes of the user, failures that asking again may mend, and lists of problems."""
 
 from dataclasses import dataclass
 
@@ -11,6 +7,9 @@ from tasks.text import cut
 
 class InputError(ValueError):
     """A mistake in what the user gave, or a state that only the user can change: what was found, what is allowed."""
+
+    run_id = ""
+    """Run that it stopped after the first call, if it did: its table can be shown."""
 
 
 class Habitual(InputError):
@@ -46,10 +45,6 @@ class InvalidReply(Exception):
     """The judge replied, but not with one of the allowed verdicts. Asking once more may help."""
 
 
-class HistoryLocked(Exception):
-    """The history is in use. Asking again later helps, and nothing is lost meanwhile."""
-
-
 def first_of(errors: BaseExceptionGroup[Exception]) -> BaseException:
     """The first of errors that happened together: the others are seldom more than what it led to."""
     error: BaseException = errors
@@ -70,7 +65,6 @@ class _Told:
 
     words: str
     more: int = 0
-    """Others like it."""
 
     def __str__(self) -> str:
         return f"{self.words} ({self.more:,} more like it)" if self.more else self.words

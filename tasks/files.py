@@ -1,17 +1,18 @@
-"""Files that others see whole or not at all, however many processes write the same one, and who is alone with them;
-and files of strangers, which may be no files at all.
+"""Files written whole, locks, and files of strangers, which may be no files at all.
 
-What a store holds is for its user alone, unless that user shares a folder of it with a group.
+A store is for its user alone, unless the user shares a folder of it with a group.
 """
 
+import errno
 import math
 import os
 import random
 import stat
+import sys
 import time
-from collections.abc import Generator
+from collections.abc import Collection, Generator
 from contextlib import contextmanager, suppress
-from io import RawIOBase
+from io import BytesIO, RawIOBase, TextIOWrapper
 from pathlib import Path
 from typing import BinaryIO
 from uuid import uuid4
@@ -20,11 +21,7 @@ from tasks.errors import InputError
 
 
 def write_whole(path: Path, data: bytes, private: bool = False) -> None:
-    """Write a file whole, or leave nothing of it behind.
-
-    Args:
-        private: it is a store's, and nobody else's to read; see `keep_private`.
-    """
+    """Write a file whole, or leave nothing of it behind; a private one as `keep_private` says."""
     with drafted(path) as draft:
         draft.write_bytes(data)
         if private:
@@ -33,11 +30,7 @@ def write_whole(path: Path, data: bytes, private: bool = False) -> None:
 
 @contextmanager
 def drafted(path: Path) -> Generator[Path]:
-    """A hidden name beside a file's place, to write the file under: it is renamed into its place, if all went well.
-
-    Raises:
-        OSError: what the writing raised, with the file's own name where it had none: a full disk names no file.
-    """
+    """Give a hidden name beside a file's place, renamed into its place if all went well; an OSError names the file."""
     draft = path.with_name(f".{path.name}.{uuid4().hex}.draft")
     try:
         yield draft
@@ -50,10 +43,7 @@ def drafted(path: Path) -> Generator[Path]:
 
 
 def private_folder(place: Path) -> None:
-    """Make a folder that is for this user alone, and those above it that are missing; what is there stays as it is.
-
-    In a folder that was given to a group (`chmod g+s`) it is for that group, too.
-    """
+    """Make a folder and those above it that are missing, for this user alone (or the group, as `keep_private` says)."""
     if place.is_dir():
         return
     private_folder(place.parent)
@@ -75,15 +65,11 @@ def keep_private(place: Path) -> None:
 
 @contextmanager
 def alone(place: Path, seconds: float | None = None) -> Generator[None]:
-    """Wait for a file or a folder until no other process of this machine is alone with it, until the context ends or
-    the process does.
-
-    Args:
-        seconds: the longest wait; None: as long as it takes.
+    """Lock a file or folder against other processes of this machine, waiting at most so many seconds (None: for ever).
 
     Raises:
         ImportError: on Windows, which has no such locks.
-        TimeoutError: another process was alone with it for so long.
+        TimeoutError: another process held the lock for so long.
     """
     import fcntl
 
@@ -106,11 +92,7 @@ def alone(place: Path, seconds: float | None = None) -> Generator[None]:
 
 @contextmanager
 def alone_at_once(place: Path) -> Generator[bool]:
-    """Whether no other process of this machine is alone with a file; then this one is, until the context ends.
-
-    Raises:
-        ImportError: on Windows, which has no such locks.
-    """
+    """Lock a file if no other process of this machine has locked it; gives whether this one has. Not on Windows."""
     import fcntl
 
     opened = os.open(place, os.O_RDWR)
@@ -131,40 +113,102 @@ def in_use(file: RawIOBase) -> None:
         fcntl.flock(file.fileno(), fcntl.LOCK_SH)
 
 
-def open_regular(path: Path, buffering: int = -1, follow_link: bool = False) -> BinaryIO:
-    """Open a file to be read that a stranger may have put there.
+_IS_LINK = "{}: refused: it is a link; allowed is a file in its place"
+
+
+class LeadsOut(InputError):
+    """A file that links, as they are now, lead to, and that is in none of the places where it may be."""
+
+
+def open_regular(path: Path, buffering: int = -1, within: Collection[str] = ()) -> BinaryIO:
+    """Open a file for reading that a stranger may have put there, or may replace meanwhile.
 
     Args:
-        follow_link: where a link leads was found to be allowed.
+        within: files and folders, as `real_place` names them: the opened file must be one of them or lie in one,
+            wherever links lead. Empty: the file must be no link itself.
 
     Raises:
         FileNotFoundError: there is none.
-        InputError: it is a link, which may lead anywhere, or no file: one would wait for ever for what is in a pipe.
+        LeadsOut: it is elsewhere, or a link that may lead anywhere.
+        InputError: it is no regular file, such as a pipe, which would be read for ever.
     """
-    if not follow_link and path.is_symlink():
-        raise InputError(f"{path}: refused: it is a link; allowed is a file in its place")
-    return open(path, "rb", buffering, opener=_regular)
+    if not within and path.is_symlink():
+        raise LeadsOut(_IS_LINK.format(path))
+
+    def opener(name: str, flags: int) -> int:
+        return _regular(name, flags, within)
+
+    return open(path, "rb", buffering, opener=opener)
 
 
-def _regular(path: str, flags: int) -> int:
+def _regular(name: str, flags: int, within: Collection[str]) -> int:
     # What is no file is opened without waiting for it: who writes into a pipe may never come.
-    opened = os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
-    if not stat.S_ISREG(os.fstat(opened).st_mode):
+    flags |= 0 if within else getattr(os, "O_NOFOLLOW", 0)
+    try:
+        opened = _open_at_once(name, flags)
+    except OSError as error:
+        if not within and error.errno == errno.ELOOP:
+            raise LeadsOut(_IS_LINK.format(name)) from error  # since just now
+        raise
+    try:
+        if not stat.S_ISREG(os.fstat(opened).st_mode):
+            raise InputError(f"{name}: refused: it is no regular file")
+        if within:
+            _check_within(name, _opened_place(opened, name), within)
+    except BaseException:
         os.close(opened)
-        raise InputError(f"{path}: refused: it is no regular file")
+        raise
     return opened
 
 
-def read_regular(path: Path, most: int, follow_link: bool = False) -> bytes:
-    """What is in a file that a stranger may have put there; one that says that it is larger is not read at all.
+def _open_at_once(name: str, flags: int) -> int:
+    try:
+        return os.open(name, flags | getattr(os, "O_NONBLOCK", 0))
+    except BlockingIOError:
+        if not stat.S_ISREG(Path(name).stat().st_mode):
+            raise
+        return os.open(name, flags)  # another process has a lease on the file, as a file server does: it gives way
 
-    Raises:
-        FileNotFoundError: there is none.
-        InputError: what `open_regular` raises; or it has more than so many bytes.
-    """
-    with open_regular(path, follow_link=follow_link) as file:
+
+def _check_within(name: str, real: str, within: Collection[str]) -> None:
+    if not any(Path(real).is_relative_to(place) for place in within):
+        raise LeadsOut(f"{name}: refused: it leads to {real}, outside of {' and '.join(within)}")
+
+
+def real_place(path: Path) -> str:
+    """Return where a file or folder is, behind all links; of what is not there the place where it would be."""
+    try:
+        opened = os.open(path, getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_NONBLOCK", 0))
+    except OSError:
+        return str(path.resolve())
+    try:
+        return _opened_place(opened, str(path))
+    finally:
+        os.close(opened)
+
+
+def _opened_place(opened: int, name: str) -> str:
+    """Return where an open file is, as the system has it: what its name leads to may have changed since."""
+    if sys.platform == "linux":
+        place = str(Path(f"/proc/self/fd/{opened}").readlink())
+        return place if os.fstat(opened).st_nlink else place.removesuffix(" (deleted)")  # it was replaced just now
+    if sys.platform == "darwin":
+        import fcntl
+
+        return os.fsdecode(fcntl.fcntl(opened, fcntl.F_GETPATH, bytes(1024)).rstrip(b"\0"))
+    return str(Path(name).resolve())  # on Windows, links take a permission that users do not have
+
+
+def read_regular(path: Path, most: int, within: Collection[str] = ()) -> bytes:
+    """Read a file that a stranger may have put there; raises InputError where it has more than `most` bytes."""
+    with open_regular(path, within=within) as file:
         size = os.fstat(file.fileno()).st_size
         data = file.read(size + 1) if size <= most else b""  # So many bytes are taken of the memory before it is read.
     if max(size, len(data)) > most:
         raise InputError(f"{path}: refused: it has more than {most:,} bytes")
     return data
+
+
+def read_regular_text(path: Path, most: int, within: Collection[str] = ()) -> str:
+    """Read a file of UTF-8 as `read_regular` does; line breaks become `\\n`, and a byte order mark is left out."""
+    return TextIOWrapper(BytesIO(read_regular(path, most, within)), encoding="utf-8-sig").read()

@@ -1,13 +1,8 @@
-"""The judge step: asking, and writing every reply to the ledger before anything else happens to it.
-
-Owns what is asked again and what is taken over from earlier runs. The layouts of a question stand in
-`judging.questions` and `judging.shared_layout`, the client in `endpoint.client`, the reading of replies in `kinds`;
-deciding is for `aggregate`.
-"""
+"""Judge step: ask, and write every reply to the ledger before anything else happens to it."""
 
 import asyncio
 from collections import Counter
-from collections.abc import AsyncGenerator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime
 
@@ -19,6 +14,7 @@ from prefect.states import Cancelled
 
 from tasks.endpoint.completion import Reply
 from tasks.endpoint.requests import Request
+from tasks.endpoint.usage import Usage
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judging.affording import expected, name_of
 from tasks.judging.case import Call, Case
@@ -27,6 +23,7 @@ from tasks.kinds.values import Reading
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
 from tasks.spending.bill import Charge, billed
+from tasks.text import counted
 
 
 def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
@@ -43,12 +40,8 @@ def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
 async def judge(dimension: str, samples: str) -> dict[str, int] | State:
     """Judge one dimension of a chunk of samples; Prefect retries it while calls are unsettled.
 
-    Args:
-        samples: name of the chunk in hand of the current run.
-
     Returns:
-        Status -> number of judgments recorded now; or Cancelled where the run ends before all is asked, which Prefect
-        would call a crash.
+        Status -> judgments recorded now; or Cancelled where the run ends first, which Prefect would call a crash.
     """
     run, task_run = current_run(), TaskRunContext.get()
     last = task_run is None or task_run.task_run.run_count > run.parameters.retries
@@ -59,10 +52,7 @@ async def judge(dimension: str, samples: str) -> dict[str, int] | State:
 
 
 def take_over(run: Run, case: Case) -> int:
-    """Record the replies that earlier runs already have for this very call; returns how many.
-
-    Of an anchor none: what it is judged for is whether the judge still says the same.
-    """
+    """Record the replies of earlier runs to the calls of a sample; return how many. Anchors are asked afresh."""
     if case.sample.control == ANCHOR:
         return 0
     taken = 0
@@ -75,16 +65,13 @@ def take_over(run: Run, case: Case) -> int:
 
 
 async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last: bool) -> dict[str, int]:
-    """Ask everything still unsettled about one dimension of a chunk of samples.
+    """Ask everything still unsettled about one dimension of a chunk; return status -> judgments recorded now.
 
     Args:
-        last: nothing will ask again after this; what is unsettled then stays as recorded.
-
-    Returns:
-        Status -> number of judgments recorded now.
+        last: nothing asks again after this; unsettled calls stay as recorded.
 
     Raises:
-        JudgeUnavailable, InvalidReply: calls remain that asking again may settle, and this was not the last time.
+        JudgeUnavailable, InvalidReply: asking again may settle what remains, and this was not the last time.
         ExceptionGroup: holds a JudgeStopped: no call can succeed; the others of the chunk are cancelled.
     """
     async with asyncio.TaskGroup() as group:
@@ -97,7 +84,7 @@ async def judge_dimension(run: Run, dimension: str, cases: Sequence[Case], last:
     counts, last = Counter(row.status for row in rows), last or len(rows) < len(asked)  # no money is left to ask again
     open_calls = sum(len(case.unsettled(dimension)) for case in cases)
     if open_calls and not last:
-        words = f"{open_calls} calls on {dimension} to be made again: {_tally(counts)}"
+        words = f"{open_calls} calls on {dimension} to be made again: {counted(counts)}"
         raise JudgeUnavailable(words) if counts["unavailable"] else InvalidReply(words)
     return dict(counts)
 
@@ -112,10 +99,11 @@ async def _ask(run: Run, case: Case, prompt: Prompt, call: Call) -> Judgment | N
         if budget and not await budget.covers(name_of(case, call), expected(run, budget, case, call)):
             return None
         run.bill.prepare()
-        answer = await run.vlm.ask(question._replace(turn=call.vote - 1 + invalid * run.parameters.votes))
+        question = question._replace(turn=call.vote - 1 + invalid * run.parameters.votes)
+        answer = await run.vlm.ask(question, f"{case.sample.candidate}/{case.sample.sample_id}")
     run.input_tokens.note(question, answer)
     charge = await run.bill.charge(question, answer, call.dimension)
-    row = _without_key(run, _judgment(run, case, prompt, call, answer, charge))
+    row = _judgment(run, case, prompt, call, answer, charge)
     _record(run, case, row)
     if budget:
         budget.settle(name_of(case, call), call.dimension, billed(row))
@@ -138,7 +126,7 @@ async def write_down(run: Run, case: Case, call: Call, answer: Reply) -> Judgmen
     """Record the reply to a call that was not asked by `judge`: it is read, priced and kept as any other."""
     question = Request("", (), "", {})
     charge = await run.bill.charge(question, answer, call.dimension)
-    row = _without_key(run, _judgment(run, case, run.rubric.prompt(call.dimension), call, answer, charge))
+    row = _judgment(run, case, run.rubric.prompt(call.dimension), call, answer, charge)
     _record(run, case, row)
     return row
 
@@ -175,22 +163,13 @@ def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply, c
         prompt_sha256=prompt.sha256,
         text_sha256=case.text_sha256(prompt),
         pictures=case.notes(),
-        model_asked=run.parameters.judge.model,
-        model_answered=answer.model,
+        judge_asked=run.parameters.judge.model,
+        judge_answered=answer.model,
         system_fingerprint=answer.fingerprint,
         endpoint=run.parameters.judge.base_url,
-        tokens_in=answer.tokens_in,
-        tokens_out=answer.tokens_out,
-        tokens_cached=answer.tokens_cached,
-        tokens_written=answer.tokens_written,
-        tokens_pictures=answer.tokens_pictures,
-        tokens_reasoning=answer.tokens_reasoning,
-        tier=answer.tier,
-        price=charge.price,
-        price_source=charge.price_source,
-        estimated=charge.estimated,
-        saved_by_tier=charge.saved_by_tier,
-        saved_by_cache=charge.saved_by_cache,
+        service_tier=answer.tier,
+        **answer.usage._asdict(),
+        **charge._asdict(),
         seconds=answer.seconds,
         not_sent=answer.not_sent,
         http_retries=answer.http_retries,
@@ -199,13 +178,6 @@ def _judgment(run: Run, case: Case, prompt: Prompt, call: Call, answer: Reply, c
         judged_at=datetime.now(UTC).isoformat(),
         reused_from="",
     )
-
-
-def _without_key(run: Run, row: Judgment) -> Judgment:
-    """The row without the judge's key, should the reply quote it. Not before it is read: a key may be like a word."""
-    told = row.model_dump_json()
-    kept = run.vlm.without_key(told)
-    return row if kept == told else Judgment.model_validate_json(kept)
 
 
 def _reused(run: Run, case: Case, call: Call, earlier: Judgment) -> Judgment:
@@ -217,16 +189,11 @@ def _reused(run: Run, case: Case, call: Call, earlier: Judgment) -> Judgment:
             "control": case.sample.control,
             "attempt": 1,
             "pictures": case.notes(),
-            "tokens_in": 0,
-            "tokens_out": 0,
-            "tokens_cached": 0,
-            "tokens_written": 0,
-            "tokens_pictures": 0,
-            "tokens_reasoning": 0,
+            **Usage()._asdict(),
             "price": 0.0,
             "estimated": 0.0,
             "saved_by_reuse": earlier.saved_by_reuse if earlier.reused_from else earlier.price,
-            "saved_by_tier": 0.0,
+            "saved_by_service_tier": 0.0,
             "saved_by_cache": 0.0,
             "seconds": 0.0,
             "http_retries": 0,
@@ -235,7 +202,3 @@ def _reused(run: Run, case: Case, call: Call, earlier: Judgment) -> Judgment:
             "reused_from": earlier.reused_from or earlier.run_id,
         }
     )
-
-
-def _tally(counts: Mapping[str, int]) -> str:
-    return ", ".join(f"{n} {status}" for status, n in sorted(counts.items()))

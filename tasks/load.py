@@ -1,4 +1,4 @@
-"""The load step: the whole dataset checked before anything is asked, with texts and pictures left where they are."""
+"""Load step: check the whole dataset before the first call; texts and pictures stay where they are."""
 
 import asyncio
 
@@ -14,8 +14,7 @@ from tasks.parameters import Parameters
 
 @task(name="load", cache_policy=NO_CACHE)
 async def load(flow: str, parameters: Parameters) -> Dataset | State:
-    """All there is to judge, as the filters of `parameters` leave it; or Cancelled where the run ends before that is
-    known, which Prefect would call a crash.
+    """Return all there is to judge, as the filters leave it; or Cancelled where the run ends first.
 
     Raises:
         InputError: everything that is wrong with the dataset, with file and row.

@@ -1,8 +1,6 @@
-"""What a user may set: one model a kind of flow is the command's options, the form and the deployment's parameters.
+"""Parameters of flows: one model is the command's options, the form and the deployment's parameters.
 
-Literal defaults, no unions and no optional lists, because a form cannot fill those in. Descriptions are plain text: of
-Prefect's two UIs one shows backticks as they are, and the other swallows what stands in angle brackets. What the values
-mean beyond their range is checked where they are used.
+Forms cannot fill in unions and optional lists, and show no markup in descriptions.
 """
 
 import json
@@ -19,11 +17,11 @@ from tasks.errors import InputError
 from tasks.records import Order, Record
 
 PAIRWISE = ("diagram", "plot")
-"""Flows that judge the Model's figure against the Human one."""
 T2I = ("object", "counting", "colors", "position")
-"""Flows that judge a generated image against its prompt."""
 FLOWS = (*PAIRWISE, *T2I)
 DEFAULT_STORE = "jury-store"
+ROOTS = "JURY_ROOTS"
+"""Environment variable that fences a worker: folders and URLs such as s3://bucket/prefix, with commas between them."""
 EMBEDDED = "embedded"
 EMBEDDED_MODEL = "pixel-baseline"
 Tier = Literal["standard", "flex", "batch"]
@@ -33,22 +31,19 @@ OWN_ARGUMENTS = {
     *("model", "messages", "max_completion_tokens", "max_tokens", "temperature", "reasoning_effort", "seed"),
     *("response_format", "stream", "n"),
 }
-"""What of a call's body is the program's own: its settings, and what decides how a reply is read."""
+"""Fields of a call's body that the program sets itself."""
 OWN_HEADERS = {
     *("authorization", "host", "content-length", "content-type", "content-encoding", "accept", "accept-encoding"),
     *("connection", "transfer-encoding", "proxy-authorization"),
 }
 """Headers that the program sends itself, in lower case."""
 _HEADER = re.compile(r"[A-Za-z0-9!#$%&'*+.^_`|~-]+")
-"""A header's name, as RFC 9110 allows it."""
 _SECRET = re.compile(r"[A-Za-z0-9_-]+")
-"""The name of an environment variable or Secret block."""
 
 FORM_BEGINS = ("dataset", "results", "images", "candidate_name", "limit", "judge", "orders", "votes", "controls")
 """Fields that the form begins with, those that a person needs most; the others follow in the order of the model."""
 OF_SHARDS = ("shard", "evaluation_id")
-"""Fields that are no part of the form, since a run is told them by its tags. Forms had them once, and servers keep what
-was filled in then."""
+"""Fields that are no part of the form: the tags of a run hold them."""
 
 
 def _positions(schema: dict[str, Any]) -> None:
@@ -59,13 +54,10 @@ def _positions(schema: dict[str, Any]) -> None:
 
 
 def _form(schema: dict[str, Any]) -> None:
-    """The fields in the order of the form; a server accepts what an earlier form had besides, and nothing else.
-
-    By a list of names, because a server that refuses one quotes what it refuses it by.
-    """
+    """Number the fields, and list their names, which a server quotes where it refuses a misspelled one."""
     _positions(schema)
     schema.pop("additionalProperties", None)
-    schema["propertyNames"] = {"enum": [*schema["properties"], *OF_SHARDS]}
+    schema["propertyNames"] = {"enum": [*schema["properties"]]}
 
 
 _LIKE_A_KEY = re.compile(r"(sk|gsk|xai|hf|pk|AIza)[-_]?\w[\w-]{15}|(?=\w*[a-z])(?=\w*\d)\w{32}")
@@ -94,7 +86,7 @@ class Judge(Record):
     temperature: float = Field(
         default=1.0, ge=0, le=2, description="Sampling temperature; 1.0 is the published setting."
     )
-    tier: Tier = Field(
+    service_tier: Tier = Field(
         default="standard",
         description="What calls are bought as, where the endpoint has it. flex: cheaper, slower, with longer waits "
         "(timeout_seconds 900, call_seconds 1800, patience_seconds 3600, unless set to others); batch: cheaper, "
@@ -119,16 +111,22 @@ class Judge(Record):
         'variable or Secret block that holds its value, listed for the host as a key is: {"X-Team": "TEAM_NAME"}.',
     )
     timeout_seconds: float = Field(
-        default=120.0, gt=0, le=3600, description="Longest silence of the judge that is waited for."
+        default=120.0,
+        gt=0,
+        le=3600,
+        description="Longest time of one reply, from the first byte sent to the last received.",
     )
     call_seconds: float = Field(
-        default=600.0, gt=0, le=86_400, description="Longest time of one call, however steadily its reply trickles in."
+        default=600.0,
+        gt=0,
+        le=86_400,
+        description="How long a call is asked again that the judge is always too busy for, while it answers others.",
     )
     patience_seconds: float = Field(
         default=900.0,
         ge=0,
         le=86_400,
-        description="How long a judge that is busy or away is waited for before the run gives up.",
+        description="How long a run waits for a judge that answers no call, before it stops.",
     )
     concurrency: int = Field(default=16, ge=1, le=1024, description="Most calls in flight at once.")
     detail: Literal["auto", "low", "high"] = Field(
@@ -181,7 +179,7 @@ class Judge(Record):
                 raise InputError(
                     f"judge.headers holds {name!r}, which is no name of a header or one that the program sends itself"
                 )
-            if not _SECRET.fullmatch(secret):  # Its value stays unsaid: it may be a key, put where its name belongs.
+            if not _SECRET.fullmatch(secret):  # It is not quoted: it may be a key, put where its name belongs.
                 raise InputError(
                     f"judge.headers: what stands for {name} is no name of an environment variable or Secret block, "
                     "which have letters, digits, _ and -; the value itself is never given here"
@@ -212,11 +210,6 @@ class Judge(Record):
     @model_validator(mode="after")
     def _address(self) -> "Judge":
         if self.base_url == EMBEDDED:
-            if self.model == EMBEDDED:
-                raise InputError(
-                    f"judge.model is {EMBEDDED!r}, which is an address: leave judge.model and judge.base_url out for "
-                    f"the embedded judge, which is {EMBEDDED_MODEL!r}, or give both for another"
-                )
             if self.model != EMBEDDED_MODEL:
                 raise InputError(
                     f"judge.model is {self.model!r} and needs an address, the embedded judge is {EMBEDDED_MODEL!r}: "
@@ -227,7 +220,7 @@ class Judge(Record):
         if self.base_url.isalnum():  # a short name, which `endpoint.known` looks up where a run begins
             return self
         parts = urlsplit(self.base_url)
-        if parts.scheme not in ("http", "https") or not parts.hostname:
+        if parts.scheme not in ("http", "https") or not parts.hostname or parts.port == 0:
             raise InputError(
                 f"judge.base_url {self.base_url!r} is no address: allowed are `embedded`, http://… and https://…"
             )
@@ -244,25 +237,23 @@ class Judge(Record):
 
     @property
     def asked_besides(self) -> dict[str, str]:
-        """Settings of every call that not all judges need, where they are given: what differs in them is told apart."""
-        given = {"effort": self.effort, "extra": self.extra, "headers": self.headers}
-        named = {name: value for name, value in given.items() if value} | (
-            {"seed": self.seed} if self.seed >= 0 else {}
-        )
+        """Settings of every call that not all judges need, where they are given; they are part of keys."""
+        objects = {"extra": self.extra, "headers": self.headers}
         return {
-            name: value if isinstance(value, str) else json.dumps(value, sort_keys=True, ensure_ascii=False)
-            for name, value in named.items()
+            **({"effort": self.effort} if self.effort else {}),
+            **{name: json.dumps(each, sort_keys=True, ensure_ascii=False) for name, each in objects.items() if each},
+            **({"seed": str(self.seed)} if self.seed >= 0 else {}),
         }
 
 
 class Probe(Record):
-    """What `jury probe` takes."""
+    """Parameters of `jury probe`."""
 
     judge: Judge = Field(default=Judge(), description="The model that judges, and how it is called.")
 
 
 class Collect(Record):
-    """What the flow `collect` takes."""
+    """Parameters of the flow `collect`."""
 
     store: str = Field(
         default=DEFAULT_STORE,
@@ -273,7 +264,7 @@ class Collect(Record):
 
 
 class Parameters(Record):
-    """What every flow takes."""
+    """Parameters of every flow."""
 
     model_config = ConfigDict(json_schema_extra=_form)
 
@@ -330,11 +321,6 @@ class Parameters(Record):
     )
     retry_delay_seconds: float = Field(
         default=10.0, ge=0, le=3600, description="Wait before the first such retry; it doubles."
-    )
-    batch_rest: Literal["batch", "live", "leave"] = Field(
-        default="batch",
-        description="In the tier batch: calls that the batch leaves without a reply that can be used go into a second "
-        "batch, are asked live at the standard price, or are left.",
     )
     max_picture_megabytes: float = Field(default=20.0, gt=0, le=200, description="Largest picture file sent as it is.")
     max_picture_side: int = Field(default=8000, ge=64, le=32_000, description="Longest side sent as it is, in pixels.")
@@ -400,12 +386,12 @@ class Parameters(Record):
         return False
 
     def once(self) -> Self:
-        """The same with one vote, in the published order: what an anchor is asked."""
+        """Return the parameters with one vote in the published order, as anchors are asked."""
         return self.model_copy(update={"votes": 1})
 
 
 class PairwiseParameters(Parameters):
-    """What the pairwise flows (diagram, plot) take."""
+    """Parameters of the pairwise flows (diagram, plot)."""
 
     category: list[str] = Field(default=[], description="Judge only these categories; empty: all.")
     difficulty: list[str] = Field(default=[], description="Judge only these difficulties; empty: all.")
@@ -427,8 +413,8 @@ class PairwiseParameters(Parameters):
     layout: Literal["published", "shared"] = Field(
         default="published",
         description="How a question is laid out. shared: all prompts first, then pictures and texts, the dimension "
-        "last, so that a judge with a cache reads them once; it is another instrument, which jury layout check "
-        "compares.",
+        "last, so that a judge with a cache reads them once; it is another instrument: jury compare A B --across "
+        "layout shows how far both agree.",
     )
     keep_image_links: bool = Field(
         default=False,
@@ -446,12 +432,12 @@ class PairwiseParameters(Parameters):
         return self.layout == "shared"
 
     def once(self) -> Self:
-        """The same with one vote, in the published order: what an anchor is asked."""
+        """Return the parameters with one vote in the published order, as anchors are asked."""
         return super().once().model_copy(update={"orders": "human_first"})
 
 
 class RubricParameters(Parameters):
-    """What the text-to-image flows (object, counting, colors, position) take."""
+    """Parameters of the text-to-image flows (object, counting, colors, position)."""
 
     metadata: str = Field(
         default="",
@@ -471,13 +457,18 @@ class RubricParameters(Parameters):
 P = TypeVar("P", bound=Parameters | Collect)
 
 
+def roots() -> list[str]:
+    """Return the folders and buckets that `JURY_ROOTS` lists; empty: the worker is not fenced."""
+    return [root for each in os.environ.get(ROOTS, "").split(",") if (root := each.strip())]
+
+
 def default_store() -> str:
-    """The store where none is named: that of `JURY_STORE`, or `jury-store` here."""
+    """Return the store where none is named: that of `JURY_STORE`, or `jury-store` here."""
     return os.environ.get("JURY_STORE") or DEFAULT_STORE
 
 
 def at_store(parameters: P) -> P:
-    """The same with the store that is meant on this machine.
+    """Return the parameters with the store that is meant on this machine.
 
     Raises:
         InputError: the store is relative, in a process that Prefect started for one run: its folder may go with it.
@@ -492,5 +483,5 @@ def at_store(parameters: P) -> P:
 
 
 def parameters_of(flow: str) -> type[PairwiseParameters] | type[RubricParameters]:
-    """The model of what a flow takes."""
+    """Return the model of a flow's parameters."""
     return PairwiseParameters if flow in PAIRWISE else RubricParameters

@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
-from pydantic import AliasChoices, BaseModel, ConfigDict, Field
+from pydantic import BaseModel, ConfigDict, Field
 
-SCHEMA = 6
-"""Version of the ledger's rows. Readers lift older rows to this one."""
+SCHEMA = 7
+"""Version of the ledger's rows. Readers refuse rows of any other."""
 
 MOST_COUNTED = 2**31 - 1
 """More tokens, or more objects in an image, than there can be."""
@@ -19,7 +19,7 @@ MOST_COUNTED = 2**31 - 1
 Order = Literal["human_first", "model_first", "single"]
 """Which figure comes first; `single`: one picture alone, as text-to-image rubrics judge it."""
 Verdict = Literal["Model", "Human", "Both are good", "Both are bad"]
-MadeFor = Literal["", "bridge", "layout check"]
+MadeFor = Literal["", "bridge"]
 JudgmentStatus = Literal["ok", "refused", "truncated", "invalid", "rejected", "unavailable"]
 OutcomeStatus = Literal["complete", "incomplete", "forfeit", "no_reference", "bad_picture"]
 Decision = Literal["may be continued", "with an offset", "cannot tell"]
@@ -90,6 +90,8 @@ class Place:
     """Bytes of the record; 0: the whole file is meant."""
     row: int = -1
     """Row of the record (CSV and Parquet); -1: not a table."""
+    within: tuple[str, ...] = ()
+    """Where the file must be each time it is opened: see `open_regular`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -227,7 +229,7 @@ class Judgment(HistoryRecord):
     """One reply to one call, or what came instead of one. Rows of `judgments.jsonl`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    """Version of the row; an older row is lifted to the present one when it is read."""
+    """Version of the row."""
     run_id: str
     """Run that the row belongs to."""
     flow: str
@@ -276,12 +278,12 @@ class Judgment(HistoryRecord):
     """SHA-256 of the sample's texts as sent."""
     pictures: dict[str, PictureNote]
     """Role (human, model; image) -> the picture and what was sent in its place."""
-    model_asked: str
+    judge_asked: str
     """Model named in the request."""
-    model_answered: str
+    judge_answered: str
     """Model named in the reply; empty when none came."""
     system_fingerprint: str = ""
-    """What the reply says it was computed with (`system_fingerprint`); empty: not told, as in rows before schema 5."""
+    """What the reply says it was computed with (`system_fingerprint`); empty: not told."""
     endpoint: str
     """Address of the judge."""
     tokens_in: int
@@ -291,25 +293,24 @@ class Judgment(HistoryRecord):
     tokens_cached: int
     """Input tokens that the server had cached; 0: not told, or a number that cannot be."""
     tokens_written: int = 0
-    """Input tokens that the server wrote to its cache; 0: not told, as in rows before schema 6."""
+    """Input tokens that the server wrote to its cache; 0: not told."""
     tokens_pictures: int = 0
-    """Input tokens that the pictures took; 0: not told, as in rows before schema 6."""
+    """Input tokens that the pictures took; 0: not told."""
     tokens_reasoning: int = 0
-    """Output tokens that the model reasoned with; 0: not told, as in rows before schema 6."""
-    tier: str = ""
+    """Output tokens that the model reasoned with; 0: not told."""
+    service_tier: str = ""
     """Service tier that the reply says it was served in, as it is billed: standard, flex, priority, batch; empty: not
-    told, as in rows before schema 6."""
+    told."""
     price: float | None
     """In the currency of the prices given; None: no price is known. 0 when reused."""
     price_source: str = ""
-    """Where the price is from, for which model and tier, and of which day; empty: no price is known, or the row is of
-    before schema 6."""
+    """Where the price is from, for which model and tier, and of which day; empty: no price is known."""
     estimated: float | None = 0.0
     """What the sends of this call that got no reply in time cost, if the judge has billed them: an estimate, and no
     part of `price`. 0: none timed out; None: some did, and no price is known."""
     saved_by_reuse: float | None = 0.0
     """Of a reused row: what the original call cost. None: unknown."""
-    saved_by_tier: float | None = 0.0
+    saved_by_service_tier: float | None = 0.0
     """What the call would have cost more in the standard tier. None: unknown."""
     saved_by_cache: float | None = 0.0
     """What it would have cost more with nothing cached, in the same tier; below 0 where writing to the cache cost more
@@ -355,7 +356,7 @@ class Outcome(HistoryRecord):
     """What the rule makes of a sample's verdicts. Rows of `outcomes.jsonl`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    """Version of the row; an older row is lifted to the present one when it is read."""
+    """Version of the row."""
     run_id: str
     """Run that the row belongs to."""
     flow: str
@@ -385,6 +386,8 @@ class Outcome(HistoryRecord):
     score: float | None
     """Model 100, Tie 50, Human 0, forfeit 0; of a rubric 0-10, the judge's overall score, mean of the votes; None when
     nothing can be said."""
+    score_scale: float
+    """Highest score that there can be: 100 of figures, 10 of generated images."""
     aspects: tuple[AspectScore, ...] = ()
     """Of a rubric: each aspect, mean of the votes."""
     aspect_mean: float | None = None
@@ -404,7 +407,7 @@ class Outcome(HistoryRecord):
     """Dimensions of which another allowed verdict, alone, would have changed the overall."""
     tier: str
     """Deciding tier: `tier 1`, `tier 2` or `either`; empty when none decided."""
-    path: str
+    tier_path: str
     """How the outcome came about, in words."""
     dimensions: tuple[DimensionOutcome, ...]
     """What the votes and orders of each dimension or tag come to; the view `verdicts` has them as rows."""
@@ -431,7 +434,7 @@ class RunStart(HistoryRecord):
     """What a run set out to do: `run.json`, written before the first call."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    """Version of the row; an older row is lifted to the present one when it is read."""
+    """Version of the row."""
     run_id: str
     """Name of the run and of its ledger folder; ids sort by time."""
     evaluation_id: str
@@ -451,7 +454,7 @@ class RunStart(HistoryRecord):
     scheduled: bool
     """Started by a schedule, not by a person."""
     made_for: MadeFor = ""
-    """What a command made the run for: bridge, layout check; empty: for itself."""
+    """What a command made the run for: bridge; empty: for itself."""
     dataset: str
     """Name of the dataset: its folder or file."""
     dataset_key: str
@@ -467,7 +470,7 @@ class RunStart(HistoryRecord):
     """Dimension or tag -> SHA-256 of its prompt body."""
     dimensions: tuple[str, ...]
     """Dimensions or tags of the flow."""
-    model: str
+    judge: str
     """Judge asked for. What answered stands in the protocol and in the judgments."""
     endpoint: str
     """Address of the judge."""
@@ -479,22 +482,15 @@ class RunStart(HistoryRecord):
     """All that makes two runs comparable, by name, as far as it is known before the first reply."""
     parameters: dict[str, object]
     """Parameters that the run was started with."""
+    spending_limit: float | None = None
+    """Most that it may spend of the month's budget; NULL where there is none."""
+    revision: int = 0
+    """How often rows were removed from the run at a request; a copy with a lower one is out of date."""
+    removed_cost: dict[str, float] = Field(default_factory=dict[str, float])
+    """Month (UTC, `2026-11`) -> what the calls of removed rows cost: what was spent stays spent."""
 
 
-class LimitChange(Record):
-    """The judge refused a call for being busy, and fewer were let in."""
-
-    seconds: float
-    """Since the run began to ask."""
-    calls_in_flight: int
-    """Let in at once from then on."""
-    calls_per_second: float | None
-    """Let in a second from then on; None: that was not what held the calls up."""
-    reason: str
-    """What the judge said."""
-
-
-class LimitsFound(Record):
+class LimitsFound(Record, extra="ignore"):
     """What a run found out of the limits of its judge."""
 
     calls_in_flight: int
@@ -507,8 +503,6 @@ class LimitsFound(Record):
     """That those calls waited, added up over all of them."""
     away_seconds: float
     """In which the judge was away and nothing was asked."""
-    changes: tuple[LimitChange, ...] = ()
-    """The first of them where there are very many."""
 
     def in_words(self) -> str:
         """What the judge allowed, such as `limited by the judge to 8 calls at once`; "" where it refused none."""
@@ -552,7 +546,7 @@ class RunEnd(HistoryRecord):
     """What came of a run: `end.json`, written once; its absence means unfinished."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    """Version of the row; an older row is lifted to the present one when it is read."""
+    """Version of the row."""
     run_id: str
     """Name of the run and of its ledger folder; ids sort by time."""
     finished_at: str
@@ -565,9 +559,7 @@ class RunEnd(HistoryRecord):
     """Of a finished run with the judge as answered and the rungs used: what `protocol_key` is the hash of."""
     calls: int
     """Calls made in this run, attempts included."""
-    control_calls: int = Field(
-        default=0, validation_alias=AliasChoices("sham_calls", "control_calls"), serialization_alias="sham_calls"
-    )
+    control_calls: int = 0
     """Those of the calls that were about control samples or anchors."""
     reused: int
     """Replies taken over from earlier runs."""
@@ -576,7 +568,11 @@ class RunEnd(HistoryRecord):
     outcomes: dict[str, int]
     """Status -> outcomes."""
     ledger_rows: dict[str, int] = Field(default_factory=dict[str, int])
-    """File of the ledger -> its rows; empty where the ledger is of schema 1 to 3."""
+    """File of the ledger -> its rows."""
+    cost: dict[str, float] = Field(default_factory=dict[str, float])
+    """Month (2026-11, UTC) -> what its calls cost, with what calls without a reply may have cost."""
+    unpriced: dict[str, int] = Field(default_factory=dict[str, int])
+    """Month -> calls whose price is not known."""
     limits: LimitsFound | None = None
     """What was found out of the judge's limits; None where it never was busy nor away."""
     stopped: BudgetStop | None = None

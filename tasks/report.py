@@ -1,13 +1,11 @@
-"""The report step: a run shown in the Prefect UI and on the store's pages, a scheduled one beside the last, and people
-told where it is worse.
-"""
+"""Report step: show a run in the Prefect UI and on the store's pages, and announce drops."""
 
 import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
 from prefect import task
-from prefect.artifacts import acreate_markdown_artifact, acreate_table_artifact
+from prefect.artifacts import acreate_markdown_artifact
 from prefect.cache_policies import NO_CACHE
 from prefect.events import emit_event
 from prefect.logging import get_logger, get_run_logger
@@ -15,11 +13,10 @@ from prefect.utilities.urls import url_for
 
 from tasks.comparing.earlier_runs import Past, look_back
 from tasks.ledger.remote import local_cache
-from tasks.pages.artifact import failure_rows, markdown
+from tasks.pages.artifact import markdown
 from tasks.pages.behind import LARGE, renew_behind
 from tasks.pages.page_names import is_address, page_of, where
-from tasks.pages.run_summary import Summary, summarize
-from tasks.pages.summary_texts import cost_lines, sentence, status_counts
+from tasks.pages.run_summary import Summary, cost_lines, sentence, summarize
 from tasks.presentation.markup import QUOTE, plain
 from tasks.records import RunStart
 
@@ -27,25 +24,17 @@ ANSWER_SECONDS = 20.0
 """Longest wait for the server to take in the artifacts, with all that Prefect's client asks again by itself."""
 
 PAGES_SECONDS = 120.0
-"""Longest wait for the pages."""
 
 _log = get_logger("image-jury")
 
 
-def where_words(summary: Summary, key: str) -> str:
-    """For the run's log: what it cost, and where its report is."""
-    page = where(page_of(summary.store, summary.start.run_id))
-    return f"{'; '.join(cost_lines(summary))}. The report is the artifact {key}, and the page {page}."
-
-
 @task(name="report", cache_policy=NO_CACHE)
 async def report(store: str, run_id: str, warnings: list[str], scheduled: bool, key: str) -> str:
-    """Show the run as artifacts; returns it in one sentence, or more if it is worse than the last.
+    """Show the run as artifacts; return it in one sentence, or more if it is worse than the last.
 
     Args:
         store: as its user names it.
         run_id: of a run, or of an evaluation in shards.
-        warnings: what else the reader should know, a sentence each.
         key: of its artifacts.
     """
     folder = local_cache(store)
@@ -60,7 +49,8 @@ async def report(store: str, run_id: str, warnings: list[str], scheduled: bool, 
     finally:  # a drop is announced even where it cannot be shown
         dropped = announce(folder, summary.start, past, key) if past else []
         unmade = await _waited_for(renewing) or []
-    get_run_logger().info(where_words(summary, key))
+    cost, page = "; ".join(cost_lines(summary)), where(page_of(summary.store, summary.start.run_id))
+    get_run_logger().info(f"{cost}. The report is the artifact {key}, and the page {page}.")
     return " ".join([sentence(summary), *dropped, *unmade])
 
 
@@ -74,9 +64,7 @@ async def _waited_for(renewing: asyncio.Task[list[str] | None]) -> list[str] | N
 
 
 def renewed(store: str, run_id: str) -> list[str]:
-    """Make the store's pages show a run, on this machine and in its bucket; returns what there is to say where that
-    cannot be done now.
-    """
+    """Make the store's pages show a run, here and in its bucket; return a message where that fails."""
     from tasks.pages.sent_pages import renew_and_send  # DuckDB, which is not needed before the end of a run
 
     try:
@@ -97,16 +85,14 @@ async def _past(store: Path, start: RunStart) -> Past | None:
 
 
 def announce(store: Path, start: RunStart, past: Past, key: str) -> list[str]:
-    """Emit an event for every drop, and for every judge that moved, that no run has told yet; returns a sentence for
-    each open one.
+    """Emit an event for every drop, and for every judge that moved; return a sentence for each open one.
 
-    It carries the flow run that this is called in, by Prefect's own means. That it was told is noted afterwards: a run
-    that is killed in between tells twice, which is better than never.
+    An event is noted as told after it is sent: a run killed in between tells twice, which is better than never.
     """
     from tasks.comparing.alarms import note_told, payload_of, resource_of
 
     if past.watched is None:
-        return ["Whether its score has dropped could not be told, for the history is in use; the next run tells."]
+        return ["Whether its score has dropped could not be told, for the history cannot be read; the next run tells."]
     run = url_for("flow-run", start.prefect_run_id) if start.prefect_run_id else ""
     for alarm in past.watched.events:
         page = where(page_of(store, start.run_id))
@@ -119,12 +105,10 @@ def announce(store: Path, start: RunStart, past: Past, key: str) -> list[str]:
 
 
 async def publish(summary: Summary, key: str, warnings: Sequence[str] = (), past: Past | None = None) -> None:
-    """Create the artifact of this key, and where anything failed `<key>-failures`, a table of it."""
+    """Create the artifact of this key."""
     text = await asyncio.to_thread(markdown, summary, warnings, past)
     try:
         async with asyncio.timeout(ANSWER_SECONDS):
             await acreate_markdown_artifact(text, key, plain(sentence(summary), 4 * QUOTE))
-            if rows := failure_rows(summary):
-                await acreate_table_artifact(rows, f"{key}-failures", status_counts(summary))
     except TimeoutError:
         raise TimeoutError(f"the Prefect server did not take it in within {ANSWER_SECONDS:g} seconds") from None

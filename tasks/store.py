@@ -1,37 +1,23 @@
-"""The store step: a run loaded from its ledger into the history, tried again while the history is in use."""
+"""Store step: land a run, and whatever else the history lacks, in the history."""
 
 import asyncio
 from pathlib import Path
 
 from prefect import task
 from prefect.cache_policies import NO_CACHE
-from prefect.client.schemas.objects import State
 
-from tasks.errors import HistoryLocked
-
-
-def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
-    return isinstance(state.data, HistoryLocked)
+from tasks.errors import InputError
 
 
-@task(
-    name="store",
-    cache_policy=NO_CACHE,
-    retries=3,
-    retry_delay_seconds=[1, 3, 6],
-    retry_condition_fn=_worth_retrying,
-    retry_jitter_factor=0.5,
-)
+@task(name="store", cache_policy=NO_CACHE)
 async def store(folder: str, run_id: str) -> None:
-    """Load one run, finished or not.
-
-    Args:
-        folder: of the store.
+    """Land one run, finished or not.
 
     Raises:
-        HistoryLocked: the history stayed in use.
-        InputError: the ledger is damaged, or the history was made by another version.
+        InputError: the ledger is damaged, or the history cannot be written or was made by another version.
     """
-    from tasks.history.loading import store_run  # DuckDB, which is not needed before the end of a run
+    from tasks.history.landing import land  # DuckDB, which is not needed before the end of a run
 
-    await asyncio.to_thread(store_run, Path(folder), run_id)
+    landed = await asyncio.to_thread(land, Path(folder))
+    if sentence := landed.sentence_about(run_id):
+        raise InputError(sentence)

@@ -1,7 +1,4 @@
-"""Texts of strangers and lists of names as plain words: bounded, on one line, fit for a terminal and for a file.
-
-The ground of every message; phrases about scores stand in `presentation`.
-"""
+"""Texts of strangers and lists of names as plain words: bounded, on one line, fit for a terminal and for a file."""
 
 import json
 import re
@@ -14,23 +11,6 @@ JSON_KINDS: dict[type, str] = {
     type(None): "null", bool: "a boolean", int: "a number", float: "a number", str: "text", bytes: "bytes",
     list: "a list", dict: "an object",
 }  # fmt: skip
-_JSON_PLACES = {
-    "Expecting value": "where a value must stand",
-    "Expecting property name": "where a key in double quotes must stand",
-    "Expecting ':'": "where a colon must stand",
-    "Expecting ','": "where a comma or a closing bracket must stand",
-    "Illegal trailing comma": "with nothing behind it",
-    "Extra data": "behind the end",
-    "Unterminated string": "that begins a text and has no other at its end",
-    "Invalid control character": "within a text: a line break is written \\n there, a tab \\t",
-    "Invalid \\": "that stands for nothing: a backslash itself is written \\\\",
-}
-"""How the messages of the JSON reader begin -> what is wrong with the character that they point at."""
-_CHARACTERS = {
-    "": "the end", "'": "a single quote", '"': "a double quote", "\\": "a backslash", "\n": "the end of the line",
-    "\t": "a tab", "None": "None, which JSON writes null,", "True": "True, which JSON writes true,",
-    "False": "False, which JSON writes false,",
-}  # fmt: skip
 
 
 def well_formed(text: str) -> str:
@@ -39,10 +19,9 @@ def well_formed(text: str) -> str:
 
 
 def one_line(text: str, longest: int = 160) -> str:
-    """A stranger's text as one printable line of at most `longest` characters.
+    """Return a stranger's text as one printable line of at most `longest` characters.
 
-    Line breaks, control characters (they may command a terminal) and invisible ones (they may reverse the direction of
-    writing) become spaces.
+    Control characters, which may command a terminal, and invisible ones become spaces.
     """
     start = text[: 4 * longest]
     line = " ".join("".join(char if char.isprintable() else " " for char in start).split())
@@ -70,16 +49,9 @@ def kind(value: object) -> str:
 
 
 def json_fault(error: json.JSONDecodeError) -> str:
-    """Where a text is no JSON, and what was found there: `line 2, column 5: found a single quote where a key …`.
-
-    Of other words than JSON's own only that there are some: the text may be anything.
-    """
+    """Return where a text is no JSON, and why: `line 2, column 5: Expecting value`."""
     where = f"line {error.lineno}, " if "\n" in error.doc else ""
-    rest = error.doc[error.pos :]
-    found = next((word for word in ("None", "True", "False") if rest.startswith(word)), rest[:1])
-    name = _CHARACTERS.get(found) or (repr(found) if found in "{}[]:," else "other text")
-    what = next((words for start, words in _JSON_PLACES.items() if error.msg.startswith(start)), "out of place")
-    return f"{where}column {error.colno}: found {name} {what}"
+    return f"{where}column {error.colno}: {error.msg}"
 
 
 def listed(values: Iterable[str], shown: int = SHOWN) -> str:

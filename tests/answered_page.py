@@ -10,7 +10,7 @@ from factories import RUN
 from written_history import images, keep, pair
 
 from flows.cli import main
-from tasks.labels.answers import FORMAT, check_of
+from tasks.labels.importing import FORMAT
 from tasks.ledger.label_pages import FOLDER, LabelItem, LabelPage, read_page
 
 COUNTING = "20261118T120000-counting-0000cc"
@@ -64,9 +64,7 @@ def saved(
     for item in page.items[:number]:
         for question in page.questions[item.tag]:
             if answer := say(item, question):
-                texts = [item.token, question, answer, ""]
-                keys = ("item", "question", "answer", "comment")
-                rows.append({**dict(zip(keys, texts, strict=True)), "check": check_of(page.page_id, name, *texts)})
+                rows.append({"item": item.token, "question": question, "answer": answer, "comment": ""})
     target.write_text(json.dumps({"format": FORMAT, "page": page.page_id, "name": name, "answers": rows}))
     return target
 

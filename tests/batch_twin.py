@@ -1,9 +1,4 @@
-"""A loopback endpoint with files and batches in OpenAI's form: it validates, delays, answers in any order, expires a
-part and fails a part.
-
-Owns the state of files and batches, and what a test wants to know of it: which requests were answered (and so are
-paid for), how often. What a reply says is the loopback judge's affair.
-"""
+"""A loopback endpoint with files and batches in OpenAI's form, which expires and fails a part of them."""
 
 import asyncio
 import inspect
@@ -18,7 +13,6 @@ from urllib.parse import parse_qs, urlsplit
 
 from loopback_judge import LoopbackJudge
 from loopback_replies import Answer, Reply, Request, error
-from written_datasets import record, result, write_benchmark, write_json
 
 Fate = Callable[[int], str]
 """What becomes of the request in this place of its batch: `` (answered), expired, failed, lost, 400."""
@@ -217,10 +211,3 @@ class BatchTwin(LoopbackJudge):
         said = self.answer(asked)
         reply = self._sign(await said if inspect.isawaitable(said) else said)
         return {"response": {"status_code": reply.status, "request_id": "r", "body": reply.body}, "error": None}
-
-
-def figures(folder: Any, samples: int) -> list[str]:
-    """A small benchmark and its results, as options of `jury run diagram`."""
-    root = write_benchmark(folder / "data", [record(number) for number in range(samples)])
-    results = write_json(root / "results.json", [result(number) for number in range(samples)])
-    return ["--dataset", str(root), "--results", str(results)]

@@ -1,9 +1,8 @@
 """Benchmark: the whole flow beside a bare client loop, in one run on one machine (`make bench-speed`).
 
 A loopback judge at 200 ms (log-normal, sigma 0.3), 64 calls in flight, a running Prefect server. Each measurement is a
-process of its own, so that CPU and peak memory are its own too. Loop, loop in Prefect tasks that do nothing else, and
-flow are measured in turns, and of each the run with the middle wall time counts. Names of workloads as arguments: only
-these.
+process of its own, so that CPU and peak memory are its own too. Loop and flow are measured in turns, and of each the
+run with the middle wall time counts. Names of workloads as arguments: only these.
 """
 
 import contextlib
@@ -11,12 +10,9 @@ import json
 import math
 import os
 import platform
-import socket
 import subprocess
 import sys
 import tempfile
-import time
-import urllib.request
 from collections.abc import Iterator
 from datetime import datetime
 from pathlib import Path
@@ -25,9 +21,11 @@ from typing import NamedTuple
 from bench_data import draw_images, draw_pairs
 from bench_sides import DIMENSIONS, IN_FLIGHT
 from loopback_judge import judge_process
+from served import JURY, free_port
 
-from flows.runtime.server import client_settings
+from flows.runtime.server import client_settings, own_server
 
+SIDES = Path(__file__).with_name("bench_sides.py")
 PAIRS, MANY = 292, 2920
 TURNS = 3
 SERVER_SECONDS, MEMORY_MB, GROWTH, REUSE_SECONDS, THUMBNAIL_MS = 4.0, 400.0, 1.2, 10.0, 25.0
@@ -36,8 +34,6 @@ NONE = math.inf
 
 
 class Workload(NamedTuple):
-    """What is judged, and how much more than the bare loop it may take."""
-
     title: str
     kind: str
     """`pairs` or `images`."""
@@ -61,14 +57,13 @@ class Workload(NamedTuple):
         (draw_pairs if self.kind == "pairs" else draw_images)(root, self.samples, self.file_format)
 
 
+TWO_TIMES = "pairs of {}, each of two times about {} KB"
 WORKLOADS = {
-    "png-pairs": Workload("pairs of PNG, each of two times about 275 KB", "pairs", PAIRS, "PNG", 1.15, 1.5),
-    "jpeg-pairs": Workload(
-        "pairs of JPEG, each of two times about 125 KB", "pairs", PAIRS, "JPEG", 1.10, 1.35, ramp_apart=True
-    ),
-    "png-images": Workload(
-        "PNG images of 1024 pixels, about 1.5 MB each", "images", 553, "PNG", 1.15, thumbnail_ms=NONE
-    ),
+    "png-pairs": Workload(TWO_TIMES.format("PNG", 275), "pairs", PAIRS, "PNG", 1.15, 1.5),
+    # As matplotlib writes them: their pixels must be decoded before they are sent.
+    "rgba-pairs": Workload("pairs of PNG with an opaque alpha channel, 300 KB each", "pairs", PAIRS, "RGBA", NONE),
+    "jpeg-pairs": Workload(TWO_TIMES.format("JPEG", 125), "pairs", PAIRS, "JPEG", 1.10, 1.35, ramp_apart=True),
+    "png-images": Workload("PNG images of 1024 pixels, about 1.5 MB each", "images", 553, "PNG", 1.15, NONE, NONE),
     "jpeg-images": Workload("JPEG images of about 125 KB each", "images", 2212, "JPEG", 1.25, 2.0),
 }
 FEW = Workload("", "pairs", 2, "JPEG", 0, 0)
@@ -91,44 +86,37 @@ class Row(NamedTuple):
 class Bench:
     """A Prefect server, a judge, and a place for datasets and stores."""
 
-    def __init__(self, place: Path, api: str, server: int, judge: str) -> None:
-        self._place, self._server, self._judge = place, server, judge
-        self._settings = client(place, api)
+    def __init__(self, place: Path, settings: dict[str, str], server: int, judge: str) -> None:
+        self._place, self._settings, self._server, self._judge = place, settings, server, judge
 
     def drawn(self, name: str, workload: Workload) -> Path:
         workload.draw(self._place / name)
         return self._place / name
 
     def loop(self, workload: Workload, root: Path) -> Found:
-        return _measured("bare", workload.kind, root, self._judge)
-
-    def in_tasks(self, workload: Workload, root: Path) -> Found:
-        return _measured("in_tasks", workload.kind, root, self._judge, **self._settings)
+        return measured(SIDES, "bare", workload.kind, root, self._judge)
 
     def flow(self, workload: Workload, root: Path, store: str) -> Found:
         before = cpu_of(self._server)
-        found = _measured("flow", workload.kind, root, self._judge, self._place / store, **self._settings)
+        found = measured(SIDES, "flow", workload.kind, root, self._judge, self._place / store, **self._settings)
         server = cpu_of(self._server) - before
         return found | {"server": server, "ramp": ramp_seconds(self._place / store)}
 
     def rows(self, name: str, workload: Workload) -> Iterator[Row]:
-        """Loop, loop in Prefect tasks, and flow in turns, then the flow again, which reuses everything."""
+        """Loop and flow in turns, then the flow again, which reuses everything."""
         root = self.drawn(name, workload)
-        loops, in_tasks, flows = list[Found](), list[Found](), list[Found]()
+        loops, flows = list[Found](), list[Found]()
         for turn in range(TURNS):
             loops.append(self.loop(workload, root))
-            in_tasks.append(self.in_tasks(workload, root))
             flows.append(self.flow(workload, root, f"{name}-{turn}"))
-        loop, tasks, flow = _middle(loops), _middle(in_tasks), _middle(flows)
-        flow["memory"] += _measured("drawing")["memory"]  # as if both peaks came at once
+        loop, flow = _middle(loops), _middle(flows)
+        flow["memory"] += measured(SIDES, "drawing")["memory"]  # as if both peaks came at once
         reuse = self.flow(workload, root, f"{name}-0")["wall"]
         yield _beside("wall time", loop, flow, "wall", NONE if workload.ramp_apart else workload.wall)
         if workload.ramp_apart:
             name_apart = f"wall time but {flow['ramp']:.2f} s, the ramp of the gate"
             yield _beside(name_apart, loop, flow | {"wall": flow["wall"] - flow["ramp"]}, "wall", workload.wall)
-        yield _beside("wall time beside the loop in Prefect tasks", tasks, flow, "wall", NONE)
         yield _beside("client CPU", loop, flow, "cpu", workload.cpu)
-        yield _beside("client CPU beside the loop in Prefect tasks", tasks, flow, "cpu", NONE)
         each = 1000 * flow["thumbnails"] / workload.pictures
         seconds = f"{flow['thumbnails']:.1f} s, done {flow['behind']:.1f} s after the table"
         yield Row("CPU of thumbnails behind it, a picture", "-", seconds, each, workload.thumbnail_ms, "ms")
@@ -139,7 +127,8 @@ class Bench:
             yield self._growth(flow["memory"])
 
     def _growth(self, few: float) -> Row:
-        many = self.flow(GROWN, self.drawn("grown", GROWN), "grown-store")["memory"] + _measured("drawing")["memory"]
+        flow = self.flow(GROWN, self.drawn("grown", GROWN), "grown-store")
+        many = flow["memory"] + measured(SIDES, "drawing")["memory"]
         return Row(f"peak memory, {MANY} pairs", "-", f"{many:.0f} MB", many / few, GROWTH, "x")
 
 
@@ -174,45 +163,35 @@ def _middle(runs: list[Found]) -> Found:
     return sorted(runs, key=lambda run: run["wall"])[len(runs) // 2]
 
 
-def _measured(*arguments: object, **environment: str) -> Found:
-    command = [sys.executable, str(Path(__file__).with_name("bench_sides.py")), *map(str, arguments)]
+def measured(program: str | Path, *arguments: object, **environment: str) -> Found:
+    """What a process measured of itself."""
+    command = [sys.executable, str(program), *map(str, arguments)]
     done = subprocess.run(command, env={**os.environ, **environment}, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"{' '.join(command)} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
 
 
-def client(place: Path, api: str) -> dict[str, str]:
-    """Environment of a flow on this server, with a home of its own, which logs nothing."""
-    own = {"PREFECT_HOME": str(place / "client"), "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL"}
-    return client_settings(api) | own
-
-
 @contextlib.contextmanager
-def prefect_server(home: Path) -> Iterator[tuple[str, int]]:
-    """A Prefect server of this benchmark's own; yields its API address and process id."""
-    with socket.socket() as free:
-        free.bind(("127.0.0.1", 0))
-        port = free.getsockname()[1]
-    settings = {"PREFECT_HOME": str(home), "PREFECT_SERVER_ANALYTICS_ENABLED": "false", "DO_NOT_TRACK": "1"}
-    command = [sys.executable, "-m", "prefect", "server", "start", "--host", "127.0.0.1", "--port", str(port)]
-    with (home / "server.log").open("w") as log:
-        server = subprocess.Popen(command, env={**os.environ, **settings}, stdout=log, stderr=log)
-        try:
-            _wait_for(f"http://127.0.0.1:{port}/api/health", server)
-            yield f"http://127.0.0.1:{port}/api", server.pid
-        finally:
-            server.terminate()
-            server.wait(30)
+def prefect_server(place: Path) -> Iterator[tuple[dict[str, str], int]]:
+    """A Prefect server of this benchmark's own; yields the environment of flows on it, which log nothing, and its
+    process id."""
+    (place / "home").mkdir()
+    own = {"PREFECT_HOME": str(place / "client"), "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "CRITICAL"}
+    with own_server(place / "home", free_port()) as server:
+        yield client_settings(server.api) | own, server.pid
 
 
-def _wait_for(url: str, server: subprocess.Popen[bytes]) -> None:
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline and server.poll() is None:
-        with contextlib.suppress(OSError), urllib.request.urlopen(url, timeout=1):
-            return
-        time.sleep(0.2)
-    raise SystemExit("the Prefect server did not start")
+def jury_run(options: dict[str, object], settings: dict[str, str]) -> subprocess.CompletedProcess[str]:
+    """`jury run diagram` with these options in this environment."""
+    words = [str(word) for name, value in options.items() for word in (f"--{name}", value)]
+    command = [JURY, "run", "diagram", *words]
+    return subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
+
+
+def line(*cells: object) -> str:
+    """A row of a Markdown table."""
+    return f"| {' | '.join(map(str, cells))} |"
 
 
 def cpu_of(pid: int) -> float:
@@ -232,10 +211,9 @@ def main(names: list[str]) -> int:
     missed = list[str]()
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
-        (place / "home").mkdir()
         latency = ("--latency", "0.2", "--sigma", "0.3", "--seed", "1")
-        with prefect_server(place / "home") as (api, pid), judge_process(*latency) as judge:
-            bench = Bench(place, api, pid, judge.base_url)
+        with prefect_server(place) as (settings, pid), judge_process(*latency) as judge:
+            bench = Bench(place, settings, pid, judge.base_url)
             # A server that has just started compiles its queries at the first run; one that is running has done so.
             bench.flow(FEW, bench.drawn("few", FEW), "few-store")
             for name in names or WORKLOADS:
@@ -251,7 +229,7 @@ def _report(workload: Workload, rows: Iterator[Row]) -> list[str]:
     missed = list[str]()
     for row in rows:
         target = "-" if row.target == NONE else f"{row.target:g} {row.unit}"
-        print(f"| {row.name} | {row.loop} | {row.flow} | {row.measured:.2f} {row.unit} | {target} |")
+        print(line(row.name, row.loop, row.flow, f"{row.measured:.2f} {row.unit}", target))
         if row.measured > row.target:
             missed.append(f"{row.name} ({title})")
     return missed

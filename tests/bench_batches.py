@@ -10,25 +10,20 @@ import sys
 import tempfile
 import time
 import tracemalloc
-from contextlib import closing
 from pathlib import Path
 
 from factories import DIMENSIONS, judgment, picture, start
+from plain_runs import run_of
 
-from flows.runtime.taking_in import taken_in
-from tasks.batches.cases import CASES, custom_id, kept
+from flows.runtime.collecting import taken_in
+from tasks.batches.handing_in import CASES, custom_id, kept
 from tasks.batches.log import Log, begin
-from tasks.endpoint.client import Vlm
 from tasks.judging.case import Call, Case
-from tasks.judging.protocol import picture_policy
 from tasks.judging.results import Results
-from tasks.judging.run import Run
-from tasks.ledger.reuse import Replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.pictures.prepare import Picture
 from tasks.records import Place, Sample
-from tasks.rubrics.rubric import load_rubric
 
 SETTINGS = Judge(model="m", base_url="http://127.0.0.1:9/v1")
 
@@ -59,25 +54,21 @@ def put_down(store: Path, samples: int) -> Log:
     ledger.close()
     log = begin(store, start().run_id)
     log.add("prepared", requests=(samples * len(DIMENSIONS),), asked="a", rung="json_schema")
-    with (log.work / CASES).open("wb") as cases, log.replies(log.current[0], "output").open("wb") as replies:
+    with (log.work / CASES).open("wb") as cases, log.replies(log.parts[0], "output").open("wb") as replies:
         for number in range(samples):
             each = case(number)
             cases.write(kept(each))
-            replies.writelines(line(custom_id(each, call, 1)) for call in each.calls)
+            replies.writelines(line(custom_id(each, call)) for call in each.calls)
     return log
 
 
 async def take_in(log: Log) -> None:
     """All of it, as `jury collect` does."""
     parameters, begun = PairwiseParameters(store=str(log.store), judge=SETTINGS), start()
-    policy = picture_policy(parameters)
-    async with Vlm(SETTINGS) as vlm:
-        with closing(Ledger(log.store, begun)) as ledger:
-            ledger.go_on()
-            results = Results(begun, [log.run])
-            run = Run(begun, load_rubric("diagram"), parameters, policy, vlm, ledger, Replies({}), results)
-            assert not await taken_in(log, run)
-            assert run.tally.judgments["ok"] == run.tally.calls == log.current[0].requests
+    async with run_of(parameters, begun, results=Results(begun, [log.run])) as run:
+        run.ledger.go_on()
+        await taken_in(log, run)
+        assert run.tally.judgments["ok"] == run.tally.calls == log.parts[0].requests
 
 
 def main(replies: int) -> None:

@@ -23,7 +23,7 @@ from loopback_judge import LoopbackJudge
 from served import JURY, environment, free_port, jury_up
 
 from flows.runtime import prepared_database
-from tasks.embedded_judge.chat import PROBE
+from tasks.demo.chat import PROBE
 
 PAIRS = 32
 TURNS = 3
@@ -51,13 +51,11 @@ class Found(NamedTuple):
         return self.call - self.server
 
     def line(self, name: str) -> str:
-        """As a row of a Markdown table."""
         seconds = (self.server, self.probe, self.call, self.after_server, self.told, self.wall, self.cpu)
         return f"| {name} | " + " | ".join("-" if value != value else f"{value:.1f} s" for value in seconds) + " |"
 
 
 def command(words: list[str], judge: LoopbackJudge | None = None) -> Found:
-    """Run a command to its end and look at it meanwhile."""
     started, seen = time.monotonic(), dict[str, float]()
     first = len(judge.requests) if judge else 0
     given = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
@@ -99,7 +97,6 @@ def _ports(parent: int) -> list[int]:
 
 
 def run_words(data: Path, store: Path, judge: LoopbackJudge) -> list[str]:
-    """`jury run` on the pairs."""
     given = ["--dataset", data, "--images", data / "model", "--store", store, "--reuse-hours", 0]
     asked = ["--judge.model", "bench", "--judge.base-url", judge.base_url, "--judge.concurrency", IN_FLIGHT]
     return ["run", "diagram", *map(str, [*given, *asked])]
@@ -120,7 +117,6 @@ def measured(place: Path, judge: LoopbackJudge) -> dict[str, Found]:
 
 
 def middle(turns: list[dict[str, Found]], name: str, field: str) -> float:
-    """Of several turns the one in the middle."""
     return statistics.median(getattr(turn[name], field) for turn in turns)
 
 

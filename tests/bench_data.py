@@ -4,7 +4,7 @@ import json
 import random
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from io import BytesIO
 from pathlib import Path
 from typing import Any
@@ -19,7 +19,11 @@ WORDS = 3000
 
 
 def figure(rng: np.random.Generator, file_format: str) -> bytes:
-    """A figure-like picture: boxes on a textured ground; about 125 KB as JPEG, about 275 KB as PNG."""
+    """A figure-like picture: boxes on a textured ground; about 125 KB as JPEG, about 275 KB as PNG.
+
+    Args:
+        file_format: JPEG, PNG, or RGBA for a PNG with an opaque alpha channel.
+    """
     size = (1400, 500) if file_format == "JPEG" else (1200, 800)
     if file_format == "JPEG":
         ground = rng.normal(238, 10, (size[1], size[0], 3))
@@ -46,7 +50,10 @@ def photograph(rng: np.random.Generator) -> bytes:
 
 def _saved(image: Image.Image, file_format: str) -> bytes:
     buffer = BytesIO()
-    image.save(buffer, file_format, quality=82)
+    if file_format == "RGBA":
+        image.convert("RGBA").save(buffer, "PNG")
+    else:
+        image.save(buffer, file_format, quality=82)
     return buffer.getvalue()
 
 
@@ -65,18 +72,24 @@ def _commented(data: bytes, words: bytes) -> bytes:
     return data[:33] + struct.pack(">I", len(body) - 4) + body + struct.pack(">I", zlib.crc32(body)) + data[33:]
 
 
-def draw_pairs(root: Path, pairs: int, file_format: str) -> None:
-    """A PaperBananaBench folder of figures, and a folder of Model figures beside it."""
+def draw_pairs(
+    root: Path,
+    pairs: int,
+    file_format: str,
+    words: int = WORDS,
+    draw: Callable[[np.random.Generator, str], bytes] = figure,
+) -> None:
+    """A PaperBananaBench folder of figures, and a folder of Model figures beside it, of which no two are equal."""
     human, model = root / "diagram" / "images", root / "model"
     human.mkdir(parents=True)
     model.mkdir()
     rng = np.random.default_rng(1)
-    pictures = _distinct([figure(rng, file_format) for _ in range(min(DRAWN, 2 * pairs))])
-    suffix = {"JPEG": ".jpg", "PNG": ".png"}[file_format]
+    pictures = _distinct([draw(rng, file_format) for _ in range(min(DRAWN, 2 * pairs))])
+    suffix = ".jpg" if file_format == "JPEG" else ".png"
     for n in range(pairs):
         for folder in (human, model):
             (folder / f"s{n}{suffix}").write_bytes(next(pictures))
-    (root / "diagram" / "test.json").write_text(json.dumps([_record(n, suffix) for n in range(pairs)]))
+    (root / "diagram" / "test.json").write_text(json.dumps([_record(n, suffix, words) for n in range(pairs)]))
 
 
 def draw_images(root: Path, images: int, file_format: str) -> None:
@@ -97,14 +110,10 @@ def draw_images(root: Path, images: int, file_format: str) -> None:
         (folder / "samples" / f"{image:04d}{suffix}").write_bytes(next(pictures))
 
 
-def _record(n: int, suffix: str) -> dict[str, Any]:
-    words = random.Random(n).choices(
-        ("module", "attends", "to", "the", "encoded", "state", "of", "each", "token"), k=WORDS
-    )
+def _record(n: int, suffix: str, words: int) -> dict[str, Any]:
+    known = ("module", "attends", "to", "the", "encoded", "state", "of", "each", "token")
     return {
-        "id": f"s{n}",
-        "content": " ".join(words),
+        "id": f"s{n}", "content": " ".join(random.Random(n).choices(known, k=words)),
         "visual_intent": f"Overview {n} of the method: an encoder feeds a decoder through attention.",
-        "path_to_gt_image": f"images/s{n}{suffix}",
-        "category": ("agent", "vision", "science")[n % 3],
-    }
+        "path_to_gt_image": f"images/s{n}{suffix}", "category": ("agent", "vision", "science")[n % 3],
+    }  # fmt: skip

@@ -1,8 +1,9 @@
-"""Benchmark: a history of one million judgments, and how long its views and the report's questions take to answer.
+"""Benchmark: a history of one million judgments, how long its views and the report's questions take to answer, and how
+long a landing takes.
 
 What two years of nightly evaluations leave: 700 of 292 figures on four dimensions, and 83 of 2,212 images, each with
-40 anchors; in the last month the judge and the candidates have dropped. The rows are made by DuckDB in the tables of
-`tables.sql`, run after run as they would have come; every answer is fetched whole through `tasks.history`, each time
+40 anchors; in the last month the judge and the candidates have dropped. A night of each kind is loaded, and DuckDB
+copies its rows, run after run as they would have come; every answer is fetched whole through `tasks.history`, each time
 through a connection of its own (`make bench-history`).
 """
 
@@ -12,31 +13,29 @@ import sys
 import tempfile
 import time
 from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-import duckdb
-from factories import end, outcome, start, write_run
+from factories import finished, image, judgment, outcome, scored
+from written_history import pair
 
 from tasks.comparing.alarms import watched
+from tasks.comparing.compare import since_last
 from tasks.history import asking as history
-from tasks.history.database import HISTORY
-from tasks.history.loading import store_nights, sync
+from tasks.history.database import HISTORY, alone_with_master, opened_master
+from tasks.history.landing import land
 from tasks.pages import queries
+from tasks.records import ANCHOR, INSTRUCTION, OTHER, SAME, Judgment, Outcome
 
 FIGURE_RUNS, FIGURES = 700, 292
-IMAGE_RUNS, IMAGES, PROMPTS = 83, 2212, 553
+IMAGE_RUNS, IMAGES = 83, 2212
 ANCHORS, DROPPED = 40, 40
 """Anchors of each run, and runs at the end with an open alarm."""
-DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 TARGET_SECONDS = 1.0
 TURNS = 3
 
 ROWS_OF_SAMPLES = {
-    "verdicts": "run_id",
-    "judgment_attempts": "run_id",
-    "disagreements": "run_id",
-    "best_images": "run_id",
-    "failures": "run_id",
+    **dict.fromkeys(("verdicts", "judgment_attempts", "disagreements", "best_images", "failures"), "run_id"),
     "ratings": "source",
 }
 """Views with a row a sample or call -> their column of evaluations. All their rows are most of the history: people ask
@@ -46,159 +45,86 @@ for those of one evaluation, or for a number of each, and both are asked here.""
 # The history
 
 
+def figures(dropped: bool) -> Iterator[Judgment | Outcome]:
+    for number in range(FIGURES):
+        groups = {"category": ("agent", "vision", "science")[number % 3], "difficulty": ("easy", "hard")[number % 2]}
+        yield from pair(f"test_{number}", *_verdicts(number, dropped), **groups)
+    for number in range(ANCHORS):
+        yield from map(_anchor, pair(f"test_{number}", *_verdicts(number, dropped)))
+    for number in range(15):
+        yield outcome(f"test_{number}", "GGGG", "Tie", control=(SAME, OTHER, INSTRUCTION)[number % 3])
+
+
+def _verdicts(number: int, dropped: bool) -> tuple[str, str]:
+    return ("HHGH", "Human") if dropped else (("MHGM", "GGMG")[number % 2], "Model")
+
+
+def _anchor(row: Judgment | Outcome) -> Judgment | Outcome:
+    return row.model_copy(update={"control": ANCHOR})
+
+
+def images(dropped: bool) -> Iterator[Judgment | Outcome]:
+    for number in range(IMAGES):
+        sample, score = f"{number // 4}/{number % 4}", (number % 8 + 2.0) * (0.7 if dropped else 1)
+        aspects = scored(count_accuracy=score, object_uniformity=5.0)
+        rows = (
+            image(sample, score, aspects=aspects, satisfied=number % 2 == 0),
+            judgment(sample, "counting", None, flow="counting", order="single", scores=scored(overall_score=score)),
+        )
+        yield from rows
+        yield from map(_anchor, rows if number < ANCHORS else ())
+
+
 def fill(store: Path) -> None:
-    """Make the history with its tables, by loading one small run, and put the generated rows into them."""
-    write_run(
-        store, start("20200101T000000-diagram-000000", started_at="2020-01-01T00:00:00+00:00"), [outcome()], end()
-    )
-    sync(store)
-    with duckdb.connect(store / HISTORY) as db:
-        db.execute("SET preserve_insertion_order = true")
-        db.execute(_RUNS)
-        for table, sql in _ROWS.items():
-            db.execute(f"INSERT INTO {table} BY NAME {sql}")
-        db.execute("CHECKPOINT")
+    """Make the history by loading a night of each kind, and copy their rows night after night."""
+    counting = {"dimensions": ("counting",), "parameters": {"threshold": 7.0}}
+    for number, (flow, night, more) in enumerate((("diagram", figures, {}), ("counting", images, counting))):
+        for dropped in (False, True):
+            run_id = f"2020010{2 * number + dropped + 1}T000000-{flow}-000000"
+            finished(store, run_id, [*night(dropped)], anchors_key="a" * 64, **more)
+    land(store)
+    with alone_with_master(store) as place, opened_master(place) as master:
+        db = master.db
+        db.execute("SET preserve_insertion_order = true; SET memory_limit = '4GB'")
+        db.execute(_MADE)
+        for table, changes in _CHANGES.items():
+            own = ", ".join(f"{value} AS {column}" for column, value in {"run_id": "made.run_id", **changes}.items())
+            rows = f"SELECT t.* REPLACE ({own}) FROM {table} t JOIN made ON made.source = t.run_id ORDER BY n"
+            db.execute(f"INSERT INTO {table} BY NAME {rows}")
+        db.execute("CHECKPOINT history")
     began = time.perf_counter()
-    store_nights(store)
+    land(store)
     print(f"the nights of two years against their baselines: {time.perf_counter() - began:.2f} s\n")
 
 
-_RUNS = f"""
+_MADE = f"""
 CREATE TEMP TABLE made AS
-SELECT n, n % 9 = 8 AND n // 9 < {IMAGE_RUNS} AS images,
+SELECT n, n % 9 = 8 AND n // 9 < {IMAGE_RUNS} AS images, n >= {FIGURE_RUNS + IMAGE_RUNS - DROPPED} AS dropped,
        TIMESTAMP '2024-11-01 02:00:00' + n * INTERVAL 22 HOURS AS began,
        CASE WHEN images THEN 'counting' ELSE 'diagram' END AS flow,
        strftime(began, '%Y%m%dT%H%M%S000-') || flow || printf('-%06x', n) AS run_id,
-       ['alpha', 'beta'][1 + n % 2] AS candidate, n // 200 AS protocol
-FROM range({FIGURE_RUNS + IMAGE_RUNS}) t(n) ORDER BY n;
-CREATE TEMP TABLE questions AS
-SELECT run_id, flow, candidate, began, images, sample, 'test_' || sample AS sample_id, dimension,
-       hash(run_id, sample, dimension) AS chance, n, '' AS control, protocol
-FROM made, LATERAL (SELECT unnest(range(CASE WHEN images THEN {IMAGES} ELSE {FIGURES} END)) AS sample),
-     LATERAL (SELECT unnest(CASE WHEN images THEN ['counting'] ELSE {list(DIMENSIONS)} END) AS dimension)
-ORDER BY n, sample;
-CREATE TEMP TABLE anchor_questions AS
-SELECT * REPLACE (hash(run_id, sample, dimension, 'anchor') AS chance, 'anchor' AS control) FROM questions
-WHERE sample < {ANCHORS} ORDER BY n, sample;
-INSERT INTO runs BY NAME
-SELECT run_id, run_id AS evaluation_id, 1 AS shard, 1 AS shards, flow, 'finished' AS status, began AS started_at,
-       began + INTERVAL 9 MINUTES AS finished_at, 540.0 AS seconds, '1.0' AS version, '' AS prefect_run_id,
-       true AS scheduled, 'bench' AS dataset, flow AS dataset_key, [candidate] AS candidates,
-       CASE WHEN images THEN {IMAGES} ELSE {FIGURES} END AS samples, 'default' AS prompt_set,
-       MAP {{'faithfulness': sha256(protocol::VARCHAR)}} AS prompts, {list(DIMENSIONS)} AS dimensions, 'gpt-x' AS model,
-       'https://judge.example/v1' AS endpoint, sha256(flow) AS anchors_key,
-       flow AS resume_key, sha256(flow || protocol) AS protocol_key,
-       sha256(protocol::VARCHAR) AS judge_key, MAP {{'model': 'gpt-x', 'prompts': protocol::VARCHAR}} AS protocol,
-       '{{"threshold": 7.0}}' AS parameters, 1168 AS calls, 0 AS reused,
-       MAP([run_id], [1168::BIGINT]) AS replies_from, MAP {{'ok': 1168::BIGINT}} AS judgments,
-       MAP {{'complete': 292::BIGINT}} AS outcomes, []::VARCHAR[] AS warnings, 1 AS ledger_bytes, 3 AS "schema"
-FROM made ORDER BY n"""
-_PICTURE = """{'source_sha256': sha256(flow || sample), 'sent_sha256': sha256(flow || sample), 'format': 'PNG',
-    'mode': 'RGB', 'width': 1400, 'height': 500, 'bytes': 125000, 'sent_format': 'PNG', 'sent_width': 1400,
-    'sent_height': 500, 'sent_bytes': 125000, 'changes': []::VARCHAR[]}"""
-_PICTURES = (
-    f"CASE WHEN images THEN MAP {{'image': {_PICTURE}}} ELSE MAP {{'human': {_PICTURE}, 'model': {_PICTURE}}} END"
-)
-_VERDICT = "['Model', 'Human', 'Both are good', 'Both are bad'][1 + (chance % 4)::INTEGER]"
-_WORDS = "repeat('the encoder attends to ' || chance || ', and ', 12)"
-_JUDGMENTS = f"""
-SELECT run_id, flow, sample_id, candidate, control, dimension,
-       CASE WHEN images THEN 'single' ELSE 'human_first' END AS "order", 1 AS vote, 1 AS attempt, true AS last_attempt,
-       CASE WHEN chance % 200 = 0 THEN 'refused' ELSE 'ok' END AS status,
-       CASE WHEN NOT images AND chance % 200 > 0 THEN {_VERDICT} END AS verdict,
-       'Faithfulness of Human: ' || {_WORDS} || '; Conclusion: so.' AS reasoning, {_WORDS} || {_WORDS} AS raw,
-       CASE WHEN chance % 200 = 0 THEN 'content policy' ELSE '' END AS error, 'stop' AS finish_reason,
-       'json_schema' AS rung, 'strict' AS recovery, sha256(run_id || sample || dimension) AS "key",
-       sha256(dimension) AS prompt_sha256, sha256(sample_id) AS text_sha256, {_PICTURES} AS pictures,
-       'gpt-x' AS model_asked, 'gpt-x-1' AS model_answered, 'fp_' || n // 60 AS system_fingerprint,
-       'https://judge.example/v1' AS endpoint,
-       1000 + (chance % 500)::BIGINT AS tokens_in, 100 + (chance % 90)::BIGINT AS tokens_out, 0 AS tokens_cached,
-       0.01 AS price, 2.0 + (chance % 100)::BIGINT / 50 AS seconds, []::VARCHAR[] AS not_sent, 0 AS http_retries,
-       began + INTERVAL 3 MINUTES AS judged_at, '' AS reused_from, 3 AS "schema"
-FROM (FROM questions UNION ALL FROM anchor_questions)"""
-_ANCHOR_OUTCOMES = f"""
-SELECT run_id, flow, 'alpha' AS candidate, sample_id, '' AS category,
-       CASE WHEN images THEN 'counting' ELSE '' END AS tag, 'complete' AS status,
-       avg(CASE WHEN images THEN points / 10 ELSE points END) AS score, list({{
-           'dimension': dimension, 'verdict': NULL::VARCHAR, 'score': points, 'human_first': NULL::VARCHAR,
-           'model_first': NULL::VARCHAR, 'published': NULL::VARCHAR, 'votes': 1, 'ok_votes': 1,
-           'order_flip': NULL::BOOLEAN, 'reversal': NULL::BOOLEAN}}) AS dimensions
-FROM (
-    SELECT *, 50.0 * ((CASE WHEN chance % 4 > 0 THEN hash(sample, dimension) ELSE chance END) % 3)
-              * CASE WHEN n < {FIGURE_RUNS + IMAGE_RUNS - DROPPED} THEN 1 ELSE 0.7 END AS points
-    FROM anchor_questions
-) GROUP BY ALL"""
-_OUTCOMES = f"""
-SELECT run_id, flow, sample_id, candidate, ['agent', 'vision', 'science'][1 + sample % 3] AS category,
-       ['easy', 'hard'][1 + sample % 2] AS difficulty, CASE WHEN images THEN 'counting' ELSE '' END AS tag,
-       CASE WHEN images THEN (sample // 4)::VARCHAR ELSE '' END AS prompt_id,
-       CASE WHEN images THEN 'a photo of two clocks, number ' || sample // 4 ELSE '' END AS prompt,
-       'complete' AS status, CASE WHEN NOT images THEN overall END AS overall,
-       CASE WHEN images THEN (chance % 101)::BIGINT / 10
-            ELSE MAP {{'Model': 100.0, 'Tie': 50.0, 'Human': 0.0}}[overall] END AS score,
-       CASE WHEN images THEN aspects ELSE [] END AS aspects,
-       CASE WHEN images THEN (chance % 91)::BIGINT / 10 END AS aspect_mean,
-       CASE WHEN images THEN chance % 2 = 0 END AS satisfied, 'tier 1' AS tier, 'tier 1: so' AS "path",
-       dimensions, 'Overview of the method.' AS caption, {_PICTURES} AS pictures, '' AS problem,
-       []::VARCHAR[] AS notes, '' AS injected, began + INTERVAL 5 MINUTES AS decided_at, 3 AS "schema"
-FROM (
-    SELECT run_id, flow, candidate, began, images, sample, sample_id, min(chance) AS chance,
-           ['Model', 'Tie', 'Human'][1 + (min(chance) % 3)::INTEGER] AS usual,
-           CASE WHEN max(n) < {FIGURE_RUNS + IMAGE_RUNS - DROPPED} THEN usual ELSE 'Human' END AS overall,
-           [{{'aspect': 'count_accuracy', 'score': (min(chance) % 11)::DOUBLE, 'explanation': '2 of 2'}}] AS aspects,
-           list({{'dimension': dimension, 'verdict': CASE WHEN NOT images THEN {_VERDICT} END,
-                 'score': (50 * (chance % 3))::DOUBLE, 'human_first': CASE WHEN NOT images THEN {_VERDICT} END,
-                 'model_first': NULL::VARCHAR, 'published': NULL::VARCHAR, 'votes': 1, 'ok_votes': 1,
-                 'order_flip': NULL::BOOLEAN, 'reversal': NULL::BOOLEAN}}) AS dimensions
-    FROM questions GROUP BY ALL
-)
-ORDER BY run_id, sample"""
-_ASPECTS = """
-SELECT run_id, flow, candidate, sample_id, tag, 1 AS vote, unnest(aspects, recursive := true)
-FROM outcomes WHERE tag <> '' AND flow = 'counting'"""
-_GROUPS = """LATERAL (SELECT unnest([
-    {'grouping': 'all', 'name': ''}, {'grouping': 'category', 'name': 'agent'},
-    {'grouping': 'category', 'name': 'vision'}, {'grouping': 'category', 'name': 'science'},
-    {'grouping': 'difficulty', 'name': 'easy'},
-    {'grouping': 'difficulty', 'name': 'hard'}]) AS "group")"""
-_SCORES = f"""
-SELECT run_id, candidate, dimension, 'score' AS measure, "group"['grouping'] AS "grouping",
-       "group"['name'] AS group_name, 292 AS n, 290 AS scored, 90 AS model_wins, 90 AS human_wins, 60 AS both_good,
-       50 AS both_bad, 0 AS mixed, 0 AS mixed_votes, 0 AS ties, 0 AS forfeits, 0 AS carried, 50.0 + n % 7 AS score,
-       45.0 AS ci_low, 57.0 AS ci_high, 'bayesian bootstrap' AS "method", 0.99 AS coverage
-FROM made, {_GROUPS}, LATERAL (SELECT unnest({[*DIMENSIONS, "overall"]}) AS dimension) WHERE NOT images
-UNION ALL BY NAME
-SELECT run_id, candidate, 'counting' AS dimension, unnest(['score', 'aspect_mean', 'good', 'satisfied']) AS measure,
-       'all' AS "grouping", '' AS group_name, 2212 AS n, 2200 AS scored, 553 AS prompts, 0.5 AS score,
-       0.5 AS image_mean, 0.4 AS ci_low, 0.6 AS ci_high, 'bayesian bootstrap' AS "method", 0.99 AS coverage
-FROM made WHERE images
-UNION ALL BY NAME
-SELECT run_id, candidate, 'counting' AS dimension, 'score' AS measure, 'aspect' AS "grouping",
-       unnest(['count_accuracy', 'object_uniformity', 'spatial_legibility']) AS group_name, 2212 AS n, 2200 AS scored,
-       553 AS prompts, 7.5 AS score, 7.5 AS image_mean, 7.0 AS ci_low, 8.0 AS ci_high, 'bayesian bootstrap' AS "method",
-       0.99 AS coverage
-FROM made WHERE images"""
-_CONTROLS = """
-SELECT run_id, flow, candidate, 'test_' || which AS sample_id,
-       ['same picture', 'other sample', 'instruction'][1 + which % 3] AS control,
-       ['false preference', 'neglect', 'injection'][1 + which % 3] AS measure, 'complete' AS status, 'Tie' AS overall,
-       50.0 AS score, [] AS dimensions, 'Tie' AS real_overall, 50.0 AS real_score, hash(run_id, which) % 9 = 0
-       AS failed, 4 AS questions, 4 AS answered, 4.0 * (hash(run_id, which) % 9 = 0)::INTEGER AS failures
-FROM made, LATERAL (SELECT unnest(range(15)) AS which)"""
-_RATES = """
-SELECT run_id, candidate, unnest(['faithfulness', 'conciseness', 'readability', 'aesthetics', 'overall']) AS dimension,
-       'pivotal' AS measure, 292 AS n, 0.3 AS "value", 0.25 AS ci_low, 0.35 AS ci_high, 'bayesian bootstrap' AS "method"
-FROM made WHERE NOT images"""
-_ROWS = {
-    "judgments": _JUDGMENTS,
-    "outcomes": _OUTCOMES,
-    "anchor_outcomes": _ANCHOR_OUTCOMES,
-    "aspect_scores": _ASPECTS,
-    "controls": _CONTROLS,
-    "scores": _SCORES,
-    "rates": _RATES,
-}
-"""Table -> its rows, in the order in which they are made."""
+       printf('2020010%d', 1 + 2 * images::INTEGER + dropped::INTEGER) || 'T000000-' || flow || '-000000' AS source,
+       ['alpha', 'beta'][1 + n % 2] AS candidate, (n // 200)::VARCHAR AS prompts
+FROM range({FIGURE_RUNS + IMAGE_RUNS}) t(n)"""
+_WORDS = """repeat('the encoder attends to ' || hash(made.run_id, t."key") || ', and ', {})"""
+_OWN = {"candidate": "made.candidate"}
+_CHANGES: dict[str, dict[str, str]] = {
+    "runs": {
+        "evaluation_id": "made.run_id", "scheduled": "true", "started_at": "began",
+        "finished_at": "began + INTERVAL 9 MINUTES", "candidates": "[made.candidate]",
+        "protocol_key": "repeat(made.prompts, 64)", "protocol": "map_concat(t.protocol, MAP {'prompts': made.prompts})",
+        "replies_from": "MAP([made.run_id], [map_values(t.replies_from)[1]])",
+    },
+    "judgments": {
+        **_OWN, "key": 'sha256(made.run_id || t."key")', "reasoning": _WORDS.format(12), "raw": _WORDS.format(24),
+        "system_fingerprint": "'fp_' || n // 60", "judged_at": "began + INTERVAL 3 MINUTES",
+    },
+    "outcomes": {**_OWN, "decided_at": "began + INTERVAL 5 MINUTES"},
+    "anchor_outcomes": {},
+    "controls": {},
+    **dict.fromkeys(("aspect_scores", "scores", "rates"), _OWN),
+}  # fmt: skip
+"""Table -> what is another in the copies of its rows."""
 
 
 # What is measured
@@ -212,13 +138,11 @@ def questions(store: Path) -> Iterator[tuple[str, str]]:
         if column := ROWS_OF_SAMPLES.get(entry.name):
             run = images if entry.name == "best_images" else figures
             yield f"view {entry.name}, one evaluation", f"FROM {entry.name} WHERE {column} = '{run}'"
-            yield (
-                f"view {entry.name}, counted by evaluation",
-                f"SELECT {column}, count(*) FROM {entry.name} GROUP BY ALL",
-            )
+            counted = f"SELECT {column}, count(*) FROM {entry.name} GROUP BY ALL"
+            yield f"view {entry.name}, counted by evaluation", counted
         elif entry.kind == "view":
             yield f"view {entry.name}", f"FROM {entry.name}"
-    previous = str(queries.ask(store, "previous", run=figures).rows[0]["run_id"])
+    previous = since_last(store, figures, 1)[0].before.run_id
     for name in queries.names():
         yield f"report {name}", queries.question(name, run=figures, previous=previous, since="2020-01-01")
     for name in ("scores", "aspects", "six_tags", "trend", "samples", "reasons"):
@@ -236,16 +160,34 @@ def seconds(store: Path, sql: str) -> tuple[float, int]:
     return sorted(times)[TURNS // 2], rows
 
 
+def landings(store: Path) -> Iterator[tuple[str, float, float]]:
+    """(what lands, seconds of the wall and of the processor) in the history, and the same in an empty one."""
+    with tempfile.TemporaryDirectory() as place:
+        land(empty := Path(place))
+        for where, name in ((empty, "in an empty history"), (store, "in this one")):
+            for what in ("nothing new", "one more night"):
+                if what != "nothing new":
+                    one_more_night(where)
+                wall, processor = time.perf_counter(), time.process_time()
+                land(where)
+                yield f"{what}, {name}", time.perf_counter() - wall, time.process_time() - processor
+
+
+def one_more_night(store: Path) -> None:
+    began = datetime(2027, 1, 1, tzinfo=UTC) + timedelta(days=len([*(store / "ledger").glob("*")]))
+    last = str((FIGURE_RUNS + IMAGE_RUNS - 1) // 200)
+    run_id = f"{began:%Y%m%dT%H%M%S000}-diagram-000000"
+    finished(store, run_id, [*figures(dropped=False)], key=last, scheduled=True, anchors_key="a" * 64)
+
+
 def main() -> int:
-    """Fill, ask, print a Markdown table; 1 where an answer took longer than the target."""
     with tempfile.TemporaryDirectory() as place, contextlib.suppress(BrokenPipeError):
         store = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(place) / "store"
         if not (store / HISTORY).exists():
             fill(store)
         size = (store / HISTORY).stat().st_size / 1e6
-        [(judgments, outcomes)] = history.query(
-            store, "SELECT (SELECT count(*) FROM judgments), (SELECT count(*) FROM outcomes)"
-        ).rows
+        counts = "SELECT (SELECT count(*) FROM judgments), (SELECT count(*) FROM outcomes)"
+        [(judgments, outcomes)] = history.query(store, counts).rows
         print(f"{judgments:,} judgments, {outcomes:,} outcomes, {size:,.0f} MB; {os.cpu_count()} cores\n")
         print("| asked | rows | seconds |\n| --- | ---: | ---: |")
         newest = history.query(store, "SELECT max_by(run_id, started_at) FROM evaluations").rows[0][0]
@@ -258,6 +200,9 @@ def main() -> int:
             took, rows = seconds(store, sql)
             print(f"| {name} | {rows:,} | {took:.2f} |", flush=True)
             slow += [name] * (took > TARGET_SECONDS)
+        print("\n| lands | seconds | CPU seconds |\n| --- | ---: | ---: |")
+        for what, wall, processor in landings(store):
+            print(f"| {what} | {wall:.2f} | {processor:.2f} |", flush=True)
         print(f"\nslower than {TARGET_SECONDS:g} s: {', '.join(slow) or 'none'}")
         return int(bool(slow))
     return 0

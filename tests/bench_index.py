@@ -14,17 +14,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import duckdb
 from factories import end, start, write_run
 from firefox import started_firefox
+from opened_page import Visit
 from playwright.sync_api import sync_playwright
 from test_index_browser import RUNS, thousand
-from visited_page import Visit
 from written_history import pair
 
 from tasks.history.asking import query
-from tasks.history.database import HISTORY
-from tasks.history.loading import store_nights, sync
+from tasks.history.database import alone_with_master, opened_master
+from tasks.history.landing import land
 from tasks.pages.behind import LARGE
 from tasks.pages.page_names import folder_of
 from tasks.pages.site import renew
@@ -69,7 +68,7 @@ def judged(store: Path, run_id: str, began: str, figures: int) -> None:
     """A scheduled evaluation of so many figures, in ledger and history."""
     rows = [row for number in range(figures) for row in pair(f"s{number}", ("MHGM", "GGMG")[number % 2], "Model")]
     write_run(store, start(run_id, samples=figures, started_at=began, scheduled=True), rows, end(run_id))
-    sync(store)
+    land(store)
 
 
 def fill(store: Path) -> None:
@@ -78,22 +77,17 @@ def fill(store: Path) -> None:
     began = "TIMESTAMP '2026-11-20 06:00:00' - turn * INTERVAL 6 HOURS"
     run = f"strftime({began}, '%Y%m%dT%H%M%S') || '-diagram-' || printf('%06x', turn)"
     name = "['alpha', 'beta', 'gamma', 'delta'][1 + turn % 4]"
-    of_run = {
-        "run_id": run,
-        "evaluation_id": run,
-        "candidate": name,
-        "candidates": f"[{name}]",
-        "started_at": began,
-        "replies_from": f"MAP([{run}], [{4 * FIGURES}::BIGINT])",
-    }
-    with duckdb.connect(store / HISTORY) as db:
+    of_run = {"run_id": run, "evaluation_id": run, "candidate": name, "candidates": f"[{name}]", "started_at": began}
+    of_run["replies_from"] = f"MAP([{run}], [{4 * FIGURES}::BIGINT])"
+    with alone_with_master(store) as place, opened_master(place) as master:
+        db = master.db
         for table in ("runs", "judgments", "outcomes", "scores", "rates"):
             columns = {column for (column, *_) in db.execute(f"DESCRIBE {table}").fetchall()}
             changed = ", ".join(f"{sql} AS {column}" for column, sql in of_run.items() if column in columns)
             rows = f"SELECT * EXCLUDE turn REPLACE ({changed}) FROM {table}, range(1, {RUNS - 1}) made(turn)"
             db.execute(f"INSERT INTO {table} BY NAME {rows} WHERE run_id = '{LIKE}' ORDER BY turn DESC")
-        db.execute("CHECKPOINT")
-    store_nights(store)
+        db.execute("CHECKPOINT history")
+    land(store)
     for (run_id,) in query(store, "SELECT run_id FROM evaluations").rows:
         (folder_of(store) / f"{run_id}.html").write_text('<!doctype html>\n<html lang="en">')
 
@@ -124,9 +118,8 @@ def longer(folder: Path) -> float:
             fill(store)
             assert query(store, "SELECT count(*) FROM evaluations").rows == [(RUNS,)]
         whole, used, index = stepped(store)
-        print(
-            f"{name}: pages of the report step {whole:.2f} s (processor {used:.2f} s), of which the index {index:.2f} s"
-        )
+        times = f"{whole:.2f} s (processor {used:.2f} s), of which the index {index:.2f} s"
+        print(f"{name}: pages of the report step {times}")
         found.append(whole)
     print(f"the report step is {found[1] - found[0]:.2f} s longer (at most {LONGER:g})")
     return found[1] - found[0]

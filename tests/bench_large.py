@@ -2,7 +2,7 @@
 
 400,000 replies of 2.6 KB in ledgers, among which a resumed run finds those that it need not pay for again; then 2,920
 and 29,200 distinct pairs of 10 KB on one dimension with a judge that answers at once, and the 29,200 again with nothing
-left to ask. Memory is told minute by minute, and how long the event loop stood still at most (`make bench-large`).
+left to ask. Told are peak memory, and how long the event loop stood still at most (`make bench-large`).
 Takes about 2 GB of disk, given back at the end.
 """
 
@@ -12,7 +12,6 @@ import os
 import platform
 import resource
 import shutil
-import subprocess
 import sys
 import tempfile
 import time
@@ -21,28 +20,25 @@ from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 import bench
 import numpy as np
+from bench_data import draw_pairs
 from bench_sides import IN_FLIGHT
 from factories import end, judgment, start
 from loopback_judge import judge_process
 from PIL import Image
 
-from tasks.kinds import kind_of
 from tasks.ledger import reading as ledger
-from tasks.ledger.checksums import sealed
 from tasks.ledger.reuse import earlier_replies
 from tasks.ledger.writing import write_record
 from tasks.rubrics.rubric import Rubric
 
 REPLIES, RUNS, REPLY_BYTES = 400_000, 4, 2_600
 FEW, MANY, PAIR_BYTES = 2_920, 29_200, 10_000
-DRAWN = 64
-"""Pictures that are drawn; the others differ from these by a comment in the file."""
-SIDE = 180
-"""Pixels, of which `_picture` makes half a pair."""
+SIDE, WORDS = 180, 100
+"""Pixels of a picture, which is half a pair, and words of a method."""
 DIMENSION = "readability"
 BEAT_SECONDS = 0.01
 TARGETS = {"resume": 20.0, "resume memory": 300.0, "stood still": 100.0, "growth": 1.2}
@@ -65,54 +61,22 @@ def write_replies(store: Path, replies: int) -> None:
         write_record(folder / ledger.RUN, begun)
         with (folder / ledger.JUDGMENTS).open("wb") as file:
             for reply in range(number, replies, RUNS):
-                file.write(sealed(_filled(row, begun.run_id, reply, now - timedelta(milliseconds=reply))))
+                filled = _filled(row, begun.run_id, reply, now - timedelta(milliseconds=reply))
+                file.write(f"{filled}\n".encode())
         write_record(folder / ledger.END, end(begun.run_id, calls=replies // RUNS))
 
 
 def _filled(row: str, run_id: str, number: int, moment: datetime) -> str:
-    key = sha256(f"reply {number}".encode()).hexdigest()
-    return (
-        row.replace("KEY", key)
-        .replace("RUN", run_id)
-        .replace("SAMPLE", f"s{number}")
-        .replace("MOMENT", moment.isoformat())
-    )
+    row = row.replace("KEY", sha256(f"reply {number}".encode()).hexdigest()).replace("RUN", run_id)
+    return row.replace("SAMPLE", f"s{number}").replace("MOMENT", moment.isoformat())
 
 
-def draw_pairs(root: Path, pairs: int) -> None:
-    """A PaperBananaBench folder and a folder of Model figures, of which no two files are equal."""
-    human, model = root / "diagram" / "images", root / "model"
-    human.mkdir(parents=True)
-    model.mkdir()
-    rng = np.random.default_rng(3)
-    drawn = [_picture(rng) for _ in range(DRAWN)]
-    for number in range(pairs):
-        for side, folder in enumerate((human, model)):
-            picture = drawn[(number + side) % DRAWN]
-            (folder / f"s{number}.jpg").write_bytes(_commented(picture, f"{side} {number}"))
-    (root / "diagram" / "test.json").write_text(json.dumps([_record(number) for number in range(pairs)]))
-
-
-def _picture(rng: np.random.Generator) -> bytes:
+def grain(rng: np.random.Generator, _: str) -> bytes:
     """A JPEG of half the bytes of a pair."""
-    grain = np.clip(238 + rng.normal(0, 10, (SIDE, SIDE, 3)), 0, 255).astype(np.uint8)
+    pixels = np.clip(238 + rng.normal(0, 10, (SIDE, SIDE, 3)), 0, 255).astype(np.uint8)
     buffer = BytesIO()
-    Image.fromarray(grain).save(buffer, "JPEG", quality=75)
+    Image.fromarray(pixels).save(buffer, "JPEG", quality=75)
     return buffer.getvalue()
-
-
-def _commented(picture: bytes, comment: str) -> bytes:
-    return picture[:2] + b"\xff\xfe" + (len(comment) + 2).to_bytes(2, "big") + comment.encode() + picture[2:]
-
-
-def _record(number: int) -> dict[str, Any]:
-    return {
-        "id": f"s{number}",
-        "content": f"Method {number}: " + "a module attends to the encoded state of each token, " * 10,
-        "visual_intent": f"Overview {number} of the method.",
-        "path_to_gt_image": f"images/s{number}.jpg",
-        "category": ("agent", "vision", "science")[number % 3],
-    }
 
 
 # What is measured, each in a process of its own
@@ -137,12 +101,11 @@ async def watched(work: Coroutine[Any, Any, Any]) -> float:
 
 
 def measure_resume(store: str) -> None:
-    """Find the replies that a run may reuse, as a run does it."""
     now = start("20991231T000000-diagram-new", started_at=datetime.now(UTC).isoformat())
     found: list[int] = []
 
     async def find() -> None:
-        found.append(len(await asyncio.to_thread(earlier_replies, Path(store), now, 20.0, kind_of(now.flow).confirms)))
+        found.append(len(await asyncio.to_thread(earlier_replies, Path(store), now, 20.0)))
 
     _measure(find(), lambda: {"found": found[0]})
 
@@ -167,19 +130,9 @@ async def _judged(flow: Any, parameters: Any) -> None:
 def _measure(work: Coroutine[Any, Any, Any], besides: Any) -> None:
     began, before, cpu = time.perf_counter(), _peak(), os.times()
     stood_still = asyncio.run(watched(work))
-    after = os.times()
-    print(
-        json.dumps(
-            {
-                "wall": time.perf_counter() - began,
-                "cpu": sum(after[:4]) - sum(cpu[:4]),
-                "stood still": 1000 * stood_still,
-                "memory": _peak(),
-                "grown": _peak() - before,
-                **besides(),
-            }
-        )
-    )
+    wall, used = time.perf_counter() - began, sum(os.times()[:4]) - sum(cpu[:4])
+    found = {"wall": wall, "cpu": used, "stood still": 1000 * stood_still, "memory": _peak(), "grown": _peak() - before}
+    print(json.dumps(found | besides()))
 
 
 def _peak() -> float:
@@ -189,50 +142,11 @@ def _peak() -> float:
 # The run
 
 
-class Measured(NamedTuple):
-    """What one process told of itself, and its memory in MB: the most in each minute."""
-
-    told: dict[str, float]
-    minutes: list[float]
-
-
-def run(kind: str, *arguments: object, **environment: str) -> Measured:
-    command = [sys.executable, __file__, kind, *map(str, arguments)]
-    with tempfile.TemporaryFile() as errors:
-        process = subprocess.Popen(command, env={**os.environ, **environment}, stdout=subprocess.PIPE, stderr=errors)
-        minutes = _minutes(process)
-        out, _ = process.communicate()
-        errors.seek(0)
-        if process.returncode:
-            raise SystemExit(f"{kind} failed:\n{errors.read().decode(errors='replace')}")
-    return Measured(json.loads(out.splitlines()[-1]), minutes)
-
-
-def _minutes(process: subprocess.Popen[bytes]) -> list[float]:
-    minutes: list[float] = []
-    began = time.monotonic()
-    while process.poll() is None:
-        minute = int((time.monotonic() - began) / 60)
-        minutes += [0.0] * (minute + 1 - len(minutes))
-        minutes[minute] = max(minutes[minute], _resident(process.pid))
-        time.sleep(0.5)
-    return minutes
-
-
-def _resident(pid: int) -> float:
-    try:
-        pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])
-    except (OSError, IndexError):  # it has just ended
-        return 0.0
-    return pages * os.sysconf("SC_PAGE_SIZE") / 2**20
-
-
 def resume(place: Path) -> list[str]:
     """Measure resuming; returns the targets that were missed."""
     write_replies(place / "replies", REPLIES)
-    found = run("resume", place / "replies")
+    told = bench.measured(__file__, "resume", place / "replies")
     shutil.rmtree(place / "replies")
-    told = found.told
     print(f"\n| finding {told['found']:,} replies of {REPLY_BYTES / 1000:g} KB | measured | target |\n|---|---|---|")
     rows = [
         ("wall time", told["wall"], "s", "resume"),
@@ -244,29 +158,24 @@ def resume(place: Path) -> list[str]:
 
 def runs(place: Path) -> list[str]:
     """Measure runs of few and of many samples; returns the targets that were missed."""
-    draw_pairs(place / "few", FEW)
-    draw_pairs(place / "many", MANY)
-    (place / "home").mkdir()
-    with bench.prefect_server(place / "home") as (api, _), judge_process("--seconds", "7200") as judge:
-        settings = bench.client(place, api)
+    draw_pairs(place / "few", FEW, "JPEG", WORDS, grain)
+    draw_pairs(place / "many", MANY, "JPEG", WORDS, grain)
+    with bench.prefect_server(place) as (settings, _), judge_process("--seconds", "7200") as judge:
 
-        def measured(dataset: str) -> Measured:
-            return run("run", place / dataset, place / f"store-{dataset}", judge.base_url, **settings)
+        def measured(dataset: str) -> dict[str, float]:
+            store = place / f"store-{dataset}"
+            return bench.measured(__file__, "run", place / dataset, store, judge.base_url, **settings)
 
         few, many, again = measured("few"), measured("many"), measured("many")
-    print(
-        f"\n| one dimension, pairs of {PAIR_BYTES / 1000:g} KB | wall | CPU | peak | loop stood still | MB, by minute |"
-    )
-    print("|---|---|---|---|---|---|")
-    for name, found in ((f"{FEW:,}", few), (f"{MANY:,}", many), (f"{MANY:,}, nothing to ask", again)):
-        told = found.told
-        minutes = " ".join(f"{memory:.0f}" for memory in found.minutes)
+    print(f"\n| one dimension, pairs of {PAIR_BYTES / 1000:g} KB | wall | CPU | peak | loop stood still |")
+    print("|---|---|---|---|---|")
+    for name, told in ((f"{FEW:,}", few), (f"{MANY:,}", many), (f"{MANY:,}, nothing to ask", again)):
         times = f"{told['wall']:.0f} s | {told['cpu']:.0f} s"
-        print(f"| {name} | {times} | {told['memory']:.0f} MB | {told['stood still']:.0f} ms | {minutes} |")
+        print(f"| {name} | {times} | {told['memory']:.0f} MB | {told['stood still']:.0f} ms |")
     print("\n| | measured | target |\n|---|---|---|")
     growth = [
-        (f"peak of {MANY:,} over that of {FEW:,}", many.told["memory"] / few.told["memory"], "x", "growth"),
-        ("with nothing left to ask", again.told["memory"] / few.told["memory"], "x", "growth"),
+        (f"peak of {MANY:,} over that of {FEW:,}", many["memory"] / few["memory"], "x", "growth"),
+        ("with nothing left to ask", again["memory"] / few["memory"], "x", "growth"),
     ]
     return _table(growth)
 

@@ -2,26 +2,30 @@
 
 146 pairs on four dimensions, 584 calls of 200 ms; a judge that takes 20 calls a second (a bucket of 20), one that takes
 8 at once, one that does both; each says how long to wait, tells its limits in headers, or says nothing; 16 and 64 calls
-in flight at most. Then two runs at once beside one that asks as much alone, against each judge that says nothing. Each
-flow is a process of its own, on a running Prefect server.
+in flight at most. Then 1, 2, 4 and 8 runs at once, each against a judge that says nothing and always refuses one figure
+of the first run. Each flow is a process of its own, on a running Prefect server.
+`python tests/bench_limits.py together` measures the second table alone, in a quarter of an hour.
 """
 
 import asyncio
 import itertools
 import json
+import math
 import os
 import platform
 import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import bench
 from bench_data import draw_pairs
-from bench_sides import DIMENSIONS, bare_pairs, ours
+from bench_sides import DIMENSIONS, bare_pairs
 from limited_judges import TELLINGS, Limited
 from loopback_judge import LoopbackJudge
 
@@ -36,15 +40,19 @@ JUDGES = (
 """What it takes, as options of `Limited`; the least seconds for all calls; the target, as a multiple of them."""
 OPENING = 16
 """Refused calls that are allowed at the beginning, before anything is known."""
-SHARES = {"nothing": 0.4, "retry-after": 0.05, "headers": 0.05}
+SHARES = {"nothing": 0.3, "retry-after": 0.3, "headers": 0.05}
 """Refused calls that are allowed besides, as a share of all, by what the judge tells. Of calls at once no header
 tells."""
-DRAWS = 3
-"""Of one run and of two at once, in turns: a handful of refusals differs by chance."""
-MOST_TOGETHER = 1.2
-"""Refused calls of two runs together, as a multiple of those of one."""
-LEAST_SHARE = 0.25
-"""Of the calls taken while both run."""
+TOGETHER: dict[str, tuple[dict[str, Any], float]] = {
+    "8 calls at once": ({"at_once": 8}, 40.0),
+    "20 calls a second": ({"a_second": 20.0}, 20.0),
+    "5 calls a second": ({"a_second": 5.0}, 5.0),
+}
+"""What a judge takes that several runs ask; calls a second that it takes at most."""
+TOGETHER_SECONDS = 180
+"""How long several runs have calls left, if the judge is used in full."""
+LEAST_SHARE = 0.5
+"""Calls of the run that gets least, over its fair share, while all have calls left."""
 
 
 class Found(NamedTuple):
@@ -79,16 +87,9 @@ class Row(NamedTuple):
 
     def line(self) -> str:
         """As a row of a Markdown table."""
-        cells = (
-            self.judge,
-            self.tells,
-            f"{self.in_flight}",
-            f"{self.loop.ok} ok, {self.loop.refused} refused, {self.loop.wall:.1f} s",
-            f"{self.flow.ok} ok, {self.flow.refused} refused, {self.flow.wall:.1f} s",
-            f"{self.times:.2f}x of {self.most_times:g}x, {self.flow.refused} of {self.most_refused:.0f}",
-            "met" if self.met else "missed",
-        )
-        return f"| {' | '.join(cells)} |"
+        sides = (f"{each.ok} ok, {each.refused} refused, {each.wall:.1f} s" for each in (self.loop, self.flow))
+        of_target = f"{self.times:.2f}x of {self.most_times:g}x, {self.flow.refused} of {self.most_refused:.0f}"
+        return bench.line(self.judge, self.tells, self.in_flight, *sides, of_target, "met" if self.met else "missed")
 
 
 async def bare(root: Path, base_url: str, in_flight: int) -> int:
@@ -129,7 +130,7 @@ def measure_flow(root: str, base_url: str, store: str, in_flight: str, run: str 
     judge = Judge(model="bench", base_url=base_url, concurrency=int(in_flight), extra={"run": run})  # pyright: ignore
     given = PairwiseParameters(dataset=root, images=f"{root}/model", store=store, judge=judge)  # pyright: ignore
     started = time.perf_counter()
-    asyncio.run(ours(diagram, given))
+    asyncio.run(diagram(given, return_state=True))
     wall = time.perf_counter() - started
     [end] = Path(store).glob("ledger/*/end.json")
     print(json.dumps({"wall": wall, "ok": json.loads(end.read_text())["judgments"]["ok"]}))
@@ -137,12 +138,8 @@ def measure_flow(root: str, base_url: str, store: str, in_flight: str, run: str 
 
 def measured(kind: str, root: Path, store: Path, judge: Limited, in_flight: int, settings: dict[str, str]) -> Found:
     with LoopbackJudge(judge, keep_requests=False) as served:
-        command = [sys.executable, __file__, kind, str(root), served.base_url, str(store), str(in_flight)]
-        done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
-    if done.returncode:
-        raise SystemExit(f"{kind} failed:\n{done.stderr}")
-    found = json.loads(done.stdout.splitlines()[-1])
-    return Found(found["ok"], judge.refused, found["wall"])
+        found = bench.measured(__file__, kind, root, served.base_url, store, in_flight, **settings)
+    return Found(int(found["ok"]), judge.refused, found["wall"])
 
 
 def rows(root: Path, place: Path, settings: dict[str, str]) -> Iterator[Row]:
@@ -154,92 +151,95 @@ def rows(root: Path, place: Path, settings: dict[str, str]) -> Iterator[Row]:
         yield Row(name, tells, in_flight, loop, flow, least, most, OPENING + SHARES[told] * CALLS)
 
 
-class Pair(NamedTuple):
-    """What came of two runs that ask one judge at the same time."""
+class Together(NamedTuple):
+    """What came of several runs that ask one judge at the same time, one figure of the first always refused."""
 
+    name: str
+    runs: int
+    good: int
+    """Calls about other figures, of all runs."""
     ok: int
-    refused: int
+    requests: int
+    """Refused and taken ones, without those about the bad figure."""
+    bad_requests: int
     share: float
-    """Of the run that got less, in the calls taken while both ran."""
+    """Calls of the run that got least while all had calls left, over its fair share."""
     walls: tuple[float, ...]
 
+    @property
+    def met(self) -> bool:
+        """Whether no good call was lost, few were refused, and each run had its share."""
+        most = {1: 1.3, 2: 1.3}.get(self.runs, 2.0)
+        most = 1.6 if self.runs < 4 and self.name == "5 calls a second" else most
+        return self.ok == self.good and self.requests <= most * self.good and self.share >= LEAST_SHARE
 
-def two_runs(root: Path, place: Path, judge: Limited, settings: dict[str, str]) -> Pair:
+    def line(self) -> str:
+        """As a row of a Markdown table."""
+        answered, requests = f"{self.ok:,} of {self.good:,}", f"{self.requests / self.good:.2f}"
+        told = (self.bad_requests, f"{self.share:.2f}", f"{min(self.walls):.0f}-{max(self.walls):.0f} s")
+        return bench.line(self.name, self.runs, answered, requests, *told, "met" if self.met else "missed")
+
+
+def together(name: str, runs: int, place: Path, settings: dict[str, str]) -> Together:
+    options, a_second = TOGETHER[name]
+    pairs = math.ceil(TOGETHER_SECONDS * a_second / len(DIMENSIONS) / runs)
+    root = place / f"{name}-{runs}"
+    draw_pairs(root / "data", pairs, "JPEG")
+    judge = Limited(**options, bad=f"Overview {pairs // 3} of the method")
     with LoopbackJudge(judge, keep_requests=False) as served:
-        command = [sys.executable, __file__, "flow", str(root), served.base_url]
-        names = ("one", "other")
-        runs = [
-            subprocess.Popen(
-                [*command, str(place / name), "64", name], env={**os.environ, **settings}, stdout=subprocess.PIPE
-            )
-            for name in names
-        ]
-        while all(run.poll() is None for run in runs):
+        flow = [sys.executable, __file__, "flow", root / "data", served.base_url]
+        commands = [[*flow, root / f"store-{n}", "16", f"run-{n}"] for n in range(runs)]
+        own = {"env": {**os.environ, **settings}, "stdout": subprocess.PIPE}
+        started = [subprocess.Popen(command, **own) for command in commands]
+        while all(run.poll() is None for run in started):
             time.sleep(0.05)
-        share = min(judge.taken[name] for name in names) / sum(judge.taken.values())
-        found = [json.loads(run.communicate()[0].splitlines()[-1]) for run in runs]
-    return Pair(sum(each["ok"] for each in found), judge.refused, share, tuple(each["wall"] for each in found))
+        taken = dict(judge.taken)
+        found = [json.loads(run.communicate()[0].splitlines()[-1]) for run in started]
+    share = min(taken.get(f"run-{n}", 0) for n in range(runs)) * runs / sum(taken.values())
+    good, ok = len(DIMENSIONS) * (pairs * runs - 1), sum(each["ok"] for each in found)
+    requests, walls = judge.taken.total() + judge.refused, tuple(each["wall"] for each in found)
+    return Together(name, runs, good, ok, requests, judge.bad_asked, share, walls)
 
 
-def beside_another(root: Path, place: Path, settings: dict[str, str]) -> int:
-    """One run and two at once that together ask as much, in turns, as rows of a table; how many targets were missed.
-
-    More is refused the longer a judge is asked: so the one has as many pairs as both have together.
-    """
-    print("\n| two runs at once, the judge takes | ok | refused, one run | refused, two | least share | wall | |")
-    print("|---|---|---|---|---|---|---|")
+def runs_together(place: Path, settings: dict[str, str]) -> int:
+    """Print a row for each judge and number of runs; return how many targets were missed."""
+    print(
+        "\n| the judge takes | runs | good calls answered | requests over calls | requests about the bad figure "
+        "| least share of fair | wall | |"
+    )
+    print("|---|---|---|---|---|---|---|---|")
     missed = 0
-    for name, options, *_ in JUDGES:
-        alone: list[int] = []
-        pairs: list[Pair] = []
-        for draw in range(DRAWS):
-            at = place / f"{name}-{draw}"
-            alone.append(measured("flow", root / "all", at / "alone", Limited(**options), 64, settings).refused)
-            pairs.append(two_runs(root / "half", at, Limited(**options), settings))
-        times = sum(pair.refused for pair in pairs) / sum(alone)
-        least = min(pair.share for pair in pairs)
-        met = all(pair.ok == 2 * CALLS for pair in pairs) and times <= MOST_TOGETHER and least >= LEAST_SHARE
-        missed += not met
-        cells = (
-            name,
-            _each(pair.ok for pair in pairs),
-            _each(alone),
-            f"{_each(pair.refused for pair in pairs)}: {times:.2f}x of {MOST_TOGETHER:g}x",
-            f"{least:.0%} of {LEAST_SHARE:.0%}",
-            _each(f"{max(pair.walls):.0f} s" for pair in pairs),
-            "met" if met else "missed",
-        )
-        print(f"| {' | '.join(cells)} |", flush=True)
+    with ThreadPoolExecutor(len(TOGETHER)) as pool:
+        for runs in (1, 2, 4, 8):
+            for found in pool.map(partial(together, runs=runs, place=place, settings=settings), TOGETHER):
+                missed += not found.met
+                print(found.line(), flush=True)
     return missed
 
 
-def _each(figures: Iterable[object]) -> str:
-    return ", ".join(map(str, figures))
-
-
-def main() -> int:
-    """Measure, print the table, and say which targets were missed."""
+def main(only_together: bool = False) -> int:
+    """Measure, print the tables, and say which targets were missed."""
     with tempfile.TemporaryDirectory() as folder:
         place = Path(folder)
         draw_pairs(place / "half", PAIRS, "JPEG")
-        draw_pairs(place / "all", 2 * PAIRS, "JPEG")
-        (place / "home").mkdir()
+        (place / "together").mkdir()
         print(f"{os.cpu_count()} cores, Python {platform.python_version()}; {CALLS} calls of 200 ms\n")
         print("| the judge takes | it tells | in flight | bare loop | whole flow | wall, refused: of target | |")
         print("|---|---|---|---|---|---|---|")
         missed = 0
-        with bench.prefect_server(place / "home") as (api, _):
-            settings = bench.client(place, api)
-            for row in rows(place / "half", place, settings):
+        with bench.prefect_server(place) as (settings, _):
+            for row in () if only_together else rows(place / "half", place, settings):
                 missed += not row.met
                 print(row.line(), flush=True)
-            missed += beside_another(place, place / "two", settings)
+            missed += runs_together(place / "together", settings)
     print(f"\n{missed} missed" if missed else "\nall targets met")
     return 1 if missed else 0
 
 
 if __name__ == "__main__":
-    if len(sys.argv) > 1:
+    if sys.argv[1:] == ["together"]:
+        sys.exit(main(only_together=True))
+    elif len(sys.argv) > 1:
         {"bare": measure_bare, "flow": measure_flow}[sys.argv[1]](*sys.argv[2:])
     else:
         sys.exit(main())

@@ -6,9 +6,7 @@ time; or it takes every call and says nothing any more.
 """
 
 import json
-import os
 import re
-import subprocess
 import sys
 import tempfile
 import threading
@@ -26,20 +24,14 @@ from loopback_replies import Reply, Request, allowed_reply, delayed, hang
 
 MOST_REQUESTS = 1.1
 """Times the calls; the questions whether the judge is back among them."""
-OUTAGES = {"away for 40 s": (1, 40.0), "away for 3 minutes": (1, 180.0), "restarted ten times": (10, 2.0)}
-"""How often the judge goes away, and for how many seconds each time."""
 TIMEOUT_SECONDS, PATIENCE_SECONDS = 20, 60
 """Of a run whose judge hangs."""
 SPARE_SECONDS = 15.0
 """For the end of a run that has given up."""
-GIVEN_UP = re.compile(
-    r"has not answered for 60 s.*samples are not judged.*the same command.*asks for the rest", re.DOTALL
-)
+GIVEN_UP = re.compile(r"(?s)has not answered for 60 s.*samples are not judged.*the same command.*asks for the rest")
 
 
 class Found(NamedTuple):
-    """What came of one run."""
-
     code: int
     ok: int
     requests: int
@@ -49,19 +41,6 @@ class Found(NamedTuple):
     hung: float
     """Seconds from the moment when it fell silent until the command ended."""
     err: str
-
-    def line(self, name: str, met: bool) -> str:
-        """As a row of a Markdown table."""
-        cells = (
-            name,
-            self.code,
-            self.ok,
-            self.requests,
-            self.cut_off,
-            f"{self.wall:.0f} s",
-            "met" if met else "missed",
-        )
-        return f"| {' | '.join(map(str, cells))} |"
 
 
 class Troubled(LoopbackJudge):
@@ -96,53 +75,20 @@ class Troubled(LoopbackJudge):
         self.answer = answer
 
 
-def measured(
-    root: Path, store: Path, settings: dict[str, str], trouble: Callable[[Troubled], None], **options: int
-) -> Found:
-    """One run of the command while the trouble happens."""
+def measured(root: Path, store: Path, settings: dict[str, str], trouble: Callable[..., None], **options: int) -> Found:
     with Troubled() as judge:
         given = {"dataset": root, "images": root / "model", "store": store, "judge.model": "bench"}
         given |= {"judge.base-url": judge.base_url, **{f"judge.{name}-seconds": each for name, each in options.items()}}
-        command = [str(Path(sys.executable).with_name("jury")), "run", "diagram"]
-        command += [str(part) for name, value in given.items() for part in (f"--{name}", value)]
         beside = threading.Thread(target=trouble, args=(judge,), daemon=True)
         beside.start()
         started = time.monotonic()
-        done = subprocess.run(command, env={**os.environ, **settings}, capture_output=True, text=True)
+        done = bench.jury_run(given, settings)
         ended = time.monotonic()
         beside.join()
         rows = [json.loads(line) for file in store.glob("ledger/*/judgments.jsonl") for line in file.open()]
         ok = sum(row["status"] == "ok" for row in rows)
         wall, hung = ended - started, ended - judge.silent_since
         return Found(done.returncode, ok, judge.count, judge.cut_off, wall, hung, done.stderr)
-
-
-def main() -> int:
-    """Measure, print the table, and say which targets were missed."""
-    missed = 0
-    with tempfile.TemporaryDirectory() as folder:
-        place = Path(folder)
-        draw_pairs(place / "pairs", PAIRS, "JPEG")
-        (place / "home").mkdir()
-        print(f"{CALLS} calls of 200 ms\n\n| the judge is | exit code | ok | requests | cut off | wall | |")
-        print("|---|---|---|---|---|---|---|")
-        with bench.prefect_server(place / "home") as (api, _):
-            settings = {"PREFECT_API_URL": api, "PREFECT_HOME": str(place / "client"), "DO_NOT_TRACK": "1"}
-            for name, (times, seconds) in OUTAGES.items():
-                found = measured(
-                    place / "pairs", place / name, settings, partial(Troubled.goes_away, times=times, seconds=seconds)
-                )
-                missed += not (met := came_through(found))
-                print(found.line(name, met), flush=True)
-            found = measured(
-                place / "pairs", place / "hangs", settings, Troubled.hangs,
-                timeout=TIMEOUT_SECONDS, patience=PATIENCE_SECONDS,
-            )  # fmt: skip
-            missed += not (met := gave_up(found))
-            print(found.line(f"silent, given up after {found.hung:.0f} s", met))
-            print(f"\n{found.err.strip().splitlines()[-1]}")
-    print(f"\n{missed} missed" if missed else "\nall targets met")
-    return 1 if missed else 0
 
 
 def came_through(found: Found) -> bool:
@@ -153,6 +99,34 @@ def came_through(found: Found) -> bool:
 def gave_up(found: Found) -> bool:
     """The run ended with its patience, and said so."""
     return found.code == 2 and found.hung <= PATIENCE_SECONDS + SPARE_SECONDS and bool(GIVEN_UP.search(found.err))
+
+
+CASES: dict[str, tuple[Callable[[Troubled], None], dict[str, int], Callable[[Found], bool]]] = {
+    "away for 40 s": (partial(Troubled.goes_away, times=1, seconds=40), {}, came_through),
+    "away for 3 minutes": (partial(Troubled.goes_away, times=1, seconds=180), {}, came_through),
+    "restarted ten times": (partial(Troubled.goes_away, times=10, seconds=2), {}, came_through),
+    "silent": (Troubled.hangs, {"timeout": TIMEOUT_SECONDS, "patience": PATIENCE_SECONDS}, gave_up),
+}
+
+
+def main() -> int:
+    """Measure, print the table, and say which targets were missed."""
+    missed = 0
+    with tempfile.TemporaryDirectory() as folder:
+        place = Path(folder)
+        draw_pairs(place / "pairs", PAIRS, "JPEG")
+        print(f"{CALLS} calls of 200 ms\n\n| the judge is | exit code | ok | requests | cut off | wall | |")
+        print("|---|---|---|---|---|---|---|")
+        with bench.prefect_server(place) as (settings, _):
+            del settings["PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL"]  # what is said counts
+            for name, (trouble, options, met) in CASES.items():
+                found = measured(place / "pairs", place / name, settings, trouble, **options)
+                missed += not met(found)
+                counts = found.code, found.ok, found.requests, found.cut_off
+                print(bench.line(name, *counts, f"{found.wall:.0f} s", met(found)), flush=True)
+            print(f"\ngiven up after {found.hung:.0f} s: {found.err.strip().splitlines()[-1]}")
+    print(f"\n{missed} missed" if missed else "\nall targets met")
+    return 1 if missed else 0
 
 
 if __name__ == "__main__":

@@ -1,8 +1,5 @@
 """Twins of endpoints that cache and bill: OpenAI before and after GPT-5.6, Anthropic behind OpenRouter, and vLLM.
 
-Owns what each asks for, refuses and reports, and when a beginning can be read: once the first reply with it begins. How
-beginnings are found again stands in `prompt_caches`, all else that a twin does in `endpoint_twins`.
-
 Rules as of 2026-11-22: developers.openai.com/api/docs/guides/prompt-caching, openrouter.ai/docs (`cache_control` on
 blocks), platform.claude.com/docs/en/build-with-claude/prompt-caching, docs.vllm.ai/en/latest/design/prefix_caching.
 """

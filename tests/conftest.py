@@ -2,6 +2,7 @@
 
 import gc
 import json
+import logging
 import os
 import shutil
 import subprocess
@@ -9,38 +10,31 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import hypothesis
 import pytest
-from factories import RUN, end, judgment, outcome, start, write_run
+from factories import end, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge
 from opened_page import chromium
-from own_data import (
-    MINI,
-    SEEDS,
-    write_damaged_document,
-    write_json_document,
-    write_markdown_document,
-    write_own_benchmark,
-)
+from own_data import MINI, SEEDS, write_json_document, write_markdown_document, write_own_benchmark
 from served import environment, free_port
 
 from flows.cli import main
-from flows.runtime import process, without_server
+from flows.runtime import process
 from flows.runtime.server import client_settings, own_server
+from tasks.demo import samples
 from tasks.files import alone, private_folder, write_whole
-from tasks.history import handing_over
-from tasks.history.database import HISTORY, Connection, attach, staging
-from tasks.history.layout import lay_out
-from tasks.history.loading import store_run
+from tasks.history import landing
+from tasks.history.database import FOLDER, Master, opened_master
+from tasks.history.landing import land
 from tasks.kinds import loading as dataset_loading
 from tasks.parameters import T2I
 from tasks.presentation import drawing
 from tasks.rubrics.rubric import Rubric, load_rubric
-from tasks.synthetic import samples
 
 # The same examples in each run, on any machine: a test that fails here fails there. Time is no subject of theirs.
 hypothesis.settings.register_profile("same", derandomize=True, deadline=None, database=None, max_examples=200)
@@ -54,16 +48,16 @@ gc.set_threshold(30_000, 20, 100)
 # 35 ms: here there is one, which has signed nothing. Prefect looks for it as soon as it is imported.
 os.environ["SSL_CERT_FILE"] = str(Path(__file__).with_name("authority.pem"))
 
-BESIDE = {"test_schedules": "unattended", "test_workers": "two_workers"}
-"""Module of tests -> the program that sees for them what takes minutes."""
-LONGEST_SECONDS = 500.0
+BESIDE = ("test_schedules", "test_workers")
+"""Modules of tests that are programs, too, which see for them what takes minutes."""
+LONGEST_SECONDS = 900.0
 LONGEST = [
     f"test_{name}"
     for name in (
-        *("hostile_inputs", "without_server", "registering", "up", "pipeline", "rubric_flows", "endpoint_twins"),
-        *("sign_in", "secrets", "shared_limit", "control_runs", "results", "orders_and_votes", "compare"),
-        *("deployments", "cli", "remote", "alarms", "bridge", "collect", "remote_runs", "anchor_runs", "attribution"),
-        *("report_page_browser",),
+        *("supervision", "hostile_inputs", "faults", "pipeline", "up", "rubric_flows", "without_server", "registering"),
+        *("endpoint_twins", "server", "secrets", "control_runs", "results", "orders_and_votes", "compare"),
+        *("deployments", "cli", "remote", "alarms", "bridge", "collect", "sending", "attribution"),
+        "report_page_browser",
     )
 ]
 """Modules of tests that take so long that one which came late would be waited for at the end, the longest first."""
@@ -71,8 +65,8 @@ LONGEST = [
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_auto_num_workers() -> int:
-    """Two processes more than there are processors: there are always tests that wait for a program or a server."""
-    return (os.cpu_count() or 1) + 2
+    """One process more than there are processors: there are always tests that wait for a program or a server."""
+    return (os.cpu_count() or 1) + 1
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -100,7 +94,6 @@ def loopback() -> Iterator[LoopbackJudge]:
 
 @pytest.fixture(scope="module")
 def playwright() -> Iterator[Any]:
-    """What drives browsers."""
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as started:
@@ -109,7 +102,6 @@ def playwright() -> Iterator[Any]:
 
 @pytest.fixture(scope="module")
 def browser(playwright: Any) -> Iterator[Any]:
-    """Debian's Chromium."""
     started = playwright.chromium.launch(executable_path=chromium(), args=["--no-sandbox", "--disable-gpu"])
     yield started
     started.close()
@@ -121,8 +113,7 @@ def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
 
     That one of its own draws what a run or a page shows is tested with `drawing`, `up` and `report_page_browser`.
     """
-    engine = {"png": drawing._png, "svg": drawing._svg}
-    monkeypatch.setattr(drawing, "_draw", lambda form, charts: [engine[form](chart) for chart in charts])
+    monkeypatch.setattr(drawing, "_draw", lambda form, charts: [drawing._drawing(form, chart) for chart in charts])
     monkeypatch.setattr(drawing, "_begin", lambda _: None)
     monkeypatch.setattr(drawing, "_waiting", [None])  # as if a process had been started ahead
 
@@ -131,35 +122,33 @@ def drawn_here(monkeypatch: pytest.MonkeyPatch) -> None:
 def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
     """Commands that bring something in leave the store's pages as they were: to make them takes longer than the rest.
 
-    That they make them anew is tested with `site` and `bridge`.
+    That they make them anew is tested with `site`, `bridge` and `forget`.
     """
-    for name in ("labels", "bridge", "sync"):
+    for name in ("labels", "bridge", "sync", "forget"):
         monkeypatch.setattr(f"flows.commands.{name}.renew_pages", lambda *_: None)
 
 
 @pytest.fixture(scope="session")
-def empty_history(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A history without a row, to be copied."""
-    history = tmp_path_factory.mktemp("empty") / HISTORY
-    with staging() as db:
-        attach(db, history, 0)
-        lay_out(db)
-    return history
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store whose master has no row, to be copied."""
+    store = tmp_path_factory.mktemp("empty")
+    landing.prepare(store)
+    return store
 
 
 @pytest.fixture
-def laid_out(empty_history: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def laid_out(empty_store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A new history begins as a copy of an empty one: to make its tables, views and comments takes longer than to load.
 
     That they are made where there are none is tested with the modules of `history`.
     """
 
-    def attach_copy(db: Connection, history: Path, wait_seconds: float) -> None:
-        if not history.exists():
-            shutil.copy(empty_history, history)
-        attach(db, history, wait_seconds)
+    def open_copy(place: Path) -> AbstractContextManager[Master]:
+        if not place.exists():
+            shutil.copy(empty_store / FOLDER / "master.duckdb", place)
+        return opened_master(place)
 
-    monkeypatch.setattr(handing_over, "attach", attach_copy)
+    monkeypatch.setattr(landing, "opened_master", open_copy)
 
 
 @pytest.fixture(scope="session")
@@ -172,7 +161,7 @@ def shared(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session", autouse=True)
 def drawn_once(shared: Path) -> Iterator[None]:
     """Each run on drawn samples has a copy of them: to draw them takes longer than to judge a few, and the same seed
-    gives the same bytes. That they are drawn, and so, is tested with `synthetic_samples` and `synthetic_images`.
+    gives the same bytes. That they are drawn, and so, is tested with `test_demo_samples`.
     """
     (kept := shared / "drawn").mkdir(exist_ok=True)
 
@@ -218,8 +207,8 @@ def beside(request: pytest.FixtureRequest, shared: Path) -> Iterator[Callable[[s
     worker = os.environ.get("PYTEST_XDIST_WORKER", "gw0")
     collected = {item.path.stem for item in request.session.items}
     with ExitStack() as stack:
-        for test, program in BESIDE.items():
-            if worker == "gw0" and test in collected:
+        for program in BESIDE:
+            if worker == "gw0" and program in collected:
                 stack.enter_context(_started(program, shared))
         yield lambda program: _seen(shared / f"{program}.json")
 
@@ -258,8 +247,24 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A store whose history holds one run of one sample, to be copied: that is quicker than to make a history."""
     store = tmp_path_factory.mktemp("stored")
     write_run(store, start(), [judgment(), outcome()], end())
-    store_run(store, RUN)
+    land(store)
     return store
+
+
+@pytest.fixture
+def store(tmp_path: Path, stored: Path) -> Path:
+    """A store of the test's own whose history holds one run; some modules have others."""
+    return shutil.copytree(stored, tmp_path / "store")
+
+
+@pytest.fixture
+def deployment(prefect_server: str, tmp_path: Path) -> Iterator[Any]:
+    """A deployment of `counting` whose runs happen in this process."""
+    from deployed_here import Deployment  # and Prefect
+    from prefect import get_client
+
+    with get_client(sync_client=True) as client:
+        yield Deployment(client, tmp_path / "store")
 
 
 @pytest.fixture
@@ -273,11 +278,11 @@ def jury(
     """
     from tasks import report  # Prefect, which reads the environment as soon as it is imported
 
-    for name in ("renewed", "renew_behind"):  # one behind a run would hold the history while the test goes on
+    for name in ("renewed", "renew_behind"):
         monkeypatch.setattr(report, name, lambda *_: [])
     monkeypatch.setattr(process, "END_SECONDS", 120.0)
-    monkeypatch.setattr(without_server, "SILENT", 24)
-    monkeypatch.setattr(without_server, "START_SECONDS", 120.0)
+    monkeypatch.setattr(process, "SILENT", 24)
+    monkeypatch.setattr(process, "START_SECONDS", 120.0)
 
     def run(*arguments: object) -> tuple[int, str, str]:
         given = [*map(str, arguments)]
@@ -285,6 +290,19 @@ def jury(
         code = main([*given, *own])
         out, err = capsys.readouterr()
         return code, out, err
+
+    return run
+
+
+@pytest.fixture
+def on(
+    tmp_path: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[int, str, str]]:
+    """Run the command on one of several machines with a bucket, each with a local cache of its own."""
+
+    def run(machine: str, *given: object) -> tuple[int, str, str]:
+        monkeypatch.setenv("JURY_CACHE", str(tmp_path / machine))
+        return jury(*given, "--store", f"file://{tmp_path}/bucket")
 
     return run
 
@@ -311,17 +329,45 @@ def figure_benchmark(request: pytest.FixtureRequest, tmp_path_factory: pytest.Te
 
 @pytest.fixture(scope="session", params=["own", "published"])
 def documents(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
-    """Prompt documents in Markdown, in JSON and damaged by PDF extraction: written here, and the published ones."""
+    """Prompt documents in Markdown and in JSON: written here, and the published ones."""
     if request.param == "own":
         folder = tmp_path_factory.mktemp("documents")
         return {
             "markdown": write_markdown_document(folder / "prompts.md.txt"),
             "json": write_json_document(folder / "rubrics.json.txt"),
-            "damaged": write_damaged_document(folder / "appendix.txt"),
         }
     if not SEEDS.is_dir():
         pytest.skip("the published documents are not beside the checkout")
-    return {
-        name: next(SEEDS.glob(f"{form}_*.txt"))
-        for name, form in (("markdown", "000"), ("json", "003"), ("damaged", "004"))
-    }
+    return {name: next(SEEDS.glob(f"{form}_*.txt")) for name, form in (("markdown", "000"), ("json", "003"))}
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[Any]:
+    """S3 on loopback, where AWS is looked for."""
+    from s3_server import S3Server
+    from s3fs import S3FileSystem
+
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    running = S3Server()
+    S3FileSystem.clear_instance_cache()  # one made for another server would still ask that one
+    with pytest.MonkeyPatch.context() as environment:
+        for name in [name for name in os.environ if name.startswith("AWS_")]:
+            environment.delenv(name)
+        environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{running.port}")
+        environment.setenv("AWS_ACCESS_KEY_ID", "testing")
+        environment.setenv("AWS_SECRET_ACCESS_KEY", "testing")
+        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
+        yield running
+    running.stop()
+
+
+@pytest.fixture
+def url(server: Any) -> str:
+    """A store in a bucket of its own that keeps every version of every object."""
+    from s3_server import s3
+
+    name = f"jury-{uuid4().hex[:12]}"
+    s3().create_bucket(Bucket=name)
+    s3().put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
+    server.requests.clear()
+    return f"s3://{name}/team/jury"

@@ -43,7 +43,6 @@ class Deployment:
         return asyncio.run(run_flow(counting, flow_run=run, return_type="state"))  # pyright: ignore
 
     def judged(self) -> list[dict[str, Any]]:
-        """What runs have noted, the oldest first."""
         starts = [json.loads(file.read_bytes()) for file in self.store.glob("ledger/*/run.json")]
         return sorted(starts, key=lambda start: start["run_id"])
 

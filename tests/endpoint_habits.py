@@ -1,8 +1,4 @@
-"""What the known endpoints take and how they tell what they do not, as their documentation says: habits of their twins.
-
-Owns the facts: fields, schemas, pictures a request may hold, and the very form of errors, limits, moderation and usage.
-How a twin acts by them stands in `endpoint_twins`.
-"""
+"""Habits of the known endpoints, as their documentation says: fields, schemas, and the forms of errors and usage."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace

@@ -1,8 +1,4 @@
-"""Twins of the known endpoints on loopback: each accepts, refuses and counts as its documentation says.
-
-Owns acting by the habits that stand in `endpoint_habits`; what is the same for all stands in `loopback_judge`. A twin
-keeps what it refused, so that a test sees what was asked in vain.
-"""
+"""Twins of the known endpoints on loopback: each accepts, refuses and counts as its documentation says."""
 
 import json
 import re
@@ -24,6 +20,13 @@ LENGTHS = {"max_tokens", "max_completion_tokens"}
 TOKENS_A_PICTURE = 258
 
 
+def moved_to(monkeypatch: pytest.MonkeyPatch, name: str, address: str, **changes: object) -> None:
+    """Let a known endpoint be at this address, for as long as the test lasts; `changes` are other facts of it."""
+    table = known.endpoints()
+    moved = table[name].model_copy(update={"address": address, **changes})
+    monkeypatch.setattr(known, "endpoints", lambda: {**table, name: moved})
+
+
 class Twin(LoopbackJudge):
     """A known endpoint on loopback, with its habits or others."""
 
@@ -37,10 +40,7 @@ class Twin(LoopbackJudge):
         """What its replies say that they were served in."""
 
     def take_its_place(self, monkeypatch: pytest.MonkeyPatch, **changes: object) -> None:
-        """Let the endpoint's address be this one, for as long as the test lasts; `changes` are other facts of it."""
-        table = known.endpoints()
-        moved = table[self.name].model_copy(update={"address": self.base_url, **changes})
-        monkeypatch.setattr(known, "endpoints", lambda: {**table, self.name: moved})
+        moved_to(monkeypatch, self.name, self.base_url, **changes)
 
     def _answer(self, request: Request) -> Reply:
         if refused := self._refused(request):
@@ -62,10 +62,8 @@ class Twin(LoopbackJudge):
             return habits.error(habits.unknown or 400, words, name)
         if habits.pictures and len(request.images) > habits.pictures:
             return habits.error(400, habits.too_many.format(most=habits.pictures), "messages")
-        wrong = [] if habits.schema_words is None else [*not_strict(request.schema, habits.schema_words)]
-        return (
-            habits.error(400, f"Invalid schema for response_format: {wrong[0]}", "response_format") if wrong else None
-        )
+        odd = [] if habits.schema_words is None else [*not_strict(request.schema, habits.schema_words)]
+        return habits.error(400, f"Invalid schema for response_format: {odd[0]}", "response_format") if odd else None
 
     def _usage(self, request: Request) -> dict[str, object]:
         characters = sum(map(len, request.texts))

@@ -1,11 +1,11 @@
 """Rows of ledgers with ordinary values, for tests to say only what matters to them."""
 
 import json
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from tasks.ledger.checksums import sealed
 from tasks.ledger.other_calls import OtherCall
 from tasks.ledger.writing import Ledger
 from tasks.records import AspectScore, DimensionOutcome, Judgment, Outcome, PictureNote, Record, RunEnd, RunStart
@@ -17,6 +17,18 @@ DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 NOON = "2026-11-20T12:00:00+00:00"
 RUN = "20261120T120000-diagram-0000aa"
 SCORES = {"Model": 100.0, "Human": 0.0}
+WON, LOST, TIED = ("MMMM", "Model"), ("HHHH", "Human"), ("GGGG", "Tie")
+TAGS = {
+    "object": ("single_object", "two_object"),
+    "counting": ("counting",),
+    "colors": ("colors", "color_attr"),
+    "position": ("position",),
+}
+
+
+def slip(*_: object, **__: object) -> Any:
+    """A fault of the program: an ordinary ValueError, as `zip` or a wrong argument raises it."""
+    raise ValueError("a slip")
 
 
 def start(run_id: str = RUN, **changes: Any) -> RunStart:
@@ -25,7 +37,7 @@ def start(run_id: str = RUN, **changes: Any) -> RunStart:
         "run_id": run_id, "evaluation_id": run_id, "flow": "diagram", "started_at": NOON, "version": "0.1.0",
         "prefect_run_id": "", "scheduled": False, "dataset": "mini", "dataset_key": "d" * 64,
         "candidates": ("alpha",), "samples": 3, "prompt_set": "default",
-        "prompts": {dimension: "f" * 64 for dimension in DIMENSIONS}, "dimensions": DIMENSIONS, "model": "gpt-x",
+        "prompts": {dimension: "f" * 64 for dimension in DIMENSIONS}, "dimensions": DIMENSIONS, "judge": "gpt-x",
         "endpoint": "https://judge.example/v1", "resume_key": "r" * 64, "protocol": {"temperature": "1.0"},
         "parameters": {"votes": 1, "judge": {"model": "gpt-x"}},
     }  # fmt: skip
@@ -55,10 +67,11 @@ def other_call(calls_id: str = "20261120T120000-probe-0000aa", **changes: Any) -
     """A first question that was answered."""
     values = {
         "calls_id": calls_id, "purpose": "probe", "asked_by": "", "flow": "", "asked_at": NOON, "status": "ok",
-        "model_asked": "gpt-x", "model_answered": "gpt-x-1", "endpoint": "https://judge.example/v1", "tier": "standard",
+        "judge_asked": "gpt-x", "judge_answered": "gpt-x-1", "endpoint": "https://judge.example/v1",
+        "service_tier": "standard",
         "tokens_in": 100, "tokens_out": 10, "tokens_cached": 0, "tokens_written": 0, "tokens_pictures": 0,
         "tokens_reasoning": 0, "price": 0.001, "price_source": "the judge's own parameters", "estimated": 0.0,
-        "saved_by_tier": 0.0, "saved_by_cache": 0.0, "seconds": 1.0,
+        "saved_by_service_tier": 0.0, "saved_by_cache": 0.0, "seconds": 1.0,
     }  # fmt: skip
     return OtherCall.model_validate({**values, **changes})
 
@@ -73,32 +86,33 @@ def judgment(
         "reasoning": "Both show the method.", "raw": f'{{"winner": "{verdict}"}}', "error": "", "finish_reason": "stop",
         "rung": "json_schema", "recovery": "strict", "key": f"{sample_id}/{dimension}", "prompt_sha256": "f" * 64,
         "text_sha256": "e" * 64, "pictures": {"human": picture(f"{sample_id}h"), "model": picture(f"{sample_id}m")},
-        "model_asked": "gpt-x", "model_answered": "gpt-x-1", "endpoint": "https://judge.example/v1",
+        "judge_asked": "gpt-x", "judge_answered": "gpt-x-1", "endpoint": "https://judge.example/v1",
         "tokens_in": 1000, "tokens_out": 100, "tokens_cached": 10, "price": 0.25, "seconds": 2.0, "http_retries": 0,
         "judged_at": "2026-11-20T12:00:30+00:00", "reused_from": "",
     }  # fmt: skip
     return Judgment.model_validate({**values, **changes})
 
 
+def named(verdicts: str) -> dict[str, str | None]:
+    """Dimension -> its verdict, by a letter each."""
+    words = {"M": "Model", "H": "Human", "G": "Both are good", "B": "Both are bad", "X": "Mixed", "-": None}
+    return dict(zip(DIMENSIONS, (words[letter] for letter in verdicts), strict=True))
+
+
 def outcome(sample_id: str = "s1", verdicts: str = "MMMM", overall: str | None = "Model", **changes: Any) -> Outcome:
     """A decided sample; `verdicts` has a letter a dimension: Model, Human, Good, Bad, X (Mixed), - (missing)."""
     status = changes.get("status", "complete")
-    words = {"M": "Model", "H": "Human", "G": "Both are good", "B": "Both are bad", "X": "Mixed", "-": None}
-    named = dict(zip(DIMENSIONS, (words[letter] for letter in verdicts), strict=True))
     values = {
         "run_id": RUN, "flow": "diagram", "sample_id": sample_id, "candidate": "alpha",
         "category": "", "difficulty": "", "status": status, "overall": overall, "score": _score(overall, status),
-        "tier": "tier 1", "path": "tier 1", "caption": "Overview of the method.", "problem": "", "notes": (),
+        "tier": "tier 1", "tier_path": "tier 1", "score_scale": 100.0, "caption": "Overview of the method.",
+        "problem": "", "notes": (),
         "dimensions": tuple(
             DimensionOutcome(
-                dimension=name,
-                verdict=verdict,
-                score=_score(verdict, status),
-                human_first=verdict,
-                votes=int(status in ("complete", "incomplete")),
-                ok_votes=int(verdict is not None),
+                dimension=name, verdict=verdict, score=_score(verdict, status), human_first=verdict,
+                votes=int(status in ("complete", "incomplete")), ok_votes=int(verdict is not None),
             )
-            for name, verdict in named.items()
+            for name, verdict in named(verdicts).items()
         ),
         "pictures": {"human": picture(f"{sample_id}h"), "model": picture(f"{sample_id}m")},
         "injected": "", "caught": None, "decided_at": "2026-11-20T12:00:40+00:00",
@@ -123,10 +137,30 @@ def write_run(store: Path, run: RunStart, rows: list[Judgment | Outcome], ended:
     return ledger.folder
 
 
+def figures(*results: tuple[str, str | None], first: int = 0, **changes: Any) -> list[Outcome]:
+    """An outcome for each result, which is its verdicts and its overall."""
+    return [outcome(f"s{number:02}", *each, **changes) for number, each in enumerate(results, first)]
+
+
+def finished(
+    store: Path, run_id: str, rows: Sequence[Judgment | Outcome], key: str = "p", calls: int = 4, **changes: Any
+) -> RunStart:
+    """Keep a finished run that began when its id says; of four replies it asked for `calls`.
+
+    `protocol` is that of start and end, `ended` has changes to how it ended, others are fields of its start.
+    """
+    began = datetime.strptime(run_id[:15], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).isoformat()
+    ended = {"protocol_key": key * 64, "calls": calls, "reused": 4 - calls, **changes.pop("ended", {})}
+    told = {"protocol": changes.pop("protocol")} if "protocol" in changes else {}
+    begun = start(run_id, **{"started_at": began, "flow": run_id.split("-")[1], **told, **changes})
+    write_run(store, begun, [*rows], end(**{**told, **ended}))
+    return begun
+
+
 def line(row: Record | Mapping[str, Any]) -> str:
-    """A row as its line in a ledger, whatever it holds, with a checksum that holds."""
+    """A row as its line in a ledger, whatever it holds."""
     text = row.model_dump_json() if isinstance(row, Record) else json.dumps(row, separators=(",", ":"))
-    return sealed(text).decode()
+    return f"{text}\n"
 
 
 def image(sample_id: str = "00000/0000", score: float | None = 8.0, **changes: Any) -> Outcome:
@@ -136,7 +170,8 @@ def image(sample_id: str = "00000/0000", score: float | None = 8.0, **changes: A
     values = {
         "run_id": RUN, "flow": "counting", "sample_id": sample_id, "candidate": "alpha", "category": "",
         "difficulty": "", "tag": tag, "prompt_id": sample_id.partition("/")[0], "prompt": "a photo of two clocks",
-        "status": status, "overall": None, "score": score, "aspect_mean": score, "tier": "", "path": "overall",
+        "status": status, "overall": None, "score": score, "aspect_mean": score, "score_scale": 10.0,
+        "tier": "", "tier_path": "overall",
         "dimensions": (DimensionOutcome(dimension=tag, verdict=None, score=score, votes=1, ok_votes=1),),
         "caption": "", "pictures": {"image": picture(sample_id)}, "problem": "", "notes": (), "injected": "",
         "caught": None, "decided_at": "2026-11-20T12:00:40+00:00",

@@ -93,13 +93,8 @@ class FirefoxTab:
             const found = ({expression});
             return JSON.stringify(await (typeof found === "function" ? found({json.dumps(given)}) : found)) ?? "null";
         }}"""
-        told = self.browser.ask(
-            "script.callFunction",
-            functionDeclaration=asking,
-            awaitPromise=True,
-            target={"context": self.context},
-            userActivation=False,
-        )
+        how = {"awaitPromise": True, "target": {"context": self.context}, "userActivation": False}
+        told = self.browser.ask("script.callFunction", functionDeclaration=asking, **how)
         assert told["type"] == "success", told["exceptionDetails"]["text"]
         return json.loads(told["result"]["value"])
 

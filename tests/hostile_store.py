@@ -13,9 +13,8 @@ from strangers import HOSTILE
 from written_history import EARLIER, LATER, LONG, SCRIPT, images, keep_thumbnails, pair, written
 
 from flows.cli import main
-from tasks.history.loading import sync
+from tasks.history.landing import land
 from tasks.pages.site import renew
-from tasks.pages.thinning import STAGES, thinned
 from tasks.records import Judgment, Outcome, RunEnd, RunStart
 
 CLOSING = "</script></style></title></textarea>--></code>"
@@ -35,15 +34,15 @@ def _hostile(row: Row) -> Row:
     texts: dict[str, Any] = {"candidate": NAME, "sample_id": row.sample_id.replace("s1", SAMPLE, 1)}
     if isinstance(row, Judgment):
         reason = REASON if row.sample_id == "s1" else TEXT  # once is enough to see what it does
-        texts |= {"reasoning": reason, "raw": reason, "error": TEXT, "model_answered": NAME, "system_fingerprint": TEXT}
+        texts |= {"reasoning": reason, "raw": reason, "error": TEXT, "judge_answered": NAME, "system_fingerprint": TEXT}
     else:
         asked = {"prompt": TEXT} if row.prompt else {"caption": TEXT}
-        texts |= {**asked, "category": NAME, "difficulty": SCRIPT, "path": TEXT, "notes": HOSTILE, "problem": TEXT}
+        texts |= {**asked, "category": NAME, "difficulty": SCRIPT, "tier_path": TEXT, "notes": HOSTILE, "problem": TEXT}
     return row.model_copy(update=texts)
 
 
 def _begun(run_id: str, **changes: Any) -> RunStart:
-    named = {"candidates": (NAME,), "dataset": TEXT[:200], "model": NAME, "prompt_set": SCRIPT}
+    named = {"candidates": (NAME,), "dataset": TEXT[:200], "judge": NAME, "prompt_set": SCRIPT}
     return start(run_id, **named, **changes)
 
 
@@ -69,7 +68,7 @@ def write_hostile(store: Path) -> Path:
         told = [_hostile(row) for row in rows]
         write_run(store, run, told, _ended())
         keep_thumbnails(store, (row for row in told if isinstance(row, Outcome)))
-    sync(store)
+    land(store)
     return store
 
 
@@ -81,15 +80,8 @@ def write_pages(store: Path) -> dict[str, Path]:
     assert main(["label", LATER, "-n", "4", "-o", str(store / "label.html"), *at]) == 0
     assert main(["label", COUNTING, "-n", "2", "-o", str(store / "label-images.html"), *at]) == 0
     [comparison] = (store / "pages").glob("compare-*.html")
-    small = later.with_name("small.html")
-    small.write_text(thinned(later.read_text(), len(STAGES)))
     return {
-        "index": renew(store).place,
-        "run": later,
-        "run of images": counting,
-        "run without pictures": written(store, store / "without.html", "--no-pictures", "--last", "2"),
-        "run made small": small,
-        "comparison": comparison,
-        "labels": store / "label.html",
-        "labels of images": store / "label-images.html",
-    }
+        "index": renew(store).place, "run": later, "run of images": counting,
+        "run without pictures": written(store, store / "without.html", "--no-pictures"), "comparison": comparison,
+        "labels": store / "label.html", "labels of images": store / "label-images.html",
+    }  # fmt: skip

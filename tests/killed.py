@@ -31,9 +31,8 @@ def in_a_process(twin: BatchTwin, *words: object, requests: int, rows: int = 0) 
     """
     context: ForkServerContext = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(IMPORTED)
-    started = context.Process(
-        target=_work, args=(twin.base_url, [*map(str, words)], requests, rows, {**os.environ}), daemon=True
-    )
+    given = (twin.base_url, [*map(str, words)], requests, rows, {**os.environ})
+    started = context.Process(target=_work, args=given, daemon=True)
     started.start()
     return started
 
@@ -73,7 +72,7 @@ def _work(address: str, words: list[str], most: int, rows: int, environment: dic
     os.environ.update(environment)
     from flows.cli import main
     from tasks import report
-    from tasks.batches import requests
+    from tasks.batches import handing_in
     from tasks.endpoint import known
     from tasks.ledger.writing import Ledger
     from tasks.presentation import drawing
@@ -84,7 +83,7 @@ def _work(address: str, words: list[str], most: int, rows: int, environment: dic
     table = known.endpoints()
     moved = table["openai"].model_copy(update={"address": address})
     known.endpoints = lambda: {**table, "openai": moved}
-    requests.MOST_REQUESTS = most
+    handing_in.MOST_REQUESTS = most
     append, written = Ledger.append, 0
 
     def counted(self: Ledger, row: Any) -> None:

@@ -14,6 +14,8 @@ from loopback_replies import Reply, Request, allowed_reply, error
 
 TELLINGS = ("nothing", "retry-after", "headers")
 """How a judge tells of its limits."""
+FIRST_RUN = "run-0"
+"""What the first of several runs says of itself."""
 
 
 @dataclass
@@ -29,6 +31,9 @@ class Limited:
     burst: int = 20
     """Tokens in the full bucket."""
     tells: str = "nothing"
+    bad: str = ""
+    """Words of a text: calls of the first run that hold them are always refused."""
+    bad_asked: int = 0
     taken: Counter[str] = field(default_factory=Counter[str])
     """Run -> calls taken, where runs say in the field `run` of their calls which one they are."""
     refused: int = 0
@@ -40,6 +45,9 @@ class Limited:
         return self._answer(request)
 
     async def _answer(self, request: Request) -> Reply:
+        if self.bad and _run(request) == FIRST_RUN and any(self.bad in words for words in request.texts):
+            self.bad_asked += 1
+            return error(429, "Too many requests.", "rate_limit_exceeded", "requests")
         if not self._takes():
             self.refused += 1
             headers = {"retry-after": "1"} if self.tells == "retry-after" else self._headers()

@@ -1,9 +1,5 @@
 """A judge on 127.0.0.1: a real HTTP server with just enough of Chat Completions, and the bad habits of real ones.
 
-Owns the wire (waits, hangs, closed sockets, torn bodies) and what a test wants to know of it: the requests, how many
-there were, how many at once. What is said stands in `loopback_replies`; which reply is given, `answer` decides from
-the request.
-
 In a test: `with LoopbackJudge(answer) as judge`. Beside a benchmark: `with judge_process("--latency", "0.2") as judge`.
 """
 
@@ -13,7 +9,9 @@ import inspect
 import json
 import os
 import signal
+import socket
 import ssl
+import struct
 import subprocess
 import sys
 import threading
@@ -29,7 +27,7 @@ from urllib.request import urlopen
 from loopback_replies import Answer, Reply, Request, allowed_reply, drop, error, with_latency
 
 MODEL = "loopback-judge-2026-01-01"
-READ_LIMIT = 2**22
+MOST_READ = 2**22
 """Bytes buffered per connection before reading pauses: above a usual request, so none is read in portions."""
 
 
@@ -55,13 +53,13 @@ async def client_left(reader: asyncio.StreamReader, seconds: float) -> bool:
 
 async def send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
     """Writes the reply; False: the connection ends here."""
+    if reply.reset:
+        writer.get_extra_info("socket").setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
     if reply.body is None:
         return False
     kind, body = content_of(reply)
     length = {"transfer-encoding": "chunked"} if reply.chunked else {"content-length": len(body) * reply.times}
-    fields = "".join(
-        f"{name}: {value}\r\n" for name, value in {"content-type": kind, **reply.headers, **length}.items()
-    )
+    fields = "".join(f"{key}: {value}\r\n" for key, value in {"content-type": kind, **reply.headers, **length}.items())
     head = f"HTTP/1.1 {reply.status} {responses.get(reply.status, '')}\r\n{fields}\r\n"
     piece = b"%x\r\n%b\r\n" % (len(body), body) if reply.chunked else body
     writer.write(head.encode() + (body[: len(body) // 2] if reply.torn else piece))
@@ -71,7 +69,7 @@ async def send(writer: asyncio.StreamWriter, reply: Reply) -> bool:
         await writer.drain()
     writer.write(b"0\r\n\r\n" if reply.chunked else b"")
     await writer.drain()
-    return not reply.torn
+    return not (reply.torn or reply.reset)
 
 
 def content_of(reply: Reply) -> tuple[str, bytes]:
@@ -110,6 +108,11 @@ class LoopbackJudge:
         self.count = self.in_flight = self.peak = 0
         self._queue: deque[Reply] = deque()
 
+    @property
+    def place(self) -> str:
+        """Host and port, as JURY_ENDPOINTS lists them."""
+        return f"127.0.0.1:{self._port}"
+
     def queue(self, *replies: Reply) -> None:
         """Replies for the next requests, whatever those ask; after them `answer` speaks again."""
         self._queue.extend(replies)
@@ -138,16 +141,14 @@ class LoopbackJudge:
     async def serve(self, port: int, started: Callable[[], object]) -> None:
         """Serves until `stop`. Open connections end with the loop: `asyncio.run` cancels what is left."""
         self._loop, self._stopped = asyncio.get_running_loop(), asyncio.Event()
-        server = await asyncio.start_server(
-            self._connection, "127.0.0.1", port, limit=READ_LIMIT, backlog=1024, ssl=self.tls
-        )
+        server = await asyncio.start_server(self._serve, "127.0.0.1", port, limit=MOST_READ, backlog=1024, ssl=self.tls)
         self._port = server.sockets[0].getsockname()[1]
         self.base_url = f"{'https' if self.tls else 'http'}://127.0.0.1:{self._port}{self.root}"
         started()
         await self._stopped.wait()
         server.close()
 
-    async def _connection(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         # Cancelled when the judge stops, and then to end quietly: asyncio 3.11 fails over a connection left cancelled.
         quietly = suppress(ConnectionError, asyncio.IncompleteReadError, asyncio.CancelledError)
         with quietly, closing(writer):
@@ -208,6 +209,21 @@ def judge_process(*options: str) -> Iterator[JudgeProcess]:
     command = [sys.executable, __file__, *options]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as popen:
         yield JudgeProcess(json.loads(popen.stdout.readline())["base_url"], popen)
+
+
+class HeldJudge(LoopbackJudge):
+    """A judge that tells when it was asked more than so many questions, and answers the rest when it may."""
+
+    def __init__(self, at_once: int) -> None:
+        super().__init__(self._answer)
+        self._at_once = at_once
+        self.asked, self.may_answer = threading.Event(), threading.Event()
+
+    async def _answer(self, request: Request) -> Reply:
+        if self.count > self._at_once:
+            self.asked.set()
+            await asyncio.to_thread(self.may_answer.wait, 300)
+        return allowed_reply("Model")(request)
 
 
 def judged_by(loopback: LoopbackJudge, **options: object) -> list[str]:

@@ -1,7 +1,4 @@
-"""What stands between a judge and a company's network: a proxy on 127.0.0.1, and a certificate that only it knows.
-
-The proxy takes whatever it is asked for to one server on loopback, so that a test may ask any host.
-"""
+"""A proxy on 127.0.0.1 that takes any host to one server on loopback, and a certificate that only it knows."""
 
 import ipaddress
 import socket

@@ -35,11 +35,6 @@ class LoopbackRelay(socketserver.ThreadingTCPServer):
         self.server_close()
         self._cut()
 
-    def turn_to(self, port: int) -> None:
-        """From now on lead to another server, as where another is started at the same address."""
-        self.server_port = port
-        self._cut()
-
     def _cut(self) -> None:
         for each in self.open:
             with suppress(OSError):

@@ -1,7 +1,4 @@
-"""What the loopback judge is asked and what it can say: the request, the replies, and ready-made answers.
-
-Owns the bodies of the OpenAI API, good and bad. How they travel stands in `loopback_judge`.
-"""
+"""What the loopback judge is asked and what it can say: the bodies of the OpenAI API, good and bad."""
 
 import base64
 import gzip
@@ -17,12 +14,8 @@ from hashlib import sha256
 from typing import Any
 
 VERDICTS = ("Model", "Human", "Both are good", "Both are bad")
-USAGE = {
-    "prompt_tokens": 1200,
-    "completion_tokens": 80,
-    "total_tokens": 1280,
-    "prompt_tokens_details": {"cached_tokens": 1024},
-}
+CACHED = {"prompt_tokens_details": {"cached_tokens": 1024}}
+USAGE = {"prompt_tokens": 1200, "completion_tokens": 80, "total_tokens": 1280, **CACHED}
 
 
 @dataclass(frozen=True)
@@ -98,6 +91,8 @@ class Reply:
     """Wait before it is sent."""
     torn: bool = False
     """Half of the body is sent, then the socket is closed."""
+    reset: bool = False
+    """The connection is reset once the reply is sent, or instead of it."""
     times: int = 1
     """How often the body is sent, one after the other: a long one without holding it."""
     pause: float = 0.0
@@ -107,6 +102,11 @@ class Reply:
 
 
 Answer = Callable[[Request], Reply | Awaitable[Reply]]
+
+
+def to_samples(reply: Reply) -> Answer:
+    """The same reply to every question about a sample; the small question is answered."""
+    return lambda seen: allowed_reply()(seen) if seen.schema_name == "probe" else reply
 
 
 def completion(content: str | None, finish_reason: str = "stop", refusal: str | None = None) -> Reply:
@@ -165,6 +165,11 @@ def drop() -> Reply:
     return Reply(None)
 
 
+def reset() -> Reply:
+    """No reply: the connection is reset."""
+    return Reply(None, reset=True)
+
+
 def torn(reply: Reply) -> Reply:
     return replace(reply, torn=True)
 
@@ -213,9 +218,7 @@ def allowed_reply(winner: str = "") -> Callable[[Request], Reply]:
     return answer
 
 
-def leaning_reply(
-    prefers: Callable[[Request], str], position: float, noise: float, seed: int = 0
-) -> Callable[[Request], Reply]:
+def leaning_reply(prefers: Callable[[Request], str], position: float, noise: float, seed: int = 0) -> Answer:
     """A judge of pairs with known habits, for a test to find again.
 
     It names the figure shown first in a share `position` of its replies; of the others a share `noise` is any verdict

@@ -32,10 +32,8 @@ class Odd:
 
 def said(content: Any, finish: Any = "stop", choice: dict[str, Any] | None = None, **message: Any) -> Reply:
     """A completion with anything as its content, and more in its message and its choice."""
-    told = {"role": "assistant", "content": content, **message}
-    return Reply(
-        {"choices": [{"index": 0, "message": told, "finish_reason": finish, **(choice or {})}], "usage": USAGE}
-    )
+    own = {"role": "assistant", "content": content, **message}
+    return Reply({"choices": [{"index": 0, "message": own, "finish_reason": finish, **(choice or {})}], "usage": USAGE})
 
 
 def counted(usage: str) -> Reply:
@@ -84,6 +82,7 @@ ODD = [
     no_completion("a choice is null", {"choices": [None]}, "{"),
     no_completion("a choice is a list", {"choices": [[1]]}, "{"),
     no_completion("a choice without a message", {"choices": [{"index": 0}]}, "{"),
+    no_completion("a choice that failed", {"choices": [{"message": None, "finish_reason": "error"}]}, "error", "mess"),
     no_completion("a message that is a text", {"choices": [{"message": "Model"}]}, "{", "Model"),
     no_completion("an error in words", {"error": "no such luck"}, "no such luck"),
     no_completion("an error object", {"error": {"message": "it fell over", "code": 502}}, "502: it fell over"),
@@ -96,7 +95,7 @@ ODD = [
     no_completion("a stream of events", b'data: {"choices": []}\n\ndata: [DONE]\n\n', "data:", "[DONE]"),
     no_completion("two completions", GOOD + GOOD, "{"),
     no_completion("UTF-16", GOOD.decode().encode("utf-16")),
-    no_completion("a long page", MUCH, "it is longer than 4,000,000 bytes, 5,000,000 as sent", times=5),
+    no_completion("a long page", MUCH, "it is longer than 4,000,000 bytes", times=5),
     no_completion("a long page of no told length", MUCH, "it is longer", "xxx\n[The rest", times=5, chunked=True),
     no_completion("a good reply before much space", GOOD + b" " * 4_000_000, "it is longer than 4,000,000", PLAIN[2:9]),
     Odd("much behind gzip", gzip_bomb(60), "unavailable", "it is longer than 4,000,000 bytes", "not read"),
@@ -113,8 +112,14 @@ ODD = [
     ok("a pair after half a pair", with_half("\\ud835\\ud835\\udd38"), reasoning="?\U0001d538 of it"),
     ok("a backslash before what looks like half a pair", with_half(r"\\ud835"), reasoning=r"\ud835 of it"),
     ok("nul", with_half("\\u0000"), reasoning="\x00 of it"),
+    ok("no more than there must be", Reply({"model": None, "choices": [{"message": {"content": PLAIN}}]}), tokens_in=0),
     ok("content in parts", said([{"type": "text", "text": PLAIN[:20]}, PLAIN[20:]]), kept=PLAIN),
     ok("thinking as a part", said([{"type": "thinking", "thinking": OTHER}, {"text": PLAIN}]), kept=PLAIN),
+    ok("reasoning as a part", said([{"type": "reasoning", "text": OTHER}, {"text": PLAIN}]), kept=PLAIN),
+    ok("reasoning after it", said([{"type": "text", "text": PLAIN}, {"type": "reasoning", "text": OTHER}]), kept=PLAIN),
+    ok("reasoning in parts", said([{"type": "thinking", "text": [{"text": OTHER}]}, {"text": PLAIN}]), kept=PLAIN),
+    ok("reasoning as a text", said([{"type": "reasoning_text", "text": OTHER}, {"text": PLAIN}]), kept=PLAIN),
+    ok("a thought", said([{"text": OTHER, "thought": True}, {"text": PLAIN, "thought": False}]), kept=PLAIN),
     ok("content is an object", said(json.loads(PLAIN)), kept='"winner": "Model"'),
     ok("a model that is an object", Reply({**text(PLAIN).body, "model": {"name": "m"}})),
     ok("a model with a long name", Reply({**text(PLAIN).body, "model": "m" * 1_000_000})),
@@ -149,6 +154,7 @@ ODD = [
     Odd("another verdict", text('{"winner": "Tie"}'), "invalid", "'Tie' is not one of"),
     Odd("a long verdict", text(json.dumps({"winner": "Model " * 10_000})), "invalid", "is not one of"),
     Odd("two verdicts", text(PLAIN + OTHER), "invalid", "several winners in one reply: 'Model', 'Human'"),
+    Odd("another verdict in words", text(f"{PLAIN}\nOn reflection, winner: Human"), "invalid", "several winners"),
     Odd("two verdicts far apart", text(PLAIN + "{}" * 100 + OTHER), "invalid", "several winners"),
     Odd("two verdicts among too many objects", text("{}" * 5000 + PLAIN + OTHER), "invalid", "several winners"),
     Odd("a verdict too deep", text('{"winner":' * 5000), "invalid", "no winner found"),
@@ -161,6 +167,7 @@ ODD = [
     Odd("content is true", said(True), "invalid", "no winner found"),
     Odd("parts of anything", said([None, 7, {"text": {"a": 1}}, ["Model"]]), "invalid", "no winner found"),
     Odd("reasoning alone", said("", reasoning_content=PLAIN), "invalid", "empty beside 57 characters of reason", PLAIN),
+    Odd("reasoning parts alone", said([{"type": "reasoning", "text": PLAIN}]), "invalid", "beside ", '"type": "reason'),
     Odd("reasoning by its new name", said(None, reasoning=PLAIN), "invalid", "of reasoning (finish reason: stop)"),
     Odd("a tool call", said(None, "tool_calls", tool_calls=[{"id": "1"}]), "invalid", "only calls tools"),
     # Refused, cut, failed

@@ -4,22 +4,21 @@ Written in the forms in which the data are published, with what made published d
 PaperBananaBench whose figures are drawn here, a list of prompts like GenEval's, and prompt documents in both forms.
 """
 
-import io
 from base64 import b64encode
 from pathlib import Path
 from random import Random
 
 import pytest
-from PIL import Image
+from png_files import file
 from written_datasets import write_json
 
+from tasks.demo.figures import Diagram, random_diagram, spoil
+from tasks.demo.labels import FORFEIT
 from tasks.kinds.tier_rule import pairwise_prompts
 from tasks.parameters import PAIRWISE, T2I
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric import load_rubric
 from tasks.rubrics.rubric_prompt import RubricPrompt
-from tasks.synthetic.defects import FORFEIT, spoilt
-from tasks.synthetic.diagrams import Diagram, random_diagram
 
 PUBLISHED = Path(__file__).parents[2] / "shared"
 """Published data beside the checkout; absent in most places."""
@@ -64,7 +63,7 @@ def write_own_benchmark(root: Path) -> Path:
         record = _record(number, figure)
         place = root / "diagram" / "images" / _file_name(number)
         place.parent.mkdir(parents=True, exist_ok=True)
-        place.write_bytes(_encoded(figure.draw(), "PNG" if place.suffix == ".png" else "JPEG"))
+        place.write_bytes(file(figure.draw(), "PNG" if place.suffix == ".png" else "JPEG", quality=90))
         records.append(record)
         results.append(record | _stages(figure, kind, random))
     write_json(root / "diagram" / "test.json", records)
@@ -91,16 +90,6 @@ def write_json_document(path: Path) -> Path:
     return write_json(path, {one.dimension: _rubric(one) for one in prompts if isinstance(one, RubricPrompt)})
 
 
-def write_damaged_document(path: Path) -> Path:
-    """A prompt document as PDF extraction leaves it, with five page marks and eight code fences turned into quotes."""
-    pages = [
-        f"[[PAGE {number}]]\n## Question {number}\n\u2018\u2018\u2018\nCompare.\n\u2019\u2019\u2019"
-        for number in range(4)
-    ]
-    path.write_text("\n".join([*pages, "[[PAGE 4]]"]) + "\n", encoding="utf-8")
-    return path
-
-
 def _record(number: int, figure: Diagram) -> dict[str, object]:
     link = f"![](images/{_file_name(number)})\n\n" if number == 4 else ""
     return {
@@ -125,22 +114,12 @@ def _stages(figure: Diagram, kind: str, random: Random) -> dict[str, object]:
     key = STAGES["critic2"]
     if kind in FORFEIT:
         return {"eval_image_field": key} | ({key: None} if kind == "null" else {})
-    model = _text(spoilt(kind, figure, random))
+    model = b64encode(file(spoil(kind, figure, random), "JPEG", quality=90)).decode()
     return {
         "eval_image_field": key,
         key: model,
         **{STAGES[stage]: model for stage in ("vanilla", "planner", "critic0")},
     }
-
-
-def _text(picture: Image.Image) -> str:
-    return b64encode(_encoded(picture, "JPEG")).decode()
-
-
-def _encoded(picture: Image.Image, name: str) -> bytes:
-    buffer = io.BytesIO()
-    picture.save(buffer, name, quality=90)
-    return buffer.getvalue()
 
 
 def _comparison(prompt: PairwisePrompt) -> str:

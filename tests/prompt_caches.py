@@ -1,7 +1,6 @@
 """How providers cache what a request begins with: the prompt as a stream of tokens, and what of it is read or written.
 
-Owns the counting of tokens (four bytes of text, a patch of 32 pixels of a picture) and the rules by which a beginning
-is found again. Which endpoint has which rules, and what it tells of them, stands in `billing_twins`.
+Tokens are counted as four bytes of text, and as a patch of 32 pixels of a picture.
 """
 
 import base64

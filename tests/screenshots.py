@@ -17,7 +17,7 @@ from PIL import Image
 from playwright.sync_api import sync_playwright
 from served import JURY, Up, environment, free_port, jury_up, wait_for
 
-from tasks.synthetic.samples import GENERATED
+from tasks.demo.samples import GENERATED
 
 PICTURES = Path(__file__).with_name("pictures")
 SAMPLES = 60
@@ -25,7 +25,6 @@ MENDED = (30, 36, 33, 24, 0)
 """So many Model figures are as good as the Human ones in the evaluations, the oldest first."""
 SHOWN = "test_4"
 """A sample whose Model figure is overloaded with words."""
-WIDTH = 1280
 COLOURS = 128
 """Of a palette: a third of the size, and nothing is lost that an eye would miss."""
 
@@ -35,12 +34,6 @@ def command(*arguments: object) -> None:
     done = subprocess.run([JURY, *map(str, arguments)], env=environment(), capture_output=True, text=True)
     if done.returncode not in (0, 3):
         sys.exit(done.stderr)
-
-
-def judge(up: Up, flow: str, dataset: Path, *options: str) -> None:
-    """One evaluation with control samples among the others, measured afresh."""
-    given = ("--controls", "0.4", "--reuse-hours", "0", "--store", up.store)
-    command("run", flow, "--dataset", dataset, *options, *given)
 
 
 def draw(dataset: Path, mended: int) -> None:
@@ -54,74 +47,63 @@ def draw(dataset: Path, mended: int) -> None:
     results.write_text(json.dumps(records))
 
 
-def keep(name: str, shot: bytes) -> None:
-    """Write a screenshot as a small PNG."""
+def prepare(store: Path, place: Path) -> None:
+    """All evaluations and pages: `report.html` and `label.html` in the folder, the others in the store."""
+    judged = ("--controls", "0.4", "--reuse-hours", "0", "--store", store)
+    for mended in MENDED:
+        draw(place / "drawn", mended)
+        named = ("--orders", "both", "--candidate-name", "painter")
+        command("run", "diagram", "--dataset", place / "drawn", *named, *judged)
+    command("run", "counting", "--dataset", place / "drawn" / GENERATED, *judged)
+    command("compare", "--flow", "diagram", "--last", 2, "--page", "--store", store)
+    command("pages", "--store", store)
+    command("report", "--flow", "diagram", "-o", place / "report.html", "--store", store)
+    newest = max((store / "ledger").glob("*-diagram-*")).name
+    command("label", newest, "-n", 30, "-o", place / "label.html", "--store", store)
+
+
+def opened(browser: Any, address: str, scheme: str = "light", height: int = 1240) -> Any:
+    """A page in a tab of its own."""
+    tab = browser.new_page(viewport={"width": 1280, "height": height}, color_scheme=scheme)
+    tab.goto(address)
+    return tab
+
+
+def keep(name: str, tab: Any) -> None:
+    """Write what a tab shows as a small PNG."""
     PICTURES.mkdir(exist_ok=True)
-    with Image.open(BytesIO(shot)) as picture:
+    with Image.open(BytesIO(tab.screenshot())) as picture:
         picture.convert("RGB").quantize(COLOURS).save(PICTURES / f"{name}.png", optimize=True)
     print(PICTURES / f"{name}.png", f"{(PICTURES / f'{name}.png').stat().st_size / 1000:.0f} KB")
 
 
-def take_report(browser: Any, page: Path) -> None:
-    """The figures in light and a sample in dark."""
-    keep("report", opened(browser, page, "light").screenshot())
-    tab = opened(browser, page, "dark")
+def take(browser: Any, up: Up, place: Path) -> None:
+    """The pages, a sample in dark, and the summary of the newest run as the Prefect UI shows it."""
+    pages = up.store / "pages"
+    [comparison] = pages.glob("compare-*.html")
+    keep("report", opened(browser, (place / "report.html").as_uri()))
+    for name, page in (("index", pages / "index.html"), ("comparison", comparison), ("label", place / "label.html")):
+        keep(name, opened(browser, page.as_uri(), height=1000 if name == "index" else 900))
+    tab = opened(browser, (place / "report.html").as_uri(), "dark")
     tab.fill("[name=search]", SHOWN)
     tab.press("[name=search]", "Enter")
     wait_for(lambda: tab.evaluate("document.activeElement.querySelectorAll('img')[1]?.naturalWidth > 0"))
-    keep("report-sample", tab.screenshot())
-
-
-def take_pages(browser: Any, pages: Path, labels: Path) -> None:
-    """The index in light, and in dark on a telephone; the comparison and the page for people."""
-    keep("index", opened(browser, pages / "index.html", "light", height=1000).screenshot())
-    keep("index-narrow", opened(browser, pages / "index.html", "dark", 390, 844).screenshot())
-    [comparison] = pages.glob("compare-*.html")
-    keep("comparison", opened(browser, comparison, "light", height=900).screenshot())
-    keep("label", opened(browser, labels, "light", height=900).screenshot())
-
-
-def opened(browser: Any, page: Path, scheme: str, width: int = WIDTH, height: int = 1240) -> Any:
-    """A page in a tab of its own."""
-    tab = browser.new_page(viewport={"width": width, "height": height}, color_scheme=scheme)
-    tab.goto(page.as_uri())
-    return tab
-
-
-def take_artifact(browser: Any, up: Up) -> None:
-    """The summary of the newest run as the Prefect UI shows it."""
+    keep("report-sample", tab)
     newest = {"artifacts": {"key": {"any_": ["diagram-command"]}}, "sort": "CREATED_DESC", "limit": 1}
     [artifact] = up.api("/artifacts/filter", newest)
-    tab = browser.new_page(viewport={"width": WIDTH, "height": 1200})
-    tab.goto(f"{up.ui}/artifacts/artifact/{artifact['id']}")
+    tab = opened(browser, f"{up.ui}/artifacts/artifact/{artifact['id']}", height=1200)
     tab.get_by_role("heading", name="Scores").wait_for()
     wait_for(lambda: tab.evaluate("[...document.images].every(one => one.complete)"))
-    keep("artifact", tab.screenshot())
-
-
-def prepare(up: Up, place: Path) -> None:
-    """All evaluations and pages: `report.html` and `label.html` in the folder, the others in the store."""
-    for mended in MENDED:
-        draw(place / "drawn", mended)
-        judge(up, "diagram", place / "drawn", "--orders", "both", "--candidate-name", "painter")
-    judge(up, "counting", place / "drawn" / GENERATED)
-    command("compare", "--flow", "diagram", "--last", 2, "--page", "--store", up.store)
-    command("pages", "--store", up.store)
-    command("report", "--flow", "diagram", "-o", place / "report.html", "--store", up.store)
-    newest = max((up.store / "ledger").glob("*-diagram-*")).name
-    command("label", newest, "-n", 30, "-o", place / "label.html", "--store", up.store)
+    keep("artifact", tab)
 
 
 def main() -> None:
     """Make all pictures."""
     with tempfile.TemporaryDirectory() as folder, jury_up(Path(folder) / "store", free_port()) as up:
-        place = Path(folder)
-        prepare(up, place)
+        prepare(up.store, Path(folder))
         with sync_playwright() as playwright:
             browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=["--no-sandbox"])
-            take_report(browser, place / "report.html")
-            take_pages(browser, up.store / "pages", place / "label.html")
-            take_artifact(browser, up)
+            take(browser, up, Path(folder))
             browser.close()
 
 

@@ -9,17 +9,20 @@ import sys
 import time
 import urllib.error
 import urllib.request
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from http import HTTPStatus
 from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
+import yaml
+
 from flows.runtime.server import home
 from flows.runtime.sign_in import header, kept
 
 JURY = str(Path(sys.executable).with_name("jury"))
+ENDED = {"COMPLETED", "FAILED", "CANCELLED", "CRASHED"}
 
 
 def headers(api: str, auth: str = "") -> dict[str, str]:
@@ -33,9 +36,7 @@ def headers(api: str, auth: str = "") -> dict[str, str]:
 
 
 class Up(NamedTuple):
-    """A running `jury up`."""
-
-    process: subprocess.Popen[str]
+    process: Any
     store: Path
     port: int
     auth: str = ""
@@ -48,11 +49,11 @@ class Up(NamedTuple):
         """What the server answers: a GET, or a POST of `body` if no other method is named."""
         data = None if body is None else json.dumps(body).encode()
         changes = body is not None or method is not None
-        sent = headers(f"{self.ui}/api", self.auth) if changes else header(self.auth)
-        request = urllib.request.Request(f"{self.ui}/api{path}", data, sent, method=method)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while True:
             try:
+                sent = headers(f"{self.ui}/api", self.auth) if changes else header(self.auth)
+                request = urllib.request.Request(f"{self.ui}/api{path}", data, sent, method=method)
                 with urllib.request.urlopen(request, timeout=120) as reply:
                     return json.loads(reply.read() or "null")
             except urllib.error.HTTPError as error:
@@ -62,7 +63,6 @@ class Up(NamedTuple):
             time.sleep(0.25)
 
     def said(self) -> str:
-        """What it has written so far."""
         return _log(self.store).read_text()
 
     def runs(self) -> list[dict[str, Any]]:
@@ -73,9 +73,50 @@ class Up(NamedTuple):
     def deployment(self, name: str) -> dict[str, Any]:
         return self.api(f"/deployments/name/{name}")
 
+    def started(self, name: str, **form: Any) -> str:
+        """Id of a run of a deployment that a person has started with these parameters."""
+        asked = {"name": "typed", "parameters": {"parameters": form}, "state": {"type": "SCHEDULED"}}
+        return self.api(f"/deployments/{self.deployment(name)['id']}/create_flow_run", asked)["id"]
+
+    def state(self, run: str) -> str:
+        return self.api(f"/flow_runs/{run}")["state_type"]
+
+    def ended(self, run: str, last: Collection[str] = ENDED, seconds: float = 300) -> dict[str, Any]:
+        """A run that has been waited for."""
+        wait_for(lambda: self.state(run) in last, seconds)
+        return self.api(f"/flow_runs/{run}")
+
+
+def listed(name: str, crons: Mapping[str, str], form: Mapping[str, Any], timezone: str = "UTC") -> dict[str, Any]:
+    """An entry of a list of deployments; its schedules by their slugs."""
+    own = {"name": name, "entrypoint": "flows.counting.counting", "description": "Of a test.", "tags": ["test"]}
+    schedules = [{"slug": slug, "cron": cron, "timezone": timezone} for slug, cron in crons.items()]
+    return {**own, "schedules": schedules, "parameters": {"parameters": dict(form)}}
+
+
+def write_list(path: Path, *entries: dict[str, Any]) -> str:
+    path.write_text(yaml.safe_dump({"deployments": [*entries]}))
+    return str(path)
+
 
 def _log(store: Path) -> Path:
     return store.with_name(f"{store.name}-up.log")
+
+
+def command(*words: object, **settings: str) -> subprocess.CompletedProcess[str]:
+    """A command that has ended, with no Prefect server but that of its store or of these settings."""
+    given, env = [JURY, *map(str, words)], {**environment(), **settings}
+    return subprocess.run(given, capture_output=True, text=True, env=env, timeout=200)
+
+
+def users_of(home: Path) -> list[Path]:
+    """Folders in /proc of the processes with this home of Prefect."""
+    found: list[Path] = []
+    for process in Path("/proc").glob("[0-9]*"):
+        with suppress(OSError):
+            if f"PREFECT_HOME={home}".encode() in (process / "environ").read_bytes().split(b"\0"):
+                found.append(process)
+    return found
 
 
 def free_port() -> int:
@@ -107,7 +148,6 @@ def jury_up(store: Path, port: int, *options: str, ended_by: signal.Signals = si
 
 @contextmanager
 def on_ctrl_c(handler: Any) -> Iterator[None]:
-    """What this process does at Ctrl-C in the context."""
     before = signal.signal(signal.SIGINT, handler)
     try:
         yield
@@ -115,9 +155,25 @@ def on_ctrl_c(handler: Any) -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
 
 
-def wait_for(condition: Any, seconds: float = 120.0) -> None:
+def wait_for(condition: Any, seconds: float = 300.0) -> None:
     """Look again and again until the condition holds, for so long as only a busy machine needs."""
     deadline = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < deadline, "waited in vain"
         time.sleep(0.25)
+
+
+def shown_until_closed(ours: int) -> str:
+    """What was written to the other side of a pseudo-terminal until that was closed; closes this side, too.
+
+    One read may return a part of it, whatever it asks for.
+    """
+    shown = b""
+    try:
+        while block := os.read(ours, 65536):
+            shown += block
+    except OSError:  # Linux's way to say that the other side is closed
+        pass
+    finally:
+        os.close(ours)
+    return shown.decode().replace("\r\n", "\n")

@@ -27,8 +27,6 @@ STEP = 0.05
 
 
 class Judge(NamedTuple):
-    """How the scores of nights come about."""
-
     error: float
     """Standard deviation of what the judge adds to a place."""
     renewed: float = 0.0
@@ -69,8 +67,6 @@ def scored(places: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 class Found(NamedTuple):
-    """What came of many series."""
-
     alarms: float
     """A series, on average."""
     any_alarm: float
@@ -91,22 +87,18 @@ def simulate(judge: Judge, random: np.random.Generator, series: int, drop: NDArr
 
 
 def raised(nights: Sequence[Night]) -> list[int]:
-    """Indexes of the nights that raised an alarm."""
     return sorted({night.raised for night in nights if night.raised is not None})
 
 
 def quiet(nights: int = NIGHTS) -> NDArray[np.float64]:
-    """No drop."""
     return np.zeros(nights)
 
 
 def step(points: float, nights: int = 7) -> NDArray[np.float64]:
-    """A drop right after the baseline, which stays."""
     return np.r_[np.zeros(BASELINE), np.full(nights, points)]
 
 
 def decline(points: float, nights: int = 30) -> NDArray[np.float64]:
-    """A decline by so much a night, right after the baseline."""
     return np.r_[np.zeros(BASELINE), points * np.arange(1, nights + 1)]
 
 
@@ -124,12 +116,15 @@ HEADER = """
 |---|---|---|---|---|---|"""
 
 
-def main() -> None:
-    """Print a Markdown table for each seed."""
+def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser()
     parser.add_argument("seeds", nargs="*", type=int, default=[1])
     parser.add_argument("--series", type=int, default=1000)
-    given = parser.parse_args()
+    return parser.parse_args()
+
+
+def main() -> None:
+    given = arguments()
     for seed in given.seeds:
         random = np.random.default_rng(seed)
         print(f"\nSeed {seed}, {given.series:,} series each, {FIGURES} figures")
@@ -143,14 +138,9 @@ def _line(name: str, judge: Judge, random: np.random.Generator, series: int) -> 
     false = simulate(judge, random, series, quiet())
     steps = [simulate(judge, random, series, step(points)).by_night for points in (5.0, 6.5)]
     slow = simulate(judge, random, series, decline(0.2)).by_night
-    cells = [
-        f"{name}, scatter x {judge.scatter:g}",
-        f"{alone(judge) * judge.scatter:.2f}",
-        f"{false.alarms:.3f} ({false.any_alarm:.1%})",
-        *(" / ".join(f"{each[at]:.0%}" for at in (0, 2, 6)) for each in steps),
-        f"{slow[19]:.0%} / {slow[29]:.0%}",
-    ]
-    return f"| {' | '.join(cells)} |"
+    quietly = f"{alone(judge) * judge.scatter:.2f} | {false.alarms:.3f} ({false.any_alarm:.1%})"
+    fallen = " | ".join(" / ".join(f"{each[at]:.0%}" for at in (0, 2, 6)) for each in steps)
+    return f"| {name}, scatter x {judge.scatter:g} | {quietly} | {fallen} | {slow[19]:.0%} / {slow[29]:.0%} |"
 
 
 if __name__ == "__main__":

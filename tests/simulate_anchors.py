@@ -8,16 +8,15 @@ candidate falls by 8, or nothing happens. What is watched is the mean of a figur
     python tests/simulate_anchors.py [SEED …] [--series N]        (make simulate-anchors)
 """
 
-import argparse
 from collections import Counter
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from simulate_alarm import FIGURES, MOST, SPREAD, Judge, scored, slope
+from simulate_alarm import FIGURES, MOST, SPREAD, Judge, arguments, scored, slope
 
-from tasks.statistics.attribution import Series, series
+from tasks.statistics.attribution import series
 from tasks.statistics.cusum import watch
 
 ANCHORS, DIMENSIONS, NIGHTS, FLOWS = 40, 4, 60, 6
@@ -48,7 +47,6 @@ def judged(random: np.random.Generator, units: int, moved: Scores, renewed: floa
 
 
 def after(points: float, nights: int) -> Scores:
-    """A change that comes at night 20 and stays."""
     return np.where(np.arange(nights) >= AT, points, 0.0)
 
 
@@ -62,7 +60,6 @@ def false_alarms(random: np.random.Generator, judge: Judge, anchors: int = ANCHO
 
 
 def night_noise(anchors: int) -> float:
-    """Standard deviation of a night's mean over the anchors, in points."""
     scores = judged(np.random.default_rng(0), 4000, np.zeros(20))
     return float((scores.var(axis=0, ddof=1).mean() / anchors) ** 0.5)
 
@@ -76,20 +73,13 @@ def told(random: np.random.Generator, judge: float, candidate: float, renewed: f
     for at in range(AT, nights):
         since = drops[at].since if drops[at].since is not None else found.open_since(at)
         if since is not None:
-            return Told(at, found.attribution(since, at).moved, _last(found, drops[BY].since, since))
+            last = since if drops[BY].since is None else drops[BY].since
+            return Told(at, found.attribution(since, at).moved, found.attribution(last, BY).moved)
     return Told(NIGHTS, "", "")
 
 
-def _last(found: Series, dropped: int | None, since: int) -> str:
-    return found.attribution(since if dropped is None else dropped, BY).moved
-
-
 def main() -> None:
-    """Print a Markdown table for each seed."""
-    parser = argparse.ArgumentParser()
-    parser.add_argument("seeds", nargs="*", type=int, default=[1])
-    parser.add_argument("--series", type=int, default=1000)
-    given = parser.parse_args()
+    given = arguments()
     for seed in given.seeds:
         random = np.random.default_rng(seed)
         print(f"\nSeed {seed}, {given.series:,} series each; noise of a night {night_noise(ANCHORS):.2f}")

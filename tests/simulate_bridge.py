@@ -9,8 +9,9 @@ many points. The test `test_offsets` runs a small part of it; `make simulate-bri
 
 import argparse
 from collections import Counter
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Iterator
+from functools import partial
+from itertools import count, product
 from typing import NamedTuple
 
 import numpy as np
@@ -26,8 +27,6 @@ LIMIT = 0.4
 
 
 class World(NamedTuple):
-    """What samples and judges are like."""
-
     name: str
     lean: float
     """How far the candidate is ahead of the human on average."""
@@ -38,15 +37,12 @@ class World(NamedTuple):
 
 
 WORLDS = (
-    World("even", 0.0, 1.2, 0.45),
-    World("Human ahead, 30 points", -0.5, 1.2, 0.45),
-    World("Human far ahead, 10 points", -1.6, 1.2, 0.45),
-    World("a noisy judge", -0.5, 1.2, 1.0),
-)
+    World("even", 0.0, 1.2, 0.45), World("Human ahead, 30 points", -0.5, 1.2, 0.45),
+    World("Human far ahead, 10 points", -1.6, 1.2, 0.45), World("a noisy judge", -0.5, 1.2, 1.0),
+)  # fmt: skip
 
 
 def said(leaning: Floats, random: np.random.Generator, world: World, kindness: float) -> Floats:
-    """Scores of one judge: Model 100, Tie 50, Human 0."""
     return named(leaning + random.normal(0, world.noise, leaning.size) + kindness)
 
 
@@ -73,7 +69,6 @@ def kindness_for(world: World, shift: float) -> float:
 
 
 def bridges(world: World, n: int, shift: float, seed: int) -> Iterator[Offset]:
-    """Bridges over samples drawn anew for each, without end."""
     random, kindness = np.random.default_rng(seed), kindness_for(world, shift)
     for _ in count():
         leaning = random.normal(world.lean, world.spread, n)
@@ -91,8 +86,6 @@ def image_bridges(prompts: int, shift: float, seed: int) -> Iterator[Offset]:
 
 
 class Seen(NamedTuple):
-    """What came of many bridges."""
-
     inside: float
     """Share whose interval holds the planted shift."""
     width: float
@@ -116,18 +109,10 @@ def main() -> None:
     options = parser.parse_args()
     print(f"{options.runs} bridges a line, seed {options.seed}; the margin is 3 points")
     print(f"{'':34}{'n':>5}{'shift':>7}{'inside':>8}{'±':>6}  continued/offset/cannot tell")
-    cases: list[tuple[str, int, float, float, Callable[[int], Iterator[Offset]]]] = [
-        (world.name, n, shift, 100.0, lambda seed, world=world, n=n, shift=shift: bridges(world, n, shift, seed))
-        for world in WORLDS
-        for shift in (0.0, 5.0)
-        for n in (30, 60, 120, 292, 600)
-    ]
-    cases += [
-        ("images, a tenth of the points", n, shift, 10.0, lambda seed, n=n, shift=shift: image_bridges(n, shift, seed))
-        for shift in (0.0, 0.5)
-        for n in (30, 80)
-    ]
-    for name, n, shift, _, made in cases:
+    figures, images = product(WORLDS, (0.0, 5.0), (30, 60, 120, 292, 600)), product((0.0, 0.5), (30, 80))
+    cases = [(world.name, n, shift, partial(bridges, world, n, shift)) for world, shift, n in figures]
+    cases += [("images, a tenth of the points", n, shift, partial(image_bridges, n, shift)) for shift, n in images]
+    for name, n, shift, made in cases:
         seen = watched(made(options.seed), shift, options.runs)
         shares = "/".join(f"{seen.decisions[one] / options.runs:.0%}" for one in DECISIONS)
         print(f"{name:34}{n:5}{shift:7.1f}{seen.inside:8.1%}{seen.width:6.2f}  {shares}")

@@ -7,7 +7,7 @@ own. Calls end in a random order, as many of them in flight as the budget has ro
 
 import asyncio
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
@@ -16,8 +16,7 @@ from tasks.records import Place, Sample
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.order import in_random_order
 from tasks.spending.prices import Rates, Tariff
-from tasks.statistics.full_run import full_run_interval
-from tasks.statistics.intervals import interval
+from tasks.statistics.intervals import full_run_interval, interval
 
 SAMPLES, RUNS, STOPPED_RUNS = 292, 100, 1000
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
@@ -41,11 +40,9 @@ class Judge(NamedTuple):
 
 
 JUDGES = (
-    Judge("short replies", 90, 0.2),
-    Judge("long replies", 400, 0.35),
-    Judge("reasoning", 1500, 0.6),
+    Judge("short replies", 90, 0.2), Judge("long replies", 400, 0.35), Judge("reasoning", 1500, 0.6),
     Judge("reasoning, longer about losers", 1500, 0.6, 0.4),
-)
+)  # fmt: skip
 
 
 class World(NamedTuple):
@@ -106,9 +103,6 @@ class Replies:
 
     async def send(self, prices: dict[Call, float]) -> bool:
         """Whether there was room for all of them, if only one after another."""
-        if all(map(self._budget.holds, prices)):
-            self._send(prices)
-            return True
         for call, price in prices.items():
             if not await self._budget.covers(call, self._budget.expected(call[1], SENT)):
                 return False
@@ -208,7 +202,7 @@ def _table(title: str, header: str, lines: Sequence[str]) -> None:
     print(f"{title}\n\n{header}\n" + "|---" * (header.count("|") - 1) + "|\n" + "\n".join(lines) + "\n")
 
 
-def main(seeds: Sequence[int], say: Callable[[str], None] = print) -> None:
+def main(seeds: Sequence[int]) -> None:
     """Print both tables for each seed."""
     for seed in seeds:
         random = np.random.default_rng(seed)
@@ -217,7 +211,7 @@ def main(seeds: Sequence[int], say: Callable[[str], None] = print) -> None:
             for judge in JUDGES
             for found in [costs_of(judge, RUNS, random)]
         ]
-        say(f"seed {seed}")
+        print(f"seed {seed}")
         _table(
             f"{RUNS} runs with random budgets, {SAMPLES} samples, 10% of them forfeits",
             "| judge | most over its budget | in 95th percentiles of a call | left of it (median) |",

@@ -18,6 +18,8 @@ from tasks.records import SAME, DimensionOutcome, Order, Outcome
 
 DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
 GOOD = "Both are good"
+ONE: tuple[Order, ...] = ("human_first",)
+BOTH: tuple[Order, ...] = ("human_first", "model_first")
 PAIRS, FEW_PAIRS = 6, 2
 """Of equal figures in the 18 controls that a run has by default, and in 6 controls."""
 
@@ -26,8 +28,6 @@ Judge = Callable[[np.random.Generator], Callable[[Order], str]]
 
 
 class Found(NamedTuple):
-    """What came of many runs."""
-
     rate: float
     """Mean of their rates of false preference."""
     red: float
@@ -63,24 +63,18 @@ def first_place(share: float) -> Judge:
 
 
 def one_run(random: np.random.Generator, judge: Judge, pairs: int, orders: Sequence[Order], votes: int) -> ControlRate:
-    """The rate of false preference of one run."""
     rows = [_failures(random, judge, orders, votes) for _ in range(pairs)]
     failed = sum(map(sum, rows))
     return control_rate("false preference", len(DIMENSIONS) * pairs, failed, 0, pairs, sum(map(any, rows)))
 
 
 def _failures(random: np.random.Generator, judge: Judge, orders: Sequence[Order], votes: int) -> list[float]:
-    said = {
-        name: {order: [answer(order) for _ in range(votes)] for order in orders} for name, answer in _met(random, judge)
-    }
+    met = [(name, judge(random)) for name in DIMENSIONS]
+    said = {name: {order: [answer(order) for _ in range(votes)] for order in orders} for name, answer in met}
     dimensions = tuple(_outcome(name, by_order) for name, by_order in said.items())
     control = Outcome.model_construct(flow="diagram", control=SAME, overall="Tie", dimensions=dimensions)
     shares = kind_of("diagram").failures(control, None, Heard(said if votes > 1 else {}, {}))
     return [share for share in shares if share is not None]
-
-
-def _met(random: np.random.Generator, judge: Judge) -> list[tuple[str, Callable[[Order], str]]]:
-    return [(name, judge(random)) for name in DIMENSIONS]
 
 
 def _outcome(name: str, by_order: dict[Order, list[str]]) -> DimensionOutcome:
@@ -92,9 +86,8 @@ def _outcome(name: str, by_order: dict[Order, list[str]]) -> DimensionOutcome:
 
 
 def many_runs(
-    seed: int, judge: Judge, runs: int, pairs: int = PAIRS, orders: Sequence[Order] = ("human_first",), votes: int = 1
+    seed: int, judge: Judge, runs: int, pairs: int = PAIRS, orders: Sequence[Order] = ONE, votes: int = 1
 ) -> Found:
-    """What came of so many runs of a judge."""
     random = np.random.default_rng(seed)
     found = [one_run(random, judge, pairs, orders, votes) for _ in range(runs)]
     return Found(
@@ -104,13 +97,11 @@ def many_runs(
 
 
 def main(runs: int = 1000, seed: int = 20_261_122) -> None:
-    """Print a line for each judge and way of asking."""
     judges = {
         "errs in 3%": erring(0.03), "errs in 5%": erring(0.05), "same winner on 5%": stubborn(0.05),
         "errs in 30%": erring(0.3), "errs in 50%": erring(0.5), "first place in 40%": first_place(0.4),
     }  # fmt: skip
-    both: tuple[Order, ...] = ("human_first", "model_first")
-    ways = {"one order": (both[:1], 1), "both": (both, 1), "both, 3 votes": (both, 3)}
+    ways = {"one order": (ONE, 1), "both": (BOTH, 1), "both, 3 votes": (BOTH, 3)}
     print("| judge on equal figures | asked in | rate | RED with 6 pairs | with 2 |\n|---|---|---|---|---|")
     for name, judge in judges.items():
         for way, (orders, votes) in ways.items():

@@ -21,8 +21,6 @@ PAIRS = 2000
 
 
 class Case(NamedTuple):
-    """Two candidates and how they are compared."""
-
     name: str
     shared: float
     """Correlation of the two figures of one paper: 0.95 where the second is the first with a few changes."""
@@ -64,7 +62,6 @@ def shift(drop: float) -> float:
 
 
 def main() -> None:
-    """A line for each case and seed."""
     for seed in map(int, sys.argv[1:] or ["1", "2"]):
         for case in (*CASES, *OTHERS):
             quiet, dropped = shares(case, 0.0, seed=seed), shares(case, 10.0, seed=seed)

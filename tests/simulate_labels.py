@@ -22,8 +22,6 @@ NUMBERS = (15, 30, 60, 100, 150)
 
 
 class World(NamedTuple):
-    """People's outcomes, and how a judge follows them."""
-
     name: str
     human: float
     """Share of figures that lose, in the eyes of people."""
@@ -36,21 +34,12 @@ class World(NamedTuple):
         return 50 * self.tie + 100 * (1 - self.human - self.tie)
 
 
-WORLDS = tuple(
-    World(name, *shares, correlation)
-    for name, shares in (
-        ("wins and losses", (0.45, 0.25)),
-        ("mostly losses", (0.85, 0.08)),
-        ("mostly wins", (0.2, 0.2)),
-    )
-    for correlation in (0.55, 0.8, 0.95)
-)
+SHARES = (("wins and losses", 0.45, 0.25), ("mostly losses", 0.85, 0.08), ("mostly wins", 0.2, 0.2))
+WORLDS = tuple(World(*shares, correlation) for shares in SHARES for correlation in (0.55, 0.8, 0.95))
 HARD = (World("hardly a win", 0.95, 0.03, 0.8), World("judge and people are one but for the bias", 0.45, 0.25, 0.999))
 
 
 class Found(NamedTuple):
-    """What came of one number of labels in one world: shares of runs whose interval covers the truth, and widths."""
-
     covered: float
     width: float
     people_covered: float
@@ -60,7 +49,6 @@ class Found(NamedTuple):
 
 
 def scores(quality: Floats, world: World) -> Floats:
-    """Outcomes by how good a figure is found."""
     cuts = ndtri([world.human, world.human + world.tie])
     return np.select([quality < cuts[0], quality < cuts[1]], [0.0, 50.0], 100.0)
 
@@ -74,14 +62,12 @@ def kindness(world: World) -> float:
 
 
 def judged(random: np.random.Generator, world: World) -> tuple[Floats, Floats]:
-    """What people and judge say of the same figures."""
     quality, own = random.standard_normal((2, N))
     seen = world.correlation * quality + (1 - world.correlation**2) ** 0.5 * own
     return scores(quality, world), scores(seen + kindness(world), world)
 
 
 def simulate(world: World, labels: int, runs: int = RUNS, seed: int = 1) -> Found:
-    """So many runs with so many labels each."""
     random = np.random.default_rng(seed)
     found: list[tuple[float, ...]] = []
     for run in range(runs):
@@ -99,7 +85,6 @@ def simulate(world: World, labels: int, runs: int = RUNS, seed: int = 1) -> Foun
 
 
 def lines(seeds: list[int]) -> Iterator[str]:
-    """A line for each world and number of labels."""
     for world in (*WORLDS, *HARD):
         for labels in NUMBERS:
             told = Found(*np.mean([simulate(world, labels, seed=seed) for seed in seeds], axis=0))
@@ -111,7 +96,6 @@ def lines(seeds: list[int]) -> Iterator[str]:
 
 
 def main() -> None:
-    """Print all lines."""
     for line in lines([int(seed) for seed in sys.argv[1:]] or [1]):
         print(line, flush=True)
 

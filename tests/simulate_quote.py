@@ -19,8 +19,8 @@ from typing import Any
 
 from loopback_judge import LoopbackJudge, judged_by
 from quoted_judges import JUDGES, PRICES, BilledJudge, write_figures
+from served import JURY
 
-JURY = str(Path(sys.executable).with_name("jury"))
 CLOSE = 0.1
 """How far off a quote is to be, as a share of the bill."""
 

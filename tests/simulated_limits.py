@@ -1,75 +1,63 @@
-"""A judge with limits and the clients that ask it, on a clock that is only counted: nothing waits, all is repeatable.
+"""A judge with limits and the runs that ask it, on a clock that is only counted: nothing waits, all is repeatable.
 
-Owns the world around `AdaptiveLimit`: when calls travel, which are taken, who is let in next. A client does here what
-the gate does: the oldest of those who are ready goes first, and a refused call is ready again when it was told to be.
+A run here does what the gate does, with the gate's own window, tickets and constants. Only the waiting is simulated.
+`python tests/simulated_limits.py` prints the table of docs and closing notes.
 """
 
 import heapq
-import math
+import itertools
 import random
+from collections import deque
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from itertools import count
 from typing import Any
 
-from tasks.endpoint.adaptive_limit import AdaptiveLimit, Figures, Turn
+from tasks.endpoint.gate import LIMITED_IN_A_ROW, MOST_REFUSALS, REFUSED_GAP, TRY_SECONDS, Ticket, backoff
+from tasks.endpoint.window import Window
 
-CALL_SECONDS = 0.2
 TRAVEL_SECONDS = 0.002
-"""Of a request or an answer, in the mean."""
-EXCHANGE_SECONDS = 2.0
-"""Between two exchanges of clients that tell each other what they find, as runs on one Prefect server do."""
+"""Mean time of a request or an answer on its way."""
+CALLS_A_SAMPLE = 4
 
 
 @dataclass
 class Limits:
-    """What the judge takes, and what it says to a call too many."""
+    """The calls that the judge takes."""
 
     a_second: float = 0.0
-    """Calls a second, by a token bucket; 0: any number."""
+    """By a token bucket; 0: any number."""
     at_once: int = 0
-    """Calls in flight; 0: any number."""
-    wait: float | None = None
-    """Seconds that it asks to wait; None: it does not say."""
-    tells: bool = False
-    """Every answer tells what is left in the bucket."""
+    """0: any number."""
     burst: float = 20.0
     in_flight: int = 0
-    _tokens: float | None = None
     _filled: float = 0.0
 
-    def takes(self, now: float) -> bool:
-        if self.at_once and self.in_flight >= self.at_once:
+    def __post_init__(self) -> None:
+        self._tokens = self.burst
+
+    def take(self, now: float) -> bool:
+        self._tokens, self._filled = min(self.burst, self._tokens + (now - self._filled) * self.a_second), now
+        if (self.at_once and self.in_flight >= self.at_once) or (self.a_second and self._tokens < 1):
             return False
-        if self.a_second and self.left(now) < 1:
-            return False
-        self._tokens = self.left(now) - 1
+        self._tokens -= 1
         self.in_flight += 1
         return True
-
-    def left(self, now: float) -> float:
-        tokens = self.burst if self._tokens is None else self._tokens + (now - self._filled) * self.a_second
-        self._tokens, self._filled = min(self.burst, tokens), now
-        return self._tokens
 
 
 class World:
     """The clock, and chance."""
 
-    def __init__(self, seed: int, sigma: float = 0.0) -> None:
-        """`sigma`: spread of the seconds of a call, in logarithms."""
-        self._draws, self._sigma = random.Random(seed), sigma
+    def __init__(self, seed: int) -> None:
+        self.chance = random.Random(seed)
+        random.seed(seed)  # the window and the backoff draw from the shared generator
         self._due: list[tuple[float, int, Callable[..., None], tuple[Any, ...]]] = []
-        self._numbers = count()
+        self._numbers = itertools.count()
 
     def at(self, moment: float, act: Callable[..., None], *about: Any) -> None:
         heapq.heappush(self._due, (moment, next(self._numbers), act, about))
 
     def travel(self) -> float:
-        return TRAVEL_SECONDS * self._draws.uniform(0.5, 1.5)
-
-    def call_seconds(self) -> float:
-        return CALL_SECONDS * self._draws.lognormvariate(0, self._sigma)
+        return TRAVEL_SECONDS * self.chance.uniform(0.5, 1.5)
 
     def run(self) -> None:
         while self._due:
@@ -78,85 +66,142 @@ class World:
 
 
 @dataclass
-class Client:
-    """One run: so many calls, let in as its limit says."""
+class Run:
+    """One run: calls of four a sample, of which some are always refused."""
 
     world: World
     judge: Limits
-    most: int
     calls: int
-    begins: float = 0.0
-    refused: int = 0
+    bad: frozenset[int] = frozenset()
+    """Calls that are always refused."""
+    most: int = 16
+    seconds: float = 0.2
+    """Mean time of a call."""
+    call_seconds: float = 600.0
+    wait: float | None = None
+    """Seconds that a refusal asks to wait."""
+    requests: int = 0
+    bad_requests: int = 0
     answered: list[float] = field(default_factory=list)
     """When each answer came."""
+    ended: dict[int, float] = field(default_factory=dict)
+    """Call that ended without an answer -> when."""
 
     def __post_init__(self) -> None:
-        self.limit = AdaptiveLimit(self.most)
-        self._ready = list(range(self.calls))
-        self._alarm = -math.inf
-        self.world.at(self.begins, self._let_in)
-
-    def wake(self, now: float) -> None:
-        """Its limit may have changed."""
-        if now >= self.begins:
-            self._let_in(now)
+        self.window = Window(self.most)
+        self._tickets = [Ticket(str(number // CALLS_A_SAMPLE)) for number in range(self.calls)]
+        self._fresh, self._limited = deque(range(self.calls)), deque[int]()
+        self._in_a_row = 0
+        self._taken, self._refused = 0, 0
+        self._own = [[0, 0] for _ in range(self.calls // CALLS_A_SAMPLE + 1)]
+        self._answered_at = self._tried_at = -1.0
+        self._alarm = -1.0
+        self.world.at(0.0, self._let_in)
 
     def _let_in(self, now: float) -> None:
-        while self._ready:
-            start = self.limit.may_start(now)
+        while self._fresh or self._limited:
+            start = self.window.may_start(now)
             if start > now:
-                self._wake_at(now, start)
+                if start < float("inf") and not now < self._alarm <= start:
+                    self._alarm = start
+                    self.world.at(start, self._let_in)
                 return
-            number = heapq.heappop(self._ready)
-            self.world.at(now + self.world.travel(), self._arrives, number, self.limit.start(now))
+            limited = bool(self._limited) and (self._in_a_row < LIMITED_IN_A_ROW or not self._fresh)
+            self._in_a_row = self._in_a_row + 1 if limited else 0
+            number = (self._limited if limited else self._fresh).popleft()
+            self.requests += 1
+            self.bad_requests += number in self.bad
+            self.world.at(now + self.world.travel(), self._arrives, number, self.window.start(now))
 
-    def _wake_at(self, now: float, moment: float) -> None:
-        if moment < math.inf and not now < self._alarm <= moment:
-            self._alarm = moment
-            self.world.at(moment, self._let_in)
-
-    def _arrives(self, now: float, number: int, turn: Turn) -> None:
-        if self.judge.takes(now):
-            self.world.at(now + self.world.call_seconds(), self._leaves, turn)
+    def _arrives(self, now: float, number: int, started: float) -> None:
+        if number in self.bad or not self.judge.take(now):
+            self.world.at(now + self.world.travel(), self._is_refused, number, started)
         else:
-            self.world.at(now + self.world.travel(), self._is_refused, number, turn)
+            took = self.seconds * self.world.chance.lognormvariate(0, 0.3)
+            self.world.at(now + took, self._is_answered, number, started)
 
-    def _leaves(self, now: float, turn: Turn) -> None:
+    def _is_answered(self, now: float, number: int, started: float) -> None:
         self.judge.in_flight -= 1
-        self.world.at(now + self.world.travel(), self._is_answered, turn, self.judge.left(now))
-
-    def _is_answered(self, now: float, turn: Turn, left: float) -> None:
+        self.window.answered(now, started)
         self.answered.append(now)
-        self.limit.answered(now, turn)
-        if self.judge.tells and self.judge.a_second:
-            self.limit.told(now, left, self.judge.a_second)
+        self._answered_at = now
+        self._taken += 1
+        self._own[number // CALLS_A_SAMPLE][0] += 1
         self._let_in(now)
 
-    def _is_refused(self, now: float, number: int, turn: Turn) -> None:
-        self.refused += 1
-        self.limit.refused(now, turn, self.judge.wait)
-        self.world.at(now + (self.judge.wait or 0.0), self._is_ready, number)
+    def _is_refused(self, now: float, number: int, started: float) -> None:
+        ticket, own = self._tickets[number], self._own[number // CALLS_A_SAMPLE]
+        ticket.refuse(now, (self._taken - own[0], self._refused - own[1]))
+        self._refused += 1
+        own[1] += 1
+        self.window.refused(now, started, ticket.odds if ticket.refusals <= MOST_REFUSALS else 0.0)
+        if self._taken and now - max(self._answered_at, self._tried_at) >= TRY_SECONDS:
+            self._try_small_question(now)
+        if ticket.may_end(now, self.call_seconds, self._answered_at, False):
+            self.ended[number] = now
+        else:
+            wait = backoff(ticket.refusals) if self.wait is None else self.wait
+            self.world.at(now + wait, self._is_ready, number)
         self._let_in(now)
+
+    def _try_small_question(self, now: float) -> None:
+        self._tried_at = now
+        if self.judge.take(now):
+            self.judge.in_flight -= 1
+            self._answered_at = now
+            self.window.reopen(REFUSED_GAP)
 
     def _is_ready(self, now: float, number: int) -> None:
-        heapq.heappush(self._ready, number)
+        self._limited.append(number)
         self._let_in(now)
 
+    @property
+    def lost(self) -> set[int]:
+        """Calls that ended though they were not always refused."""
+        return self.ended.keys() - self.bad
 
-class Board:
-    """Where clients tell each other what they find, from a moment before their first call to their last answer."""
 
-    def __init__(self, *clients: Client) -> None:
-        self._told: dict[int, Figures | None] = {}
-        for number, client in enumerate(clients):
-            client.world.at(client.begins - TRAVEL_SECONDS * (len(clients) - number), self._exchange, number, client)
+def simulate(seed: int, limits: Limits, runs: int, calls: int, bad_samples: int = 1, **settings: Any) -> list[Run]:
+    """Runs that begin together; the first has so many samples that are always refused."""
+    world = World(seed)
+    samples = world.chance.sample(range(calls // CALLS_A_SAMPLE), bad_samples)
+    bad = frozenset(CALLS_A_SAMPLE * sample + call for sample in samples for call in range(CALLS_A_SAMPLE))
+    made = [Run(world, limits, calls, frozenset() if number else bad, **settings) for number in range(runs)]
+    world.run()
+    return made
 
-    def _exchange(self, now: float, number: int, client: Client) -> None:
-        if len(client.answered) == client.calls:
-            del self._told[number]
-            return
-        others = [figures for other, figures in self._told.items() if other != number]
-        client.limit.share(now, 1 + len(others), [figures for figures in others if figures])
-        self._told[number] = client.limit.figures()
-        client.world.at(now + EXCHANGE_SECONDS, self._exchange, number, client)
-        client.wake(now)
+
+def requests_over_calls(runs: list[Run]) -> float:
+    """Requests for each call, without those that are always refused."""
+    good = sum(run.calls - len(run.bad) for run in runs)
+    return sum(run.requests - run.bad_requests for run in runs) / good
+
+
+def least_share(runs: list[Run]) -> float:
+    """Share of the run that got least while all had calls left, over its fair share."""
+    until = min(max(run.answered) for run in runs)
+    counts = [sum(moment <= until for moment in run.answered) for run in runs]
+    return min(counts) * len(runs) / sum(counts)
+
+
+LIMITS = {"8 at once": {"at_once": 8}, "20 a second": {"a_second": 20.0}, "5 a second": {"a_second": 5.0}}
+CALLS_OF_MINUTES = {"8 at once": 7200, "20 a second": 3600, "5 a second": 900}
+"""Calls that such a judge takes in three minutes."""
+
+
+def main() -> None:
+    print("| the judge takes | runs | good calls lost | bad calls ended | requests over calls | least share | |")
+    print("|---|---|---|---|---|---|---|")
+    for name, options in LIMITS.items():
+        for runs in (1, 2, 4, 8):
+            calls = max(400, CALLS_OF_MINUTES[name] // runs // CALLS_A_SAMPLE * CALLS_A_SAMPLE)
+            made = [simulate(seed, Limits(**options), runs, calls) for seed in range(5)]
+            lost = sum(len(run.lost) for each in made for run in each)
+            ended = sum(len(run.ended.keys() & run.bad) for each in made for run in each)
+            asked = max(map(requests_over_calls, made))
+            share = min(map(least_share, made))
+            print(f"| {name} | {runs} | {lost} | {ended} of 20 | {asked:.2f} | {share:.2f} |")
+
+
+if __name__ == "__main__":
+    main()

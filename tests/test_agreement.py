@@ -1,22 +1,24 @@
 """Judges against judges and people: which answers stand against each other, and what the command says of them."""
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from factories import DIMENSIONS, end, image, outcome, picture, scored, start, write_run
+from factories import figures as made
 from scipy.stats import kendalltau
 
-from tasks.history.loading import sync
+from tasks.history.landing import land
 from tasks.labels.agreement import Agreed, Agreement, agreement
 from tasks.labels.importing import import_labels
 from tasks.records import Outcome
+from tasks.statistics.concordance import Pairs, Statistic, kappa, paired, quadratic_kappa, raw_agreement, tau_b
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
-Jury = Callable[..., tuple[int, str, str]]
 
 ONE, TWO = "20261120T120000-diagram-0000aa", "20261121T120000-diagram-0000bb"
 WORDS = {"M": "Model", "H": "Human", "G": "Both are good", "B": "Both are bad", "T": "Tie"}
@@ -29,25 +31,34 @@ def judged(store: Path, run_id: str, rows: Sequence[Outcome], **changes: Any) ->
 
 def figures(overalls: str, **changes: Any) -> list[Outcome]:
     """A figure a letter, which is its overall and its verdict on every dimension."""
-    neutral = {"T": "G"}
-    return [
-        outcome(f"s{n:02}", 4 * neutral.get(letter, letter), WORDS[letter], **changes)
-        for n, letter in enumerate(overalls)
-    ]
+    return made(*((4 * letter.replace("T", "G"), WORDS[letter]) for letter in overalls), **changes)
 
 
 def people(store: Path, *rows: dict[str, Any], flow: str = "diagram") -> None:
     file = store.parent / "people.jsonl"
     file.write_text("".join(json.dumps(row) + "\n" for row in rows), encoding="utf-8")
     import_labels(store, file, flow)
-    sync(store)
+    land(store)
 
 
 def said(overalls: str, dimension: str = "overall", **more: str) -> list[dict[str, str]]:
-    return [
-        {"id": f"s{n:02}", "dimension": dimension, "verdict": WORDS[letter], **more}
-        for n, letter in enumerate(overalls)
-    ]
+    own = {"dimension": dimension, **more}
+    return [{"id": f"s{n:02}", "verdict": WORDS[letter], **own} for n, letter in enumerate(overalls)]
+
+
+def of_two(store: Path, first: Sequence[Outcome], second: Sequence[Outcome]) -> Agreement:
+    """How far two runs with these outcomes agree."""
+    judged(store, ONE, first)
+    judged(store, TWO, second)
+    land(store)
+    return agreement(store, ONE, TWO)
+
+
+def with_people(store: Path, rows: Sequence[Outcome], *labels: dict[str, Any]) -> Agreement:
+    """How far a run with these outcomes agrees with what people say."""
+    judged(store, ONE, rows)
+    people(store, *labels)
+    return agreement(store, ONE, "people")
 
 
 def of(found: Agreement, question: str = "overall", tag: str = "") -> Agreed:
@@ -62,10 +73,10 @@ def store(tmp_path: Path) -> Path:
 # Judges
 
 
-def test_two_judges_are_compared_on_every_dimension_and_overall(store: Path, jury: Jury) -> None:
+def test_two_judges_are_compared_on_every_dimension_and_overall(store: Path, jury: Any) -> None:
     judged(store, ONE, figures("MMMMHHTTHH"))
     judged(store, TWO, figures("MMMHHHTHHM"))
-    sync(store)
+    land(store)
     code, out, err = jury("agreement", "20261120", "20261121", "--json")
     assert (code, err) == (0, "")
     found = Agreement.model_validate_json(out)
@@ -73,11 +84,9 @@ def test_two_judges_are_compared_on_every_dimension_and_overall(store: Path, jur
     assert [each.question for each in found.questions] == [*DIMENSIONS, "overall"]
     overall = of(found)
     assert (overall.n, overall.only_a, overall.only_b, overall.other_picture) == (10, 0, 0, 0)
-    assert overall.categories == ("Model", "Tie", "Human")
-    assert overall.confusion == ((3, 0, 1), (0, 1, 1), (1, 0, 3))
+    assert overall.categories == ("Model", "Tie", "Human") and overall.confusion == ((3, 0, 1), (0, 1, 1), (1, 0, 3))
     # By hand: 7 of 10 agree; by chance 0.4 * 0.4 + 0.2 * 0.1 + 0.4 * 0.5 would.
-    assert overall.agreement.value == pytest.approx(0.7)
-    assert overall.kappa.value == pytest.approx((0.7 - 0.38) / 0.62)
+    assert overall.agreement.value == pytest.approx(0.7) and overall.kappa.value == pytest.approx((0.7 - 0.38) / 0.62)
     worth = {"M": 2, "T": 1, "H": 0}
     tau = kendalltau([worth[x] for x in "MMMMHHTTHH"], [worth[x] for x in "MMMHHHTHHM"]).statistic
     assert overall.tau.value == pytest.approx(tau)
@@ -85,22 +94,16 @@ def test_two_judges_are_compared_on_every_dimension_and_overall(store: Path, jur
 
 
 def test_good_and_bad_are_apart_for_kappa_and_one_point_of_the_scale_for_tau(store: Path) -> None:
-    judged(store, ONE, figures("GBGBMMHHGB"))
-    judged(store, TWO, figures("BGBGMMHHBG"))
-    sync(store)
-    found = of(agreement(store, ONE, TWO), "aesthetics")
+    found = of(of_two(store, figures("GBGBMMHHGB"), figures("BGBGMMHHBG")), "aesthetics")
     assert found.categories == ("Model", "Both are good", "Both are bad", "Human")
-    assert found.agreement.value == pytest.approx(0.4)
-    assert found.tau.value == 1
+    assert found.agreement.value == pytest.approx(0.4) and found.tau.value == 1
 
 
 def test_what_only_one_side_has_is_counted_and_compared_with_nothing(store: Path) -> None:
     forfeit = outcome("s90", "----", None, status="forfeit", score=0.0)
     undecided = outcome("s91", "G-GG", None, status="incomplete")
-    judged(store, ONE, [*figures("MMH"), forfeit, undecided])
-    judged(store, TWO, [*figures("MHHH"), outcome("s90"), outcome("s91", "GHGG", "Human")])
-    sync(store)
-    found = agreement(store, ONE, TWO)
+    second = [*figures("MHHH"), outcome("s90"), outcome("s91", "GHGG", "Human")]
+    found = of_two(store, [*figures("MMH"), forfeit, undecided], second)
     assert (of(found).n, of(found).only_a, of(found).only_b) == (3, 0, 3)
     assert (of(found, "faithfulness").n, of(found, "faithfulness").only_b) == (4, 2)
     assert (of(found, "conciseness").n, of(found, "conciseness").only_b) == (3, 3)
@@ -108,10 +111,7 @@ def test_what_only_one_side_has_is_counted_and_compared_with_nothing(store: Path
 
 def test_figures_that_were_drawn_anew_between_two_runs_are_not_compared(store: Path) -> None:
     anew = {"human": picture("s00h"), "model": picture("another")}
-    judged(store, ONE, figures("MMH"))
-    judged(store, TWO, [*figures("MMH")[1:], outcome("s00", pictures=anew)])
-    sync(store)
-    found = of(agreement(store, ONE, TWO))
+    found = of(of_two(store, figures("MMH"), [*figures("MMH")[1:], outcome("s00", pictures=anew)]))
     assert (found.n, found.other_picture) == (2, 1)
 
 
@@ -120,80 +120,52 @@ def test_the_shards_of_an_evaluation_are_one_rater(store: Path) -> None:
     for shard, part in enumerate((rows[:2], rows[2:]), 1):
         judged(store, f"{ONE}-{shard}", part, evaluation_id=ONE, shard=shard, shards=2)
     judged(store, TWO, rows)
-    sync(store)
+    land(store)
     assert of(agreement(store, ONE, TWO)).n == 4
-
-
-def test_a_judge_with_one_answer_has_agreement_but_no_kappa_and_no_tau(store: Path) -> None:
-    judged(store, ONE, figures("M" * 10))
-    judged(store, TWO, figures("M" * 10))
-    sync(store)
-    found = of(agreement(store, ONE, TWO))
-    assert found.agreement.value == 1
-    assert found.kappa.value is None
-    assert found.kappa.why == found.tau.why == "undefined: A and B always the same"
 
 
 # People
 
 
 def test_the_votes_of_several_people_are_merged(store: Path) -> None:
-    judged(store, ONE, figures("MMM"))
     votes = {"Ann": "MMM", "Bob": "MHH", "Eve": "HMT"}
-    people(store, *[row for name, overalls in votes.items() for row in said(overalls, annotator=name)])
-    found = of(agreement(store, ONE, "people"))
-    assert found.categories == ("Model", "Tie")
-    assert found.confusion == ((2, 1), (0, 0))
+    labels = [row for name, overalls in votes.items() for row in said(overalls, annotator=name)]
+    found = of(with_people(store, figures("MMM"), *labels))
+    assert found.categories == ("Model", "Tie") and found.confusion == ((2, 1), (0, 0))
 
 
 def test_people_who_split_on_a_dimension_are_mixed_as_the_votes_of_a_judge_are(store: Path) -> None:
-    judged(store, ONE, [outcome("s00", "XMMM", "Model")])
-    for_each = {"Ann": "M", "Bob": "H"}
-    people(store, *[row for name, said_ in for_each.items() for row in said(said_, "faithfulness", annotator=name)])
-    assert of(agreement(store, ONE, "people"), "faithfulness").categories == ("Mixed",)
+    labels = [*said("M", "faithfulness", annotator="Ann"), *said("H", "faithfulness", annotator="Bob")]
+    found = with_people(store, [outcome("s00", "XMMM", "Model")], *labels)
+    assert of(found, "faithfulness").categories == ("Mixed",)
 
 
 def test_overall_follows_from_what_people_say_of_the_dimensions(store: Path) -> None:
-    judged(store, ONE, figures("MHT"))
     rows = {"faithfulness": "MGG", "readability": "GBG", "conciseness": "HHG", "aesthetics": "HGB"}
-    people(store, *[row for dimension, verdicts in rows.items() for row in said(verdicts, dimension)])
-    found = agreement(store, ONE, "people")
-    assert of(found).confusion == ((1, 0, 0), (0, 1, 0), (0, 0, 1))
-    assert of(found, "conciseness").n == 3
+    labels = [row for dimension, verdicts in rows.items() for row in said(verdicts, dimension)]
+    found = with_people(store, figures("MHT"), *labels)
+    assert of(found).confusion == ((1, 0, 0), (0, 1, 0), (0, 0, 1)) and of(found, "conciseness").n == 3
 
 
 def test_what_people_say_overall_stands_against_the_tier_rule(store: Path) -> None:
-    judged(store, ONE, figures("M"))
-    people(store, *said("H"), *[row for dimension in DIMENSIONS for row in said("M", dimension)])
-    found = of(agreement(store, ONE, "people"))
-    assert found.categories == ("Model", "Human")
-    assert found.confusion == ((0, 1), (0, 0))
-
-
-def test_two_sets_of_labels_can_be_compared(store: Path) -> None:
-    for name, overalls in (("ann", "MMH"), ("bob", "MHH")):
-        file = store.parent / f"{name}.jsonl"
-        file.write_text("".join(json.dumps(row) + "\n" for row in said(overalls)), encoding="utf-8")
-        import_labels(store, file, "diagram")
-    sync(store)
-    assert of(agreement(store, "ann", "bob")).agreement.value == pytest.approx(2 / 3)
+    labels = [*said("H"), *(row for dimension in DIMENSIONS for row in said("M", dimension))]
+    found = of(with_people(store, figures("M"), *labels))
+    assert found.categories == ("Model", "Human") and found.confusion == ((0, 1), (0, 0))
 
 
 def test_the_figures_of_two_systems_count_together_as_in_the_papers_check(store: Path) -> None:
     rows = [*figures("MHMHM", candidate="vanilla"), *figures("HHMMT", candidate="banana")]
-    judged(store, ONE, rows)
-    people(store, *said("MHMHM", candidate="vanilla"), *said("HHMMT", candidate="banana"))
-    found = of(agreement(store, ONE, "people"))
+    labels = [*said("MHMHM", candidate="vanilla"), *said("HHMMT", candidate="banana")]
+    found = of(with_people(store, rows, *labels))
     assert (found.n, found.tau.value) == (10, pytest.approx(1))
     # Five samples, though ten figures: those of one sample are drawn together.
     assert found.tau.why == "no interval below 50 samples"
 
 
 def test_labels_without_a_candidate_need_a_single_one(store: Path) -> None:
-    judged(store, ONE, [*figures("MH", candidate="vanilla"), *figures("HM", candidate="banana")])
-    people(store, *said("MH"))
+    rows = [*figures("MH", candidate="vanilla"), *figures("HM", candidate="banana")]
     with pytest.raises(ValueError, match=r"people does not tell whose.* several candidates: banana, vanilla; imp"):
-        agreement(store, ONE, "people")
+        with_people(store, rows, *said("MH"))
 
 
 # Generated images
@@ -216,8 +188,7 @@ def test_scores_of_images_are_compared_aspect_by_aspect_and_overall(store: Path)
     found = agreement(store, COUNTED, "people")
     overall = of(found, "overall_score", "counting")
     means = [0.25, *theirs[1:5], 9.75, *theirs[6:]]
-    assert overall.n == 8
-    assert overall.agreement.value == pytest.approx(7 / 8)
+    assert overall.n == 8 and overall.agreement.value == pytest.approx(7 / 8)
     assert overall.tau.value == pytest.approx(kendalltau(scores, means).statistic)
     assert (of(found, "count_accuracy", "counting").n, of(found, "count_accuracy", "counting").only_a) == (0, 8)
     assert overall.categories == ("0", "2", "3", "4", "5", "6", "7", "9", "10")
@@ -226,28 +197,22 @@ def test_scores_of_images_are_compared_aspect_by_aspect_and_overall(store: Path)
 
 def test_labels_without_tags_take_those_of_the_run(store: Path) -> None:
     colors = "20261122T120000-colors-0000cc"
-    rows = [
-        image("00001/0000", 8.0, flow="colors", tag="colors"),
-        image("00002/0000", 3.0, flow="colors", tag="color_attr"),
-    ]
+    rows = [image("00001/0000", flow="colors", tag="colors"), image("00002/0000", flow="colors", tag="color_attr")]
     judged(store, colors, rows, flow="colors", parameters={"threshold": 7.0})
     people(store, {"id": "00001/0000", "score": 7}, {"id": "00002/0000", "score": 7}, flow="colors")
     found = agreement(store, colors, "people")
-    assert [(each.tag, each.question, each.n) for each in found.questions] == [
-        ("colors", "overall_score", 1),
-        ("color_attr", "overall_score", 1),
-    ]
+    asked = [(each.tag, each.question, each.n) for each in found.questions]
+    assert asked == [("colors", "overall_score", 1), ("color_attr", "overall_score", 1)]
 
 
 # What the command says
 
 
-def test_the_command_shows_what_fits_a_terminal(store: Path, jury: Jury) -> None:
+def test_the_command_shows_what_fits_a_terminal(store: Path, jury: Any) -> None:
     judged(store, ONE, figures("MMMMHHTTHH"))
     people(store, *said("MMMHHHTHH"), *said("MMMMMMMMM", "readability"))
     code, out, _ = jury("agreement", ONE, "people")
-    assert code == 0
-    assert "B: people, labels of diagram: 18 labels of people, people.jsonl" in out
+    assert code == 0 and "B: people, labels of diagram: 18 labels of people, people.jsonl" in out
     table = out.partition("\n\n")[2]
     assert all(len(line) <= 80 for line in table.splitlines()), table
     overall = next(line for line in out.splitlines() if line.startswith(" overall"))
@@ -257,16 +222,7 @@ def test_the_command_shows_what_fits_a_terminal(store: Path, jury: Jury) -> None
     assert "overall, A in rows and B in columns" in out
 
 
-def test_a_history_behind_the_ledgers_is_told_beside_the_answer(store: Path, jury: Jury) -> None:
-    judged(store, ONE, figures("MH"))
-    people(store, *said("MH"))
-    judged(store, TWO, figures("MH"))
-    code, out, err = jury("agreement", ONE, "people")
-    assert code == 0 and out
-    assert err == "jury: finished runs not yet in the history: 1; `jury sync` loads them\n"
-
-
-def test_what_cannot_be_compared_is_told(store: Path, jury: Jury) -> None:
+def test_what_cannot_be_compared_is_told(store: Path, jury: Any) -> None:
     judged(store, ONE, figures("MH"))
     judged(store, TWO, [outcome("x1")])
     judged(store, COUNTED, [image()], flow="counting", parameters={"threshold": 7.0})
@@ -283,7 +239,119 @@ def test_what_cannot_be_compared_is_told(store: Path, jury: Jury) -> None:
     assert jury("agreement", "nobody", ONE)[0] == 2
 
 
-def test_without_a_history_the_way_to_one_is_told(jury: Jury) -> None:
-    code, _, err = jury("agreement", ONE, TWO)
-    assert code == 2
-    assert "holds no history yet" in err
+# Numbers against published tables and scipy, their intervals, and what is left undefined
+
+
+def table(*rows: list[int]) -> Pairs:
+    cells = [(a, b) for a, row in enumerate(rows) for b, n in enumerate(row) for _ in range(n)]
+    return each_alone([a for a, _ in cells], [b for _, b in cells])
+
+
+def each_alone(first: list[float], second: list[float]) -> Pairs:
+    return paired(first, second, [f"s{n}" for n in range(len(first))])
+
+
+# Values
+
+
+@pytest.mark.parametrize(
+    ("counts", "expected"),
+    [
+        ([[20, 5], [10, 15]], 0.4),
+        ([[45, 15], [25, 15]], 6 / 46),
+        ([[0, 10], [10, 0]], -1.0),
+        ([[25, 25], [25, 25]], 0.0),
+        # Cohen (1960), two psychologists and 200 patients: 0.70 agree, 0.41 would by chance.
+        ([[88, 14, 18], [10, 40, 10], [2, 6, 12]], 0.29 / 0.59),
+    ],
+)
+def test_kappa_is_that_of_published_and_hand_made_tables(counts: list[list[int]], expected: float) -> None:
+    assert kappa(table(*counts)).value == pytest.approx(expected)
+
+
+def test_quadratic_kappa_is_the_concordance_of_the_scores() -> None:
+    # By hand: covariance 1.625, variances 1.25 and 2.1875, means 0.25 apart: 2 * 1.625 / (1.25 + 2.1875 + 0.0625).
+    assert quadratic_kappa(each_alone([1, 2, 3, 4], [1, 2, 3, 5])).value == pytest.approx(13 / 14)
+    assert quadratic_kappa(each_alone([0.5, 2.5], [2.5, 0.5])).value == pytest.approx(-1)
+
+
+def test_quadratic_kappa_of_categories_is_that_of_the_table_with_quadratic_weights() -> None:
+    counts = np.array([[5, 3, 1], [2, 8, 4], [0, 3, 9]])
+    weights = np.subtract.outer(np.arange(3), np.arange(3)) ** 2
+    expected = np.outer(counts.sum(axis=1), counts.sum(axis=0)) / counts.sum()
+    by_table = 1 - (weights * counts).sum() / (weights * expected).sum()
+    assert quadratic_kappa(table(*counts.tolist())).value == pytest.approx(by_table)
+
+
+@pytest.mark.parametrize("levels", [2, 3, 11, 1000])
+@pytest.mark.parametrize("n", [5, 50, 300])
+def test_tau_is_scipys_tau_b(levels: int, n: int) -> None:
+    random = np.random.default_rng(levels * n)
+    first = random.integers(0, levels, n)
+    second = np.where(random.random(n) < 0.5, first, random.integers(0, levels, n))
+    assert tau_b(each_alone([*first], [*second])).value == pytest.approx(kendalltau(first, second).statistic)
+
+
+def test_raw_agreement_counts_what_is_near_enough() -> None:
+    pairs = each_alone([1, 2, 3, 4], [1, 3, 3, 9])
+    assert raw_agreement(pairs).value == 0.5 and raw_agreement(pairs, within=1).value == 0.75
+
+
+# Intervals
+
+
+def test_the_interval_is_near_that_of_the_normal_approximation() -> None:
+    # Cohen's standard error: sqrt(0.6 * 0.4 / 100) / (1 - 0.54) = 0.1065 around 6/46.
+    found = kappa(table([45, 15], [25, 15]))
+    assert (found.ci_low, found.ci_high) == pytest.approx((-0.078, 0.339), abs=0.03)
+
+
+def test_the_same_answers_give_the_same_interval() -> None:
+    assert tau_b(table([9, 4], [3, 8])) == tau_b(table([9, 4], [3, 8]))
+
+
+def test_images_of_one_prompt_are_drawn_together_so_that_copies_make_nothing_surer() -> None:
+    first, second = [1, 2, 3, 4, 5, 6, 7, 8, 9, 9] * 5, [2, 2, 1, 5, 5, 9, 6, 8, 9, 7] * 5
+    names = [str(n) for n in range(50)]
+    once, fourfold = paired(first, second, names), paired(first * 4, second * 4, names * 4)
+    for measure in (raw_agreement, quadratic_kappa, tau_b):
+        one, four = measure(once), measure(fourfold)
+        assert [four.value, four.ci_low, four.ci_high] == pytest.approx([one.value, one.ci_low, one.ci_high])
+        assert one.ci_low is not None
+
+
+def test_below_fifty_samples_there_is_a_value_and_no_interval() -> None:
+    found = raw_agreement(each_alone([1] * 49, [1] * 48 + [2]))
+    assert found == Statistic(value=48 / 49, why="no interval below 50 samples")
+    assert raw_agreement(each_alone([1] * 50, [1] * 49 + [2])).ci_low is not None
+
+
+def test_perfect_agreement_is_not_called_certain() -> None:
+    pairs = each_alone([1, 2] * 25, [1, 2] * 25)
+    raw = raw_agreement(pairs)
+    assert (raw.value, raw.ci_low, raw.ci_high) == (1, pytest.approx(0.025 ** (1 / 50)), 1)
+    for found in (kappa(pairs), quadratic_kappa(pairs), tau_b(pairs)):
+        assert found.value == 1 and found.ci_low is None and found.why.startswith("no interval: resampling cannot tell")
+
+
+# What is undefined
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "why"),
+    [
+        ([1] * 10, [1] * 10, "undefined: A and B always the same"),
+        ([1] * 10, [1, 2] * 5, "undefined: A always the same"),
+        ([1, 2] * 5, [1] * 10, "undefined: B always the same"),
+        ([], [], "nothing paired"),
+    ],
+)
+def test_a_rater_with_one_answer_has_no_kappa_and_no_tau(first: list[float], second: list[float], why: str) -> None:
+    pairs = each_alone(first, second)
+    assert kappa(pairs) == quadratic_kappa(pairs) == tau_b(pairs) == Statistic(value=None, why=why)
+
+
+def test_a_single_different_answer_is_too_few_for_an_interval() -> None:
+    # A third of all resamples miss it, and in those kappa is undefined.
+    found = kappa(each_alone([1] * 49 + [2], [1] * 49 + [2]))
+    assert found == Statistic(value=1.0, why="no interval: too few different answers")

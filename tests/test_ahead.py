@@ -13,15 +13,13 @@ from served import JURY, environment
 from written_datasets import record, result, write_benchmark, write_json
 
 from flows.runtime.ahead import client_of, while_it_begins
-from tasks.embedded_judge.chat import PROBE
+from tasks.demo.chat import PROBE
 from tasks.errors import JudgeStopped
 from tasks.kinds.loading import dataset_of, load_ahead
 from tasks.parameters import Judge, PairwiseParameters
 
 
 class Answering:
-    """A server that answers as soon as something holds."""
-
     def __init__(self, holds: Callable[[], bool]) -> None:
         self._holds = holds
 
@@ -51,23 +49,17 @@ async def begun(parameters: PairwiseParameters, holds: Callable[[], bool] = lamb
         return client_of(parameters.judge) is not None, client_of(other) is not None
 
 
-def test_a_dataset_that_was_read_ahead_is_read_once(tmp_path: Path) -> None:
-    parameters = PairwiseParameters.model_validate(pairs(tmp_path))
-    load_ahead("diagram", parameters)
-    write_json(tmp_path / "data" / "diagram" / "test.json", [record(0)])
-    write_json(tmp_path / "data" / "results.json", [result(0)])
-    first, second = dataset_of("diagram", parameters), dataset_of("diagram", parameters)
-    assert (len(first.samples), len(second.samples)) == (2, 1)
-
-
-@pytest.mark.parametrize("change", [{"limit": 1}, {"seed": 1}], ids=str)
-def test_what_was_read_ahead_is_for_the_same_parameters_alone(change: dict[str, int], tmp_path: Path) -> None:
+@pytest.mark.parametrize(("change", "samples"), [({}, [2, 1]), ({"limit": 1}, [1, 1]), ({"seed": 1}, [1, 1])], ids=str)
+def test_a_dataset_is_read_ahead_once_for_the_same_parameters_alone(
+    change: dict[str, int], samples: list[int], tmp_path: Path
+) -> None:
     parameters = PairwiseParameters.model_validate(pairs(tmp_path))
     load_ahead("diagram", parameters)
     write_json(tmp_path / "data" / "diagram" / "test.json", [record(0)])
     write_json(tmp_path / "data" / "results.json", [result(0)])
     changed = {"judge": parameters.judge.model_copy(update=change)} if "seed" in change else change
-    assert len(dataset_of("diagram", parameters.model_copy(update=changed)).samples) == 1
+    wanted = parameters.model_copy(update=changed)
+    assert [len(dataset_of("diagram", wanted).samples) for _ in samples] == samples
 
 
 def test_a_judge_that_refuses_is_told_before_the_server_answers(tmp_path: Path, loopback: LoopbackJudge) -> None:
@@ -85,7 +77,7 @@ def test_a_judge_is_not_asked_while_all_its_replies_may_be_there(tmp_path: Path,
     parameters = asked(tmp_path, loopback)
     (tmp_path / "store" / "ledger").mkdir(parents=True)
     assert asyncio.run(begun(parameters)) == (True, False)
-    assert loopback.count == 0
+    assert loopback.count == 0 and client_of(parameters.judge) is None, "after the run"
     asyncio.run(begun(parameters.model_copy(update={"reuse_hours": 0}), lambda: loopback.count > 0))
     assert loopback.by_name == {PROBE: 1}
 
@@ -94,12 +86,6 @@ def test_a_judge_is_not_asked_while_all_its_replies_may_be_there(tmp_path: Path,
 def test_a_judge_is_not_asked_ahead_of_a_quote(tmp_path: Path, loopback: LoopbackJudge, quote: str) -> None:
     assert asyncio.run(begun(asked(tmp_path, loopback, quote=quote))) == (True, False)
     assert loopback.count == 0
-
-
-def test_the_client_is_gone_after_the_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
-    parameters = asked(tmp_path, loopback)
-    asyncio.run(begun(parameters))
-    assert client_of(parameters.judge) is None
 
 
 def test_a_cold_run_asks_its_first_question_once_and_its_repetition_nothing(

@@ -2,14 +2,16 @@
 
 import asyncio
 import shutil
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime, timedelta
+from itertools import islice
 from pathlib import Path
 from typing import Any
 
 import anchored_nights
 import pytest
-from factories import end, image, outcome, start, write_run
+from anchored_nights import FIRST
+from factories import LOST, TIED, WON, end, figures, finished, image, outcome, start, write_run
 from loopback_judge import LoopbackJudge
 from prefect import flow, get_client
 from served import wait_for
@@ -18,11 +20,10 @@ from written_history import ask
 from flows.cli import main
 from flows.runtime.automations import NAME, notify_of_regressions
 from flows.runtime.sending import share_nights
-from tasks.comparing.alarms import EVENT, Alarm, alarms, note_told, watched
+from tasks.comparing.alarms import EVENT, Alarm, Place, alarms, note_told, watched
+from tasks.comparing.attribution import JUDGE_MOVED
 from tasks.comparing.earlier_runs import look_back
-from tasks.comparing.moved_judges import JUDGE_MOVED
-from tasks.history.database import HISTORY
-from tasks.history.loading import Synced, sync
+from tasks.history.landing import Landed, land, rebuild
 from tasks.ledger.alarm_records import FOLDER, restart_baseline, restart_files
 from tasks.ledger.remote import Remote
 from tasks.records import RunStart
@@ -31,22 +32,14 @@ from tasks.statistics.cusum import BASELINE
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
-FIRST = datetime(2026, 9, 1, 3, tzinfo=UTC)
-WON, LOST, TIED = ("MMMM", "Model"), ("HHHH", "Human"), ("GGGG", "Tie")
 USUAL, WORSE = [WON] * 10 + [TIED] * 10, [LOST] * 15 + [WON] * 5
 DROPPED = BASELINE + 1
 
 
-def night(
-    store: Path, day: int, results: Sequence[tuple[str, str | None]], key: str = "p", calls: int = 4, **changes: Any
-) -> RunStart:
-    """A finished scheduled run of the candidates on day 1, 2 …"""
-    at = FIRST + timedelta(days=day - 1, seconds=changes.pop("second", 0))
-    run_id = f"{at:%Y%m%dT%H%M%S}000-diagram-{day:06}"
-    begun = start(run_id, **{"scheduled": True, "started_at": at.isoformat(), **changes})
-    rows = [outcome(f"s{n:02}", *each, candidate=name) for name in begun.candidates for n, each in enumerate(results)]
-    write_run(store, begun, [*rows], end(protocol_key=key * 64, calls=calls, reused=4 - calls))
-    return begun
+def night(store: Path, day: int, results: Sequence[tuple[str, str | None]], **changes: Any) -> RunStart:
+    at = FIRST + timedelta(days=day - 1)
+    rows = [each for name in changes.get("candidates", ["alpha"]) for each in figures(*results, candidate=name)]
+    return finished(store, f"{at:%Y%m%dT%H%M%S}000-diagram-{day:06}", rows, **{"scheduled": True, **changes})
 
 
 def nights(store: Path, *days: int, **changes: Any) -> None:
@@ -55,39 +48,22 @@ def nights(store: Path, *days: int, **changes: Any) -> None:
 
 
 @pytest.fixture(scope="module")
-def begun(tmp_path_factory: pytest.TempPathFactory, empty_history: Path) -> Path:
-    """A store whose baseline lacks its last night, in ledger and history, to be copied."""
-    store = tmp_path_factory.mktemp("begun")
-    shutil.copy(empty_history, store / HISTORY)
-    nights(store, *range(1, BASELINE))
-    sync(store)
-    return store
-
-
-@pytest.fixture(scope="module")
-def kept(begun: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A store whose baseline is whole, likewise."""
-    store = Path(shutil.copytree(begun, tmp_path_factory.mktemp("kept") / "store"))
-    nights(store, BASELINE)
-    sync(store)
+def kept(empty_store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A store whose baseline is whole, in ledger and history, to be copied."""
+    store = Path(shutil.copytree(empty_store, tmp_path_factory.mktemp("kept") / "store"))
+    nights(store, *range(1, BASELINE + 1))
+    land(store)
     return store
 
 
 @pytest.fixture
 def whole(kept: Path, tmp_path: Path) -> Path:
-    """A store of the test's own with a whole baseline."""
     return Path(shutil.copytree(kept, tmp_path / "store"))
-
-
-@pytest.fixture
-def unfinished(begun: Path, tmp_path: Path) -> Path:
-    """A store of the test's own whose baseline lacks its last night."""
-    return Path(shutil.copytree(begun, tmp_path / "store"))
 
 
 def told(store: Path, begun: RunStart) -> list[Alarm]:
     """What a run tells that nobody has told before, noted as told."""
-    sync(store)
+    land(store)
     news = watched(store, begun.run_id).news
     for alarm in news:
         note_told(store, alarm, begun)
@@ -111,39 +87,37 @@ def test_the_words_say_since_when_how_much_where_most_and_how_often_falsely(whol
     [alarm] = told(whole, night(whole, DROPPED, [("MMHM", "Human")] * 8 + USUAL[8:]))
     assert alarm.words == (
         "alpha has dropped since 2026-09-15: −40.0 to 35.0 over 1 night, from 75.0 (14 nights from 2026-09-01 on); "
-        "most in readability (−40.0). The judge answered as gpt-x before and since. Without any change such an alarm "
+        "most in readability (−40.0). Without any change such an alarm "
         "comes at most 0.15 times in 60 nights for each flow and candidate (simulated)."
     )
     attributed = alarm._replace(attribution="The judge moved").words
-    assert "The judge moved. The judge answered" in attributed
+    assert "The judge moved. Without any change" in attributed
 
 
 def test_a_drop_is_over_when_the_score_is_back_and_the_next_one_is_told_again(whole: Path) -> None:
     assert told(whole, night(whole, DROPPED, WORSE))
     nights(whole, *range(DROPPED + 1, DROPPED + 4))
-    sync(whole)
+    land(whole)
     assert [(each.state, each.nights) for each in alarms(whole)] == [("back", 3)]
     assert told(whole, night(whole, DROPPED + 4, WORSE))
     assert [each.state for each in alarms(whole)] == ["open", "back"]
 
 
-def test_a_better_score_is_no_alarm(whole: Path) -> None:
-    last = night(whole, DROPPED, [WON] * 20)
-    assert told(whole, last) == []
-    [place] = watched(whole, last.run_id).places
-    assert place.words("diagram") == (
-        "alpha: +25.0 against the baseline of 75.0; nights below it add up to 0.0, the alarm is at 6.0"
-    )
-
-
-def test_while_the_baseline_is_filled_two_low_nights_in_a_row_are_told(tmp_path: Path) -> None:
-    nights(tmp_path, 1, 2, 3, 4, 5)
-    begun = night(tmp_path, 6, WORSE)
-    assert told(tmp_path, begun) == []
-    [place] = watched(tmp_path, begun.run_id).places
-    assert place.words("diagram") == "alpha: −50.0 against the baseline of 75.0; the baseline has 5 of 14 nights"
-    [alarm] = told(tmp_path, night(tmp_path, 7, WORSE))
-    assert (alarm.nights, alarm.baseline_nights) == (2, 5)
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({}, "+25.0 against the baseline of 75.0; nights below it add up to 0.0, the alarm is at 6.0"),
+        (
+            {"cusum_limit": None, "baseline_nights": 5},
+            "+25.0 against the baseline of 75.0; the baseline has 5 of 14 nights",
+        ),
+        ({"baseline_nights": 1, "baseline_score": None, "change": None}, "the baseline has 1 of 14 nights"),
+        ({"phase": "left out", "scored": 0.5}, "only 50% was scored, too little to compare the night with others"),
+    ],
+)
+def test_where_a_candidate_stands_is_one_sentence(changes: dict[str, Any], words: str) -> None:
+    place = Place("alpha", "watched", 15, BASELINE, 1.0, 75.0, 25.0, 0.0, 6.0)
+    assert place._replace(**changes).words("diagram") == f"alpha: {words}"
 
 
 def test_only_scheduled_runs_that_measured_something_are_nights(whole: Path) -> None:
@@ -154,12 +128,7 @@ def test_only_scheduled_runs_that_measured_something_are_nights(whole: Path) -> 
 
 
 def test_another_protocol_dataset_or_candidate_is_another_series(whole: Path) -> None:
-    others: list[dict[str, Any]] = [
-        {"key": "q"},
-        {"dataset_key": "e" * 64},
-        {"candidates": ("beta",)},
-        {"flow": "plot"},
-    ]
+    others = ({"key": "q"}, {"dataset_key": "e" * 64}, {"candidates": ("beta",)}, {"flow": "plot"})
     for day, other in enumerate(others, DROPPED):
         assert told(whole, night(whole, day, WORSE, **other)) == []
     assert told(whole, night(whole, DROPPED + 9, WORSE))
@@ -169,37 +138,32 @@ def test_a_night_that_was_scored_too_little_counts_for_nothing(whole: Path) -> N
     half: list[tuple[str, str | None]] = [("----", None)] * 10 + [LOST] * 10
     last = night(whole, DROPPED, half)
     assert told(whole, last) == []
-    [place] = watched(whole, last.run_id).places
-    assert place.words("diagram") == "alpha: only 50% was scored, too little to compare the night with others"
+    assert [place.phase for place in watched(whole, last.run_id).places] == ["left out"]
 
 
 def test_a_drop_is_told_once_after_a_repeated_sync_and_a_rebuild(whole: Path) -> None:
     begun = night(whole, DROPPED, WORSE)
     assert told(whole, begun)
     known = phases(whole)
-    assert sync(whole) == Synced((), ()) and told(whole, begun) == []
-    sync(whole, rebuild=True)
+    assert land(whole) == Landed((), ()) and told(whole, begun) == []
+    rebuild(whole)
     assert phases(whole) == known and told(whole, begun) == []
 
 
-def test_two_runs_in_one_night_tell_once(whole: Path) -> None:
-    assert told(whole, night(whole, DROPPED, WORSE))
-    assert told(whole, night(whole, DROPPED, WORSE, second=1)) == []
-
-
-def test_a_ledger_that_comes_late_takes_its_place_among_the_nights(unfinished: Path) -> None:
-    assert told(unfinished, night(unfinished, DROPPED, WORSE)) == []  # 13 nights: one low night is none yet
-    nights(unfinished, BASELINE)
-    assert [alarm.nights for alarm in told(unfinished, night(unfinished, DROPPED + 1, WORSE))] == [2]
-    [alarm] = alarms(unfinished)
+def test_a_ledger_that_comes_late_takes_its_place_among_the_nights(tmp_path: Path) -> None:
+    nights(tmp_path, *range(1, BASELINE))
+    assert told(tmp_path, night(tmp_path, DROPPED, WORSE)) == []  # 13 nights: one low night is none yet
+    nights(tmp_path, BASELINE)
+    assert [alarm.nights for alarm in told(tmp_path, night(tmp_path, DROPPED + 1, WORSE))] == [2]
+    [alarm] = alarms(tmp_path)
     assert alarm.raised_by.startswith("20260915")
 
 
-def test_a_drop_that_was_told_stays_told_where_a_late_ledger_moves_the_night_that_raised_it(unfinished: Path) -> None:
-    nights(unfinished, BASELINE + 1)
-    assert told(unfinished, night(unfinished, BASELINE + 2, WORSE))
-    night(unfinished, BASELINE, WORSE)  # a low night: the baseline is whole one night later
-    assert told(unfinished, night(unfinished, BASELINE + 3, WORSE)) == []
+def test_a_drop_that_was_told_stays_told_where_a_late_ledger_moves_the_night_that_raised_it(tmp_path: Path) -> None:
+    nights(tmp_path, *range(1, BASELINE), BASELINE + 1)
+    assert told(tmp_path, night(tmp_path, BASELINE + 2, WORSE))
+    night(tmp_path, BASELINE, WORSE)  # a low night: the baseline is whole one night later
+    assert told(tmp_path, night(tmp_path, BASELINE + 3, WORSE)) == []
 
 
 @pytest.mark.usefixtures("drawn_here")
@@ -266,18 +230,11 @@ def test_a_restarted_baseline_ends_the_drop_and_the_next_night_is_its_first(whol
     code, out, _ = jury("baseline", "restart", "diagram")
     assert code == 0 and "1 open alarm ended: alpha has dropped since 2026-09-15" in out
     assert [each.state for each in alarms(whole)] == ["restarted"]
-    begun = later_night(whole, WORSE)
+    begun = night(whole, (datetime.now(UTC) - FIRST).days + 3, WORSE)
     assert told(whole, begun) == []
-    [place] = watched(whole, begun.run_id).places
-    assert place.words("diagram") == "alpha: the baseline has 1 of 14 nights"
-    sync(whole, rebuild=True)
+    assert [place.baseline_nights for place in watched(whole, begun.run_id).places] == [1]
+    rebuild(whole)
     assert [each.state for each in alarms(whole)] == ["restarted"] and len(restart_files(whole)) == 1
-
-
-def later_night(store: Path, results: Sequence[tuple[str, str | None]]) -> RunStart:
-    """A night after now."""
-    days = (datetime.now(UTC) - FIRST).days + 3
-    return night(store, days, results)
 
 
 def test_each_candidate_of_a_run_has_its_own_series_and_its_own_restart(tmp_path: Path, jury: Any) -> None:
@@ -290,7 +247,7 @@ def test_each_candidate_of_a_run_has_its_own_series_and_its_own_restart(tmp_path
 
 def test_a_candidate_that_has_no_baseline_is_refused_with_those_that_have(tmp_path: Path, jury: Any) -> None:
     nights(tmp_path / "store", 1, 2)
-    sync(tmp_path / "store")
+    land(tmp_path / "store")
     code, _, err = jury("baseline", "restart", "diagram", "--candidate", "gamma")
     assert code == 2 and "'gamma' has no baseline in diagram; those that have: alpha" in err
     code, _, err = jury("baseline", "restart", "plot")
@@ -303,18 +260,16 @@ def test_a_damaged_restart_is_left_out_and_told(tmp_path: Path) -> None:
     restart = restart_baseline(tmp_path, "diagram")
     file = tmp_path / FOLDER / f"{restart.restart_id}.json"
     file.write_text(file.read_text().replace("diagram", "diagrams"))
-    [said] = sync(tmp_path).left_out
-    assert "restarted baseline was left out" in said and "checksum does not hold" in said
+    [said] = land(tmp_path).left_out
+    assert "restarted baseline was left out" in said and "it holds the restart" in said
 
 
-def test_status_tells_open_drops_and_where_scheduled_runs_stand(
-    whole: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_status_tells_open_drops_and_where_all_stand(whole: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     _, out, _ = jury("status")
     assert "baseline   diagram, alpha: 0.0 against the baseline of 75.0\n" in out and "\nalarm " not in out
     night(whole, DROPPED, WORSE)
-    sync(whole)
+    land(whole)
     _, out, _ = jury("status")
     assert "alarm      diagram: alpha has dropped since 2026-09-15: −50.0 to 25.0 over 1 night" in out
     assert "last measured 2026-09-15" in out
@@ -344,68 +299,56 @@ def events(name: str = EVENT) -> list[dict[str, Any]]:
 
 @flow
 async def reporting(store: str, run_id: str) -> str:
-    """The report step of a scheduled run, as the chain runs it."""
     return await report(store, run_id, [], True, "diagram-nightly")
 
 
-@pytest.mark.usefixtures("prefect_server", "drawn_here")
-def test_a_drop_is_told_in_the_run_its_artifact_an_event_and_a_notification(
-    whole: Path, loopback: LoopbackJudge
-) -> None:
+def announced(
+    store: Path, nights: Iterator[RunStart], loopback: LoopbackJudge, event: str
+) -> tuple[list[Any], str, dict[str, Any], dict[str, Any]]:
+    """What the reports of nights say, the artifact of the first, and the one event and post that come of all."""
     asyncio.run(make_block(loopback))
     asyncio.run(notify_of_regressions("custom-webhook/team"))
-    run_id = night(whole, DROPPED, WORSE).run_id
-    state = asyncio.run(reporting(str(whole), run_id, return_state=True))
+    ended = [(begun, asyncio.run(reporting(str(store), begun.run_id, return_state=True))) for begun in nights]
+    first, state = ended[0]
+    flow_run = str(state.state_details.flow_run_id)
+    of_this_run = {"flow_run_id": {"any_": [flow_run]}, "key": {"any_": ["diagram-nightly"]}}
+    [artifact] = asyncio.run(ask_server("/artifacts/filter", {"artifacts": of_this_run}))
+    wait_for(lambda: loopback.requests and events(event))
+    [emitted], [post] = events(event), [request.body for request in loopback.requests]
+    assert (emitted["payload"]["run_id"], emitted["payload"]["artifact"]) == (first.run_id, "diagram-nightly")
+    assert f"prefect.flow-run.{flow_run}" in [each["prefect.resource.id"] for each in emitted["related"]]
+    return [state.result() for _, state in ended], artifact["data"], emitted["payload"], post
+
+
+@pytest.mark.usefixtures("prefect_server", "drawn_here")
+def test_a_drop_is_told_in_run_artifact_event_and_notification(whole: Path, loopback: LoopbackJudge) -> None:
+    both = (night(whole, DROPPED + day, WORSE) for day in range(2))
+    (first, again), artifact, payload, post = announced(whole, both, loopback, EVENT)
     words = "alpha has dropped since 2026-09-15: −50.0 to 25.0 over 1 night"
-    assert words in state.result()
-    again = asyncio.run(reporting(str(whole), night(whole, DROPPED + 1, WORSE).run_id))
-    assert "alpha has dropped since 2026-09-15: −50.0 to 25.0 over 2 nights" in again
-    flow_run = str(state.state_details.flow_run_id)
-    of_this_run = {"flow_run_id": {"any_": [flow_run]}, "key": {"any_": ["diagram-nightly"]}}
-    [artifact] = asyncio.run(ask_server("/artifacts/filter", {"artifacts": of_this_run}))
-    assert artifact["data"].startswith(f"**{words}") and "## Against its baseline" in artifact["data"]
-    assert "## Since the last run" in artifact["data"] and "alpha: worse at n = 20 samples: −50.0 " in artifact["data"]
-    assert "![Trend](data:image/png" in artifact["data"]
-    wait_for(lambda: loopback.requests and events())
-    [event], [post] = events(), [request.body for request in loopback.requests]
-    payload = event["payload"]
-    assert (payload["candidate"], payload["change"], payload["run_id"]) == ("alpha", -50.0, run_id)
-    assert payload["artifact"] == "diagram-nightly"
+    assert words in first and "alpha has dropped since 2026-09-15: −50.0 to 25.0 over 2 nights" in again
+    assert artifact.startswith(f"**{words}") and "## Against its baseline" in artifact
+    assert "## Since the last run" in artifact and "alpha: worse at n = 20 samples: −50.0 " in artifact
+    assert "![Trend](data:image/png" in artifact
+    assert (payload["candidate"], payload["change"]) == ("alpha", -50.0)
     assert "at most 0.15 times" in payload["falsely"] and payload["since_at"] == "2026-09-15T03:00:00"
-    assert f"prefect.flow-run.{flow_run}" in [each["prefect.resource.id"] for each in event["related"]]
-    assert post["title"] == "Image Jury: diagram on mini has dropped"
-    assert post["text"].startswith(words)
+    assert post["title"] == "Image Jury: diagram on mini has dropped" and post["text"].startswith(words)
 
 
 @pytest.mark.usefixtures("prefect_server", "drawn_here")
-def test_a_judge_that_moved_is_told_likewise_though_no_score_has_dropped(
-    tmp_path: Path, loopback: LoopbackJudge
-) -> None:
-    asyncio.run(make_block(loopback))
-    asyncio.run(notify_of_regressions("custom-webhook/team"))
-    for day in range(1, BASELINE + 4):
-        newest = anchored_nights.night(tmp_path, day, judge=-20 * (day > BASELINE + 1))
-    sync(tmp_path)
-    state = asyncio.run(reporting(str(tmp_path), newest.run_id, return_state=True))
+def test_a_judge_that_moved_is_told_likewise_though_no_score_dropped(tmp_path: Path, loopback: LoopbackJudge) -> None:
+    nights = (anchored_nights.night(tmp_path, day, judge=-20 * (day > BASELINE + 1)) for day in range(1, BASELINE + 5))
+    assert len([*islice(nights, BASELINE + 2)]) == BASELINE + 2
+    (first, again), artifact, _, post = announced(tmp_path, nights, loopback, JUDGE_MOVED)
     words = "The judge gpt-x has moved since 2026-09-16: the anchors changed by +3"
-    assert words in state.result() and "has dropped" not in state.result()
-    again = asyncio.run(reporting(str(tmp_path), anchored_nights.night(tmp_path, BASELINE + 4, judge=-20).run_id))
+    assert words in first and "has dropped" not in first
     assert "the judge gpt-x has moved since 2026-09-16" in again and "simulated" not in again
-    flow_run = str(state.state_details.flow_run_id)
-    of_this_run = {"flow_run_id": {"any_": [flow_run]}, "key": {"any_": ["diagram-nightly"]}}
-    [artifact] = asyncio.run(ask_server("/artifacts/filter", {"artifacts": of_this_run}))
-    assert artifact["data"].startswith("**The judge gpt-x has moved since")
-    wait_for(lambda: loopback.requests and events(JUDGE_MOVED))
-    [event], [post] = events(JUDGE_MOVED), [request.body for request in loopback.requests]
-    assert (event["payload"]["run_id"], event["payload"]["artifact"]) == (newest.run_id, "diagram-nightly")
+    assert artifact.startswith("**The judge gpt-x has moved since")
     assert post["title"] == "Image Jury: diagram on mini has another judge than before"
     assert post["text"].startswith(words)
 
 
 @pytest.mark.usefixtures("prefect_server", "drawn_here")
-def test_the_automation_is_made_once_and_only_with_a_block_that_can_notify(
-    loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_one_automation_is_made_by_a_block_that_can_notify(loopback: LoopbackJudge, capsys: Any) -> None:
     async def automations() -> list[Any]:
         async with get_client() as client:
             return [each for each in await client.read_automations() if each.name == NAME]

@@ -8,14 +8,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from served import JURY
 
 from flows.runtime.secrets import secret_block
-from tasks.endpoint.api_keys import find_headers, find_key, is_loopback, listed_keys
+from tasks.endpoint.api_keys import Place, find_headers, find_key, is_loopback, key_names, listed_keys
 from tasks.errors import JudgeStopped
 from tasks.parameters import Judge
 
 LOOPBACK = "http://127.0.0.1:8000/v1"
-ENDPOINTS = "127.0.0.1={}"
+ENDPOINTS = "127.0.0.1:8000={}"
 """What the worker has to say, so that a key may go to loopback."""
 
 
@@ -27,7 +28,6 @@ def found(base_url: str, named: str) -> str:
 
 @pytest.fixture
 def alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    """No Prefect server, whatever other tests have started."""
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
 
@@ -36,20 +36,21 @@ def alone(monkeypatch: pytest.MonkeyPatch) -> None:
     [
         ("embedded", "", "", ""),
         (LOOPBACK, "", "", ""),
-        (LOOPBACK, "MY_KEY", "127.0.0.1=MY_KEY", "mine"),
-        (LOOPBACK, "", "127.0.0.1=MY_KEY", "mine"),
-        ("http://[::1]:8000/v1", "", "::1=MY_KEY", "mine"),
-        ("http://localhost:8000/v1", "MY_KEY", "localhost=MY_KEY", "mine"),
-        ("https://judge.example:8443/v1", "MY_KEY", "judge.example=MY_KEY", "mine"),
+        (LOOPBACK, "MY_KEY", "127.0.0.1:8000=MY_KEY", "mine"),
+        (LOOPBACK, "", "127.0.0.1:8000=MY_KEY", "mine"),
+        (LOOPBACK, "", "127.0.0.1:8000", ""),
+        ("http://127.0.0.1:80/v1", "", "127.0.0.1=MY_KEY", "mine"),
+        ("http://[::1]:8000/v1", "", "[::1]:8000=MY_KEY", "mine"),
+        ("http://[::1]/v1", "", "::1=MY_KEY", "mine"),
+        ("https://judge.example:8443/v1", "MY_KEY", "judge.example:8443=MY_KEY", "mine"),
+        ("https://judge.example/v1", "", "judge.example:443=MY_KEY", "mine"),
         ("https://api.openai.com/v1", "", "", "openai"),
-        ("https://judge.example/v1", "", "judge.example=MY_KEY", "mine"),
+        ("https://api.openai.com/v1", "MY_KEY", "api.openai.com:443=MY_KEY", "mine"),
         ("https://judge.example/v1", "MY_KEY", "other.example=X, judge.example=MY_KEY", "mine"),
         ("http://vllm.example/v1", "", "", ""),
     ],
 )
-def test_a_key_is_found_for_a_host_it_is_listed_for(
-    base_url: str, named: str, endpoints: str, key: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_is_found(base_url: str, named: str, endpoints: str, key: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MY_KEY", "mine\n")
     monkeypatch.setenv("OPENAI_API_KEY", "openai")
     monkeypatch.setenv("JURY_ENDPOINTS", endpoints)
@@ -61,62 +62,95 @@ def test_a_key_is_found_for_a_host_it_is_listed_for(
     [
         ("https://evil.example/v1", "OPENAI_API_KEY", "", "may not go to evil.example"),
         ("https://api.openai.com/v1", "AWS_SECRET_ACCESS_KEY", "", "may not go to api.openai.com: listed for it"),
+        ("https://api.openai.com:8443/v1", "OPENAI_API_KEY", "", "may not go to api.openai.com:8443: no key is listed"),
         ("https://api.openai.com.evil.example/v1", "OPENAI_API_KEY", "", "may not go to"),
         ("https://judge.example/v1", "", "judge.example=A,judge.example=B", "set judge.api_key_env to one of A, B"),
-        ("https://judge.example/v1", "", "judge.example", "does not read host=KEY_NAME"),
-        (
-            LOOPBACK,
-            "MY_KEY",
-            "",
-            r"may not go to 127\.0\.0\.1: no key .* allows it with JURY_ENDPOINTS=127\.0\.0\.1=MY_KEY",
-        ),
-        (LOOPBACK, "MY_KEY", "localhost=MY_KEY", r"may not go to 127\.0\.0\.1: no key is listed for it"),
-        (
-            "http://judge.example/v1",
-            "",
-            "judge.example=A",
-            "over http, .*: begin judge.base_url with https://, or .* tunnel",
-        ),
+        ("https://judge.example/v1", "", "judge.example=A,judge.example:443=B", "to one of A, B"),
+        (LOOPBACK, "MY_KEY", "",
+         r"may not go to 127.0.0.1:8000: no key .* allows it with JURY_ENDPOINTS=127.0.0.1:8000=MY_KEY$"),
+        (LOOPBACK, "MY_KEY", "127.0.0.1=MY_KEY", "with JURY_ENDPOINTS=127.0.0.1=MY_KEY,127.0.0.1:8000=MY_KEY$"),
+        (LOOPBACK, "MY_KEY", "127.0.0.1:8000", "may not go to 127.0.0.1:8000: no key is listed for it"),
+        (LOOPBACK, "MY_KEY", "localhost:8000=MY_KEY", "may not go to 127.0.0.1:8000: no key is listed for it"),
+        ("https://judge.example:8443/v1", "A", "judge.example=A", "may not go to judge.example:8443: no key is listed"),
+        ("https://judge.example/v1", "A", "judge.example:8443=A", "JURY_ENDPOINTS=.*,judge.example=A$"),
+        ("http://[::1]:8000/v1", "A", "::1=A", r"JURY_ENDPOINTS=::1=A,\[::1\]:8000=A$"),
+        ("http://judge.example/v1", "", "judge.example=A",
+         "over http, .*: begin judge.base_url with https://, or .* tunnel"),
         ("http://api.openai.com/v1", "", "", "OPENAI_API_KEY may not go to api.openai.com over http"),
         ("http://127.0.0.1.example/v1", "A", "127.0.0.1.example=A", "may not go to 127.0.0.1.example over http"),
     ],
-)
-def test_a_key_goes_nowhere_else(
-    base_url: str, named: str, endpoints: str, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+)  # fmt: skip
+def test_no_key_strays(base_url: str, named: str, endpoints: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", endpoints)
     monkeypatch.setenv("OPENAI_API_KEY", "openai")
     with pytest.raises(JudgeStopped, match=words):
         found(base_url, named)
 
 
+@pytest.mark.parametrize(
+    ("base_url", "endpoints", "words"),
+    [
+        ("embedded", "", ""),
+        ("https://api.openai.com/v1", "", ""),
+        ("https://judge.example/v1", "judge.example", ""),
+        ("https://judge.example:8443/v1", "judge.example:8443=MY_KEY", ""),
+        (LOOPBACK, "127.0.0.1:8000", ""),
+        (LOOPBACK, "", "JURY_ENDPOINTS=127.0.0.1:8000, or with its key 127.0.0.1:8000=KEY_NAME$"),
+        ("http://10.0.0.7/v1", "judge.example", "JURY_ENDPOINTS=judge.example,10.0.0.7,"),
+        ("https://evil.openai.azure.com/openai/v1", "", "evil.openai.azure.com is none of these"),
+        ("https://api.openai.com:8443/v1", "", "api.openai.com:8443 is none of these"),
+        ("https://judge.example/v1", "judge.example:8443", "judge.example is none of these"),
+    ],
+)
+def test_a_fence_lets_known_ones_in(base_url: str, endpoints: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", "mine")
+    monkeypatch.setenv("OPENAI_API_KEY", "openai")
+    monkeypatch.setenv("JURY_ENDPOINTS", endpoints)
+    monkeypatch.setenv("JURY_ROOTS", "/data,s3://bucket/prefix")
+    if not words:
+        found(base_url, "")
+        return
+    with pytest.raises(JudgeStopped, match=rf"may not be asked: JURY_ROOTS is set.*{words}"):
+        found(base_url, "")
+    monkeypatch.setenv("JURY_ROOTS", " ,")
+    assert found(base_url, "") == "", "without a fence any judge is asked"
+
+
 def test_the_list_of_endpoints_is_read_case_insensitively_by_host() -> None:
-    assert listed_keys("Judge.Example=MY_KEY")["judge.example"] == {"MY_KEY"}
-    assert listed_keys("vllm_1 = MY_KEY, [::1]=OTHER,10.0.0.7=X")["::1"] == {"OTHER"}
+    assert listed_keys("Judge.Example=MY_KEY")[Place("judge.example")] == {"MY_KEY"}
+    listed = listed_keys("vllm_1 = MY_KEY, [::1]=OTHER,10.0.0.7:1=X,[::1]:8000,a.example=A,a.example=B,")
+    hosts = {Place("vllm_1"): {"MY_KEY"}, Place("::1"): {"OTHER"}, Place("a.example"): {"A", "B"}}
+    assert listed.items() >= (hosts | {Place("10.0.0.7", 1): {"X"}, Place("::1", 8000): set()}).items()
 
 
 @pytest.mark.parametrize(
-    ("listed", "cure"),
+    ("listed", "words"),
     [
-        ("https://judge.example/v1=MY_KEY", "write judge.example=KEY_NAME, without scheme, port and path"),
-        ("https://judge.example=MY_KEY", "write judge.example=KEY_NAME"),
-        ("judge.example:8443=MY_KEY", "write judge.example=KEY_NAME"),
-        ("judge.example/v1?a=b=MY_KEY", "write judge.example=KEY_NAME"),
-        ("*=MY_KEY", "no host alone"),
-        ("*.example=MY_KEY", "no host alone"),
-        ("http://[::1]:8000/v1=MY_KEY", "write ::1=KEY_NAME"),
+        ("https://judge.example/v1=MY_KEY", "no host with its port: write host:port=KEY_NAME, without scheme and path"),
+        ("https://judge.example:8443", "no host with its port"),
+        ("judge.example:0=MY_KEY", "no host with its port"),
+        ("judge.example:65536=MY_KEY", "no host with its port"),
+        ("judge.example:port=MY_KEY", "no host with its port"),
+        ("judge.example/v1?a=b=MY_KEY", "no host with its port"),
+        ("*.example=MY_KEY", "no host with its port"),
+        ("judge.example=", "does not read host:port=KEY_NAME"),
     ],
 )
-def test_what_would_never_match_is_refused_with_what_to_write(listed: str, cure: str) -> None:
-    with pytest.raises(JudgeStopped, match=re.escape(cure)):
+def test_what_would_never_match_is_refused_with_what_to_write(listed: str, words: str) -> None:
+    with pytest.raises(JudgeStopped, match=re.escape(words)):
         listed_keys(listed)
 
 
-@pytest.mark.parametrize("listed", ["judge.example:1=sk-a-key", "judge.example=sk-a==", "=sk-a-key"])
+@pytest.mark.parametrize("listed", ["judge.example/v1=sk-a-key", "judge.example=sk-a==", "=sk-a-key"])
 def test_a_key_that_stands_where_its_name_belongs_is_not_quoted(listed: str) -> None:
     with pytest.raises(JudgeStopped, match="JURY_ENDPOINTS") as told:
         listed_keys(listed)
     assert "sk-" not in str(told.value)
+
+
+def test_all_names_of_keys_are_known_to_who_keeps_them_from_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_ENDPOINTS", "judge.example=MY_KEY,judge.example:1=TEAM_NAME,vllm.example")
+    assert key_names() > {"MY_KEY", "TEAM_NAME", "OPENAI_API_KEY", "AZURE_OPENAI_API_KEY"}
 
 
 @pytest.mark.parametrize(
@@ -150,9 +184,7 @@ def test_the_value_of_a_header_is_found_and_listed_like_a_key(monkeypatch: pytes
     ],
 )
 @pytest.mark.usefixtures("alone")
-def test_a_header_takes_no_secret_elsewhere(
-    base_url: str, name: str, words: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_header_takes_no_secret_away(base_url: str, name: str, words: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", "judge.example=TEAM_NAME")
     monkeypatch.setenv("OTHER", "secret")
     with pytest.raises(JudgeStopped, match=words):
@@ -171,23 +203,17 @@ def test_a_key_that_no_header_takes_is_refused_without_quoting_it(key: str, monk
 @pytest.mark.usefixtures("alone")
 def test_a_key_that_is_in_neither_place_is_told_with_both(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("NO_KEY"))
-    with pytest.raises(
-        JudgeStopped, match=r"no environment variable NO_KEY, and no Prefect server .* no-key: PREFECT_API"
-    ):
+    words = r"no environment variable NO_KEY, and no Prefect server .* no-key: PREFECT_API"
+    with pytest.raises(JudgeStopped, match=words):
         found(LOOPBACK, "NO_KEY")
 
 
-def test_without_another_place_to_look_in_a_key_is_in_the_environment_or_nowhere(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_without_another_place_a_key_is_in_the_environment_or_nowhere(monkeypatch: pytest.MonkeyPatch) -> None:
     judge = Judge(model="m", base_url=LOOPBACK, api_key_env="MY_KEY")  # pyright: ignore
     monkeypatch.delenv("MY_KEY", raising=False)
     monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("MY_KEY"))
-    with pytest.raises(
-        JudgeStopped,
-        match=r"no environment variable MY_KEY, and nowhere else to look for my-key; set it with "
-        r"`export MY_KEY=…` before `jury` is started$",
-    ):
+    sought = "no environment variable MY_KEY, and nowhere else to look for my-key"
+    with pytest.raises(JudgeStopped, match=f"{sought}; set it with `export MY_KEY=…` before `jury` is started$"):
         asyncio.run(find_key(judge))
     monkeypatch.setenv("MY_KEY", "mine")
     assert asyncio.run(find_key(judge)) == "mine"
@@ -201,7 +227,7 @@ def test_prefect_is_not_imported_when_there_is_nothing_to_ask_it(key: str, api: 
         "from flows.runtime.secrets import secret_block\n"
         "from tasks.endpoint.api_keys import find_key\n"
         "from tasks.parameters import Judge\n"
-        "judge = Judge(model='m', base_url='http://127.0.0.1/v1', api_key_env='MY_KEY')\n"
+        "judge = Judge(model='m', base_url='http://127.0.0.1:8000/v1', api_key_env='MY_KEY')\n"
         "try: print(asyncio.run(find_key(judge, secret_block)))\n"
         "except ValueError as error: print('stopped')\n"
         "print([name for name in sys.modules if name == 'prefect'])"
@@ -218,9 +244,7 @@ def saved(block: str, value: Any) -> None:
 
 
 @pytest.mark.parametrize("value", ["sk-in-a-block\n", "123456"])
-def test_a_key_that_is_not_in_the_environment_is_in_a_secret_block(
-    value: str, prefect_server: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_key_may_be_in_a_secret_block_too(value: str, prefect_server: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_ENDPOINTS", ENDPOINTS.format("BLOCK_KEY"))
     saved("block-key", value)
     assert found(LOOPBACK, "BLOCK_KEY") == value.strip()
@@ -243,16 +267,13 @@ def test_a_flow_asks_the_server_that_runs_it(monkeypatch: pytest.MonkeyPatch) ->
 
 @pytest.mark.usefixtures("prefect_server")
 def test_a_block_that_is_not_there_or_holds_no_key_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=LOST_KEY,127.0.0.1=JSON_KEY")
-    with pytest.raises(
-        JudgeStopped, match=r"no environment variable LOST_KEY, and .* server has no Secret block lost-key"
-    ):
+    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1:8000=LOST_KEY,127.0.0.1:8000=JSON_KEY")
+    words = r"no environment variable LOST_KEY, and .* server has no Secret block lost-key"
+    with pytest.raises(JudgeStopped, match=words):
         found(LOOPBACK, "LOST_KEY")
     saved("json-key", {"a": "sk-1"})
-    with pytest.raises(
-        JudgeStopped,
-        match=r"the Secret block json-key holds JSON, where a key is a string; set it with `export JSON_KEY=…`",
-    ):
+    words = "the Secret block json-key holds JSON, where a key is a string; set it with `export JSON_KEY=…`"
+    with pytest.raises(JudgeStopped, match=words):
         found(LOOPBACK, "JSON_KEY")
 
 
@@ -261,8 +282,6 @@ def test_a_server_that_does_not_answer_is_told(tmp_path: Path) -> None:
     prefect = {"PREFECT_API_URL": "http://127.0.0.1:9/api", "PREFECT_HOME": str(tmp_path), "DO_NOT_TRACK": "1"}
     given = {**prefect, "JURY_ENDPOINTS": ENDPOINTS.format("MY_KEY")}
     asked = ["--judge.model", "m", "--judge.base-url", LOOPBACK, "--judge.api-key-env", "MY_KEY"]
-    jury = str(Path(sys.executable).with_name("jury"))
-    done = subprocess.run([jury, "probe", *asked], env=given, capture_output=True, text=True)
-    assert done.returncode == 2
-    assert "the Prefect server could not be asked for the Secret block my-key: " in done.stderr
+    done = subprocess.run([JURY, "probe", *asked], env=given, capture_output=True, text=True)
+    assert done.returncode == 2 and "the Prefect server gives no Secret block my-key: " in done.stderr
     assert "Traceback" not in done.stderr

@@ -1,4 +1,4 @@
-"""The Markdown artifact of a run: what is in it, what strangers cannot do in it, and its size."""
+"""What a run came to, in sentences and as its Markdown artifact: what strangers cannot do in it, and its size."""
 
 import asyncio
 import base64
@@ -7,25 +7,24 @@ import io
 import re
 import subprocess
 import sys
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 from uuid import UUID
 
 import pytest
 from answered_page import figures_store, made_page, prefer, saved
-from factories import DIMENSIONS, RUN, end, judgment, outcome, start, write_run
+from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, start, write_run
 from PIL import Image
 from strangers import HOSTILE, tokens
-from written_history import keep, pair
 
 from flows.cli import main
 from flows.runtime.progress import Progress
-from tasks.judging.results import results_of
+from tasks.controls.status import control_rates
+from tasks.judging.results import Results, results_of
 from tasks.ledger.reading import folder
 from tasks.pages import artifact
 from tasks.pages.artifact import THUMBNAIL_BYTES, begin_chart, markdown
-from tasks.pages.run_summary import Summary, summarize
+from tasks.pages.run_summary import Summary, cost_lines, price_lines, sentence, summarize
 from tasks.records import Judgment, Outcome
 from tasks.report import publish
 
@@ -34,7 +33,7 @@ pytestmark = pytest.mark.usefixtures("drawn_here")
 DATA_URI = re.compile(r"!\[([^]]*)\]\(data:image/(png|jpeg);base64,([A-Za-z0-9+/=]+)\)")
 
 
-def summary(store: Path, rows: Sequence[Judgment | Outcome], **changes: Any) -> Summary:
+def summary(store: Path, *rows: Judgment | Outcome, **changes: Any) -> Summary:
     """What is made of a finished run with these rows."""
     write_run(store, start(**changes), list(rows), end())
     return summarize(store, RUN)
@@ -65,7 +64,7 @@ def cells(text: str, name: str) -> list[str]:
 
 
 def test_its_chart_may_be_begun_before_the_run_is_stored(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    shown = summary(tmp_path, [outcome(f"s{n}", candidate=f"model-{n:02}") for n in range(25)])
+    shown = summary(tmp_path, *(outcome(f"s{n}", candidate=f"model-{n:02}") for n in range(25)))
     begun: list[Any] = []
     drawn: list[Any] = []
     png = artifact.png
@@ -80,69 +79,37 @@ def test_without_its_chart_it_says_why_and_all_else(tmp_path: Path, monkeypatch:
     def no_chart(_: object) -> bytes:
         raise RuntimeError("the chart was not drawn within 65 seconds")
 
-    shown = summary(tmp_path, [outcome("s1")])
+    shown = summary(tmp_path, outcome("s1"))
     before = DATA_URI.sub("", markdown(shown))
     monkeypatch.setattr(artifact, "png", no_chart)
     sentence = "There is no chart: the chart was not drawn within 65 seconds."
     assert markdown(shown) == before.replace("\n\n\n\n", f"\n\n{sentence}\n\n", 1)
 
 
-def test_the_table_says_what_the_rows_say(tmp_path: Path) -> None:
-    rows = [outcome("s1", "MHGM", "Model"), outcome("s2", "HHGM", "Human"), outcome("s3", "-HGM", None)]
-    text = markdown(summary(tmp_path, rows))
-    assert cells(text, "faithfulness") == ["faithfulness", "50.0", "none below 8", "1", "1", "0", "2/3"]
-    assert cells(text, "readability") == ["readability", "50.0", "none below 8", "0", "0", "3", "3/3"]
-    assert cells(text, "overall") == ["overall", "50.0", "none below 8", "1", "1", "", "2/3"]
-
-
 def test_it_says_what_was_judged_by_whom_and_how_it_came_out(tmp_path: Path) -> None:
     rows = [judgment("s1", dimension) for dimension in DIMENSIONS]
-    text = markdown(summary(tmp_path, [*rows, outcome("s1")], endpoint="https://judge.example/v1?key=secret"))
+    text = markdown(summary(tmp_path, *rows, outcome("s1"), endpoint="https://judge.example/v1?key=secret"))
     assert text.startswith("# diagram: alpha\n")
     assert "mini, 3 samples, judged by gpt-x at judge.example, 2026-11-20 12:00 UTC" in text
     assert "alpha: 100.0 (no interval below 8), 1/1 samples scored" in text
     assert "4 calls made, 0 replies taken from earlier runs" in text
-    assert "4,000 tokens in (40 of them cached), 400 out" in text
-    assert "price: 1.0000" in text
-    assert "60 seconds" in text
-    assert "secret" not in text
+    assert "4,000 tokens in (40 of them cached), 400 out" in text and "price: 1.0000" in text
+    assert "60 seconds" in text and "secret" not in text
 
 
-@pytest.mark.parametrize(
-    ("flow", "endpoint", "ceiling", "pixels"),
-    [("plot", "https://judge.example", True, False), ("diagram", "embedded", False, True)],
-)
-def test_it_says_what_must_be_known_to_read_the_scores(
-    tmp_path: Path, flow: str, endpoint: str, ceiling: bool, pixels: bool
-) -> None:
-    text = markdown(summary(tmp_path, [outcome("s1")], flow=flow, endpoint=endpoint))
-    assert "Human is 50 by definition" in text
-    assert ("Plot faithfulness cannot exceed 50" in text) is ceiling
-    assert ("measures pixels and is no model" in text) is pixels
-
-
-def test_groups_failures_defects_and_warnings_are_told_where_there_are_any(tmp_path: Path) -> None:
+def test_failures_defects_and_warnings_are_told_where_there_are_any(tmp_path: Path) -> None:
     rows = [
         judgment("s2", verdict=None, status="refused", error="not allowed"),
-        outcome("s1", category="bar", injected="black", caught=True),
-        outcome("s2", "-GGG", None, status="incomplete", category="line", difficulty="hard"),
+        outcome("s1", injected="black", caught=True),
+        outcome("s2", "-GGG", None, status="incomplete"),
     ]
-    text = markdown(summary(tmp_path, rows), ["the history is locked"])
-    assert cells(text, "bar")[1:] == ["alpha", "100.0 (no interval below 8)", "1/1"]
-    assert cells(text, "line")[1:] == ["alpha", "nothing scored", "0/1"]
-    assert cells(text, "hard")
+    text = markdown(summary(tmp_path, *rows), ["the history is locked"])
     assert "- caught 1 of 1 injected defects\n  - black 1/1" in text
     assert "- judgments: 1 refused\n  - s2, faithfulness: refused: not allowed" in text
     assert "- the history is locked" in text
 
 
-def test_a_forfeit_is_told_as_missing_output(tmp_path: Path) -> None:
-    lost = outcome("lost", "----", None, status="forfeit", score=0.0, path="forfeit: no picture")
-    text = markdown(summary(tmp_path, [outcome(), lost]))
-    assert "## Missing output (forfeit): lost" in text and "Not complete" not in text
-
-
-def test_what_people_say_stands_in_it_with_agreement_and_why_labels_do_not_count(tmp_path: Path) -> None:
+def test_what_people_say_stands_in_it_with_agreement(tmp_path: Path) -> None:
     store = figures_store(tmp_path / "store")
     assert "What people say" not in markdown(summarize(store, RUN))
     page = made_page(store, tmp_path / "label.html")
@@ -151,15 +118,10 @@ def test_what_people_say_stands_in_it_with_agreement_and_why_labels_do_not_count
     text = markdown(summarize(store, RUN))
     assert re.search(r"## What people say\n\n- alpha, overall: \S+ \\\[.+\\\] corrected by 30 labels of 1 person", text)
     assert re.search(r"judge and people agree on \d+% of 30, which can mean", text)
-    rows = [row for at in range(40) for row in pair(f"secret-{at:03}", "GGGG", "Tie")]
-    keep(store, "20261121T120000-diagram-0000bb", rows, samples=40, dataset_key="e" * 64)
-    other = markdown(summarize(store, "20261121T120000-diagram-0000bb"))
-    why = "15 labels are needed, 0 count; reader-1 does not count: of another dataset"
-    assert f"not corrected by people: {why}" in other
 
 
 def test_a_run_without_them_has_no_empty_sections(tmp_path: Path) -> None:
-    text = markdown(summary(tmp_path, [judgment("s1"), outcome("s1", "GGGG", "Tie")]))
+    text = markdown(summary(tmp_path, judgment("s1"), outcome("s1", "GGGG", "Tie")))
     assert [line for line in text.splitlines() if line.startswith("## ")] == ["## Scores", "## Calls"]
 
 
@@ -171,26 +133,30 @@ def test_a_run_without_a_single_outcome_can_be_told(tmp_path: Path) -> None:
 
 
 def test_chart_and_thumbnails_are_whole_pictures(tmp_path: Path) -> None:
-    lost = outcome("s1", "HGHG", "Human", path="tier 1: faithfulness Human, readability Human")
+    lost = outcome("s1", "HGHG", "Human", tier_path="tier 1: faithfulness Human, readability Human")
     keep_thumbnails(tmp_path, lost, Image.new("RGB", (512, 256), "teal"))
-    text = markdown(summary(tmp_path, [judgment("s1", verdict="Human", reasoning="An arrow is reversed."), lost]))
+    text = markdown(summary(tmp_path, judgment("s1", verdict="Human", reasoning="An arrow is reversed."), lost))
     found = [(title, kind, image.format) for title, kind, _, image in pictures(text)]
-    assert found == [
-        ("Scores", "png", "PNG"),
-        ("Human", "jpeg", "JPEG"),
-        ("Model", "jpeg", "JPEG"),
-    ]
+    assert found == [("Scores", "png", "PNG"), ("Human", "jpeg", "JPEG"), ("Model", "jpeg", "JPEG")]
     assert "## Lost in tier 1: s1" in text
-    assert "tier 1: faithfulness Human, readability Human" in text
-    assert "Caption: Overview of the method." in text
+    assert "tier 1: faithfulness Human, readability Human" in text and "Caption: Overview of the method." in text
     assert cells(text.split("## Lost")[1], "faithfulness") == ["faithfulness", "Human", "An arrow is reversed."]
+
+
+def test_an_image_is_shown_with_its_aspects_and_its_check(tmp_path: Path) -> None:
+    asked = {"flow": "position", "dimensions": ("position",), "parameters": {"threshold": 7.0}}
+    row = image(score=9.0, tag="position", satisfied=False, aspects=scored(position_accuracy=9.0))
+    keep_thumbnails(tmp_path, row, Image.new("RGB", (512, 512), "teal"))
+    text = markdown(summary(tmp_path, row, **asked))
+    assert [title for title, *_ in pictures(text)] == ["Scores", "Image"]
+    assert cells(text, "position_accuracy") and "What was asked for is not there." in text
 
 
 def test_a_flip_shows_the_verdicts_of_both_orders(tmp_path: Path) -> None:
     flipped = outcome("s1", "XGGG", "Tie")
     first = {"human_first": "Human", "model_first": "Model", "order_flip": True, "reversal": True}
     dimensions = (flipped.dimensions[0].model_copy(update=first), *flipped.dimensions[1:])
-    text = markdown(summary(tmp_path, [flipped.model_copy(update={"dimensions": dimensions})]))
+    text = markdown(summary(tmp_path, flipped.model_copy(update={"dimensions": dimensions})))
     shown = cells(text.split("## Verdicts pull apart")[1], "faithfulness")[1]
     assert shown == "Mixed (Human first: Human; Model first: Model)"
 
@@ -198,7 +164,7 @@ def test_a_flip_shows_the_verdicts_of_both_orders(tmp_path: Path) -> None:
 def test_a_picture_that_was_never_there_or_is_gone_is_told_in_words(tmp_path: Path) -> None:
     forfeit = outcome("s1", "----", None, status="forfeit")
     forfeit = forfeit.model_copy(update={"pictures": {"human": forfeit.pictures["human"]}})
-    assert "| picture not kept | no picture |" in markdown(summary(tmp_path, [forfeit]))
+    assert "| picture not kept | no picture |" in markdown(summary(tmp_path, forfeit))
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -207,16 +173,15 @@ def test_nothing_that_strangers_wrote_acts_or_is_fetched(tmp_path: Path, text: s
     rows = [
         judgment(text, candidate=text, verdict="Human", reasoning=text),
         judgment(text, "readability", None, candidate=text, status="refused", error=text),
-        outcome(text, "HGHG", "Human", path=text, injected=text, caught=False, **changes),
+        outcome(text, "HGHG", "Human", tier_path=text, injected=text, caught=False, **changes),
         outcome(f"{text}2", "----", None, status="forfeit", problem=text, **changes),
     ]
-    report = markdown(summary(tmp_path, rows, candidates=(text, "b"), dataset=text, model=text), [text])
+    report = markdown(summary(tmp_path, *rows, candidates=(text, "b"), dataset=text, judge=text), [text])
     found = tokens(report)
     assert {token.content for token in found if token.type.startswith("html")} <= {"<!-- -->"}
     assert not [token for token in found if token.type in ("link_open", "code_inline", "fence", "em_open", "s_open")]
     sources = [str(token.attrGet("src")) for token in found if token.type == "image"]
-    assert sources
-    assert all(source.startswith(("data:image/png;", "data:image/jpeg;")) for source in sources)
+    assert sources and all(source.startswith(("data:image/png;", "data:image/jpeg;")) for source in sources)
     assert [token.tag for token in found if token.type == "heading_open"].count("h1") == 1
 
 
@@ -225,24 +190,23 @@ def test_the_artifact_stays_below_a_megabyte(tmp_path: Path) -> None:
     rows: list[Judgment | Outcome] = []
     for overall, verdicts in {"Human": "HHHH", "Model": "MMMM", "Tie": "XGGG", None: "----"}.items():
         status = "complete" if overall else "incomplete"
-        row = outcome("s", verdicts, overall, status=status, caption=words, path=words)
+        row = outcome("s", verdicts, overall, status=status, caption=words, tier_path=words)
         keep_thumbnails(tmp_path, row, noise)
         row = row.model_copy(update={"sample_id": f"{overall}{words}"})
         reasons = [judgment(row.sample_id, each.dimension, each.verdict, reasoning=words) for each in row.dimensions]
         rows += [row, *reasons]
     rows += [outcome("s", candidate=f"{number}{words}", category=f"{number}{words}") for number in range(100)]
     rows += [judgment(f"s{number}", verdict=None, status="refused", error=words) for number in range(100)]
-    text = markdown(summary(tmp_path, rows), [words] * 100)
+    text = markdown(summary(tmp_path, *rows), [words] * 100)
     assert len(text.encode()) < 1_000_000
     thumbnails = [raw for _, kind, raw, _ in pictures(text) if kind == "jpeg"]
-    assert len(thumbnails) == 8
-    assert max(map(len, thumbnails)) <= THUMBNAIL_BYTES
+    assert len(thumbnails) == 8 and max(map(len, thumbnails)) <= THUMBNAIL_BYTES
 
 
 def test_a_thumbnail_too_large_for_the_artifact_is_said_to_be_so(tmp_path: Path) -> None:
     row = outcome("s1", "HHHH", "Human")
     keep_thumbnails(tmp_path, row, Image.effect_noise((640, 640), 200).convert("RGB"))
-    assert markdown(summary(tmp_path, [row])).count("picture too large to be shown here") == 2
+    assert markdown(summary(tmp_path, row)).count("picture too large to be shown here") == 2
 
 
 def test_what_shows_a_run_is_loaded_only_when_it_is_shown() -> None:
@@ -260,7 +224,7 @@ def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> No
     from prefect.client.schemas.objects import Artifact
     from prefect.context import FlowRunContext
 
-    found = summary(tmp_path, [judgment("s1"), outcome("s1")])
+    found = summary(tmp_path, judgment("s1"), outcome("s1"))
 
     @flow
     async def evaluation() -> str:
@@ -282,7 +246,141 @@ def test_progress_and_report_are_artifacts_of_the_flow_run(tmp_path: Path) -> No
     kept = asyncio.run(artifacts())
     gc.collect()
     by_key = {artifact.key: artifact for artifact in kept}
-    assert set(by_key) == {"diagram-progress", "diagram-nightly"}
-    assert by_key["diagram-progress"].data == 100
+    assert set(by_key) == {"diagram-progress", "diagram-nightly"} and by_key["diagram-progress"].data == 100
     assert by_key["diagram-progress"].description == "2/2 samples, 1 not ok (1 refused)"
     assert by_key["diagram-nightly"].data == markdown(found)
+
+
+# In sentences
+
+
+def test_a_call_counts_by_its_last_attempt_and_every_attempt_is_a_call(tmp_path: Path) -> None:
+    found = summary(
+        tmp_path,
+        judgment("s1", verdict=None, status="unavailable", error="503"),
+        judgment("s1", attempt=2),
+        judgment("s2", verdict=None, status="unavailable", error="503"),
+        judgment("s2", verdict=None, status="invalid", attempt=2, error="no winner"),
+        judgment("s3", reused_from="earlier", tokens_in=0, tokens_out=0, tokens_cached=0, price=0.0),
+    ).judgments
+    assert found.statuses() == {"ok": 2, "invalid": 1}
+    assert [(failure.sample_id, failure.words) for failure in found.not_ok.values()] == [("s2", "no winner")]
+    assert (found.calls, found.reused, found.tokens_in, found.tokens_out) == (4, 1, 4000, 400)
+    assert found.price == pytest.approx(1.0)
+
+
+def test_the_bill_is_told_with_whose_prices_it_is_what_may_come_to_it_and_what_was_saved(tmp_path: Path) -> None:
+    table = "genai-prices 0.2.3: openai gpt-5, flex, 2026-11-20"
+    flex = {"price_source": table, "service_tier": "flex", "saved_by_service_tier": 0.25}
+    found = summary(
+        tmp_path,
+        judgment("s1", **flex, saved_by_cache=0.02, tokens_written=30, tokens_reasoning=60),
+        judgment("s2", **flex, estimated=0.3),
+        judgment("s3", price=0.0, price_source=table, reused_from="earlier", saved_by_reuse=0.125),
+    )
+    assert cost_lines(found)[1:] == [
+        "3,000 tokens in (30 of them cached, 30 written to a cache), 300 out (60 of them reasoning)",
+        "price: 0.5000 US dollars, by genai-prices 0.2.3",
+        "calls that timed out may have cost, besides: 0.3000, an estimate",
+        "saved: 0.1250 by reuse, 0.5000 by service tier, 0.0200 by cache",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("rows", "lines"),
+    [
+        ([judgment("s1")], ["price: 0.2500 in the currency of the prices given"]),
+        ([judgment("s1"), judgment("s2", price=None), judgment("s3")], ["price: unknown"]),
+        ([judgment("s1", price=0.0, price_source="the embedded judge costs nothing")], ["price: 0.0000"]),
+        ([judgment("s1", price=None, estimated=None)],
+         ["price: unknown", "calls that timed out may have cost, besides: unknown"]),
+    ],
+)  # fmt: skip
+def test_what_is_unknown_stays_so(tmp_path: Path, rows: list[Judgment], lines: list[str]) -> None:
+    assert price_lines(summary(tmp_path, *rows)) == lines
+
+
+@pytest.mark.parametrize(
+    ("rows", "all_ok"),
+    [
+        ([judgment("s1"), outcome("s1")], True),
+        ([outcome("s1", "----", None, status="forfeit"), outcome("s2", "----", None, status="no_reference")], True),
+        ([outcome("s1", "----", None, status="bad_picture")], False),
+        ([judgment("s1", verdict=None, status="refused"), outcome("s1", "-MMM")], False),
+    ],
+    ids=["ok", "forfeit and no reference", "bad picture", "refused"],
+)
+def test_all_is_ok_unless_a_row_is_not(tmp_path: Path, rows: list[Judgment | Outcome], all_ok: bool) -> None:
+    assert summary(tmp_path, *rows).all_ok is all_ok
+
+
+def test_one_sample_of_each_kind_is_chosen_and_none_twice(tmp_path: Path) -> None:
+    rows = [
+        outcome("tie", "GGGG", "Tie"),
+        outcome("win", "MHMM", "Model"),
+        outcome("second win", "MMMM", "Model"),
+        outcome("late loss", "GHGH", "Human", tier="tier 2"),
+        outcome("loss", "HGHG", "Human"),
+        outcome("flip", "XGGG", "Tie"),
+        outcome("forfeit", "----", None, status="forfeit"),
+        outcome("incomplete", "-GGG", None, status="incomplete"),
+    ]
+    chosen = {each.why: each.outcome.sample_id for each in summary(tmp_path, *rows).notable}
+    # The second win takes no place: it fits none that is still free.
+    assert chosen == {
+        "Won": "win",
+        "Lost in tier 1": "loss",
+        "Verdicts pull apart": "flip",
+        "Missing output (forfeit)": "forfeit",
+        "Not complete": "incomplete",
+    }
+
+
+def test_a_chosen_sample_comes_with_the_reasons_for_its_verdicts(tmp_path: Path) -> None:
+    found = summary(
+        tmp_path,
+        judgment("s1", "faithfulness", "Human", vote=1, reasoning="outvoted"),
+        judgment("s1", "faithfulness", "Model", vote=2, reasoning="first of the majority"),
+        judgment("s1", "faithfulness", "Model", vote=3, reasoning="second of the majority"),
+        judgment("s1", "readability", "Human", reasoning="one order's"),
+        judgment("s2", "faithfulness", "Model", reasoning="another sample's"),
+        outcome("s1", "MGXG", "Model"),
+    )
+    assert found.notable[0].reasons == {"faithfulness": "first of the majority", "readability": "one order's"}
+
+
+def test_the_sentence_tells_score_coverage_and_what_is_not_ok(tmp_path: Path) -> None:
+    rows = [
+        *(judgment("s1", dimension) for dimension in DIMENSIONS),
+        judgment("s2", verdict=None, status="refused"),
+        outcome("s1", "MMMM"),
+        outcome("s2", "-GGG", None, status="incomplete"),
+    ]
+    assert sentence(summary(tmp_path, *rows)) == (
+        "alpha 100.0 (no interval below 8), 1/2 samples scored. Judgments: 4 ok, 1 refused. "
+        "Outcomes: 1 complete, 1 incomplete."
+    )
+
+
+def test_an_unfinished_run_is_summed_up_as_far_as_it_got_and_one_that_is_not_there_is_not_found(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        summarize(tmp_path, RUN)
+    write_run(tmp_path, start(), [judgment("s1"), outcome("s1")], None)
+    found = summarize(tmp_path, RUN)
+    assert found.end is None and found.outcomes.statuses == {"complete": 1}
+
+
+def test_rows_that_are_read_once_come_to_all_of_it(tmp_path: Path) -> None:
+    changes: dict[str, Any] = {"parameters": {"orders": "both", "votes": 1}}
+    outcomes = [outcome(f"s{number}", "MHGX", published="Model", category="agent") for number in range(9)]
+    controls = [outcome(f"s{number}", "MMMM", control="blank") for number in range(2)]
+    judged = [judgment(f"s{number}", order=order) for number in range(9) for order in ("human_first", "model_first")]
+    written = summary(tmp_path, *outcomes, *controls, *judged, **changes)
+    results = Results(start(**changes), [tmp_path / "ledger" / RUN])
+    for row in (*outcomes, *controls):
+        results.add(row)
+    found = summarize(tmp_path, RUN)
+    assert found == written
+    assert results.scores == written.scores and results.rates == written.rates
+    assert control_rates(results.controls) == written.controls and results.outcomes == written.outcomes
+    assert found.scores and found.rates and found.published and found.controls[1].failed == 2

@@ -2,34 +2,32 @@
 
 import shutil
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from anchored_nights import night
+from numpy.typing import NDArray
+from simulate_alarm import SAME, decline, quiet, raised, simulate, step
 from simulate_anchors import AT, BY, Judge, after, false_alarms, judged, told
 from written_history import ask
 
 from flows.cli import main
 from tasks.comparing.alarms import note_told, payload_of, watched
-from tasks.comparing.attribution import attributions
-from tasks.comparing.moved_judges import MovedJudge, moved_judges
-from tasks.history.database import HISTORY
-from tasks.history.loading import sync
+from tasks.comparing.attribution import MovedJudge, attributions, moved_judges
+from tasks.history.landing import land, rebuild
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
 from tasks.records import RunStart
 from tasks.statistics.attribution import series
-from tasks.statistics.cusum import BASELINE
+from tasks.statistics.cusum import BACK, BASELINE, LIMIT, Night, limit_of, watch
 
 
 @pytest.mark.parametrize(
     ("judge", "candidate", "said"),
     [(-8.0, 0.0, "judge moved"), (8.0, 0.0, "judge moved"), (0.0, -8.0, "candidate moved"), (-8.0, -8.0, "both")],
 )
-def test_what_moved_by_8_points_at_night_20_is_found_by_night_24_and_named(
-    judge: float, candidate: float, said: str
-) -> None:
-    """Six series each; `make simulate-anchors` has the shares."""
+def test_what_moved_by_8_points_at_night_20_is_named_by_night_24(judge: float, candidate: float, said: str) -> None:
     random = np.random.default_rng(7)
     found = [told(random, judge, candidate) for _ in range(6)]
     assert all(AT <= each.night <= BY for each in found)
@@ -67,25 +65,24 @@ def test_nights_whose_anchors_were_not_answered_are_left_out() -> None:
 
 
 @pytest.fixture(scope="module")
-def kept(tmp_path_factory: pytest.TempPathFactory, empty_history: Path) -> Path:
+def kept(tmp_path_factory: pytest.TempPathFactory, empty_store: Path) -> Path:
     """A store with sixteen quiet nights, in ledger and history, to be copied."""
     store = tmp_path_factory.mktemp("kept")
-    shutil.copy(empty_history, store / HISTORY)
+    shutil.copytree(empty_store, store, dirs_exist_ok=True)
     for day in range(1, BASELINE + 3):
         night(store, day)
-    sync(store)
+    land(store)
     return store
 
 
 @pytest.fixture
 def store(kept: Path, tmp_path: Path) -> Path:
-    """One of the test's own."""
     return Path(shutil.copytree(kept, tmp_path / "store"))
 
 
 def test_an_alarm_says_what_moved_with_both_figures_in_event_artifact_report_and_views(store: Path) -> None:
     newest = [night(store, day, candidate=20) for day in (BASELINE + 3, BASELINE + 4)][-1]
-    sync(store)
+    land(store)
     seen = watched(store, newest.run_id)
     [alarm] = seen.alarms
     assert alarm.moved == "candidate moved" and alarm in seen.news
@@ -94,31 +91,30 @@ def test_an_alarm_says_what_moved_with_both_figures_in_event_artifact_report_and
     payload = payload_of(alarm, newest)
     assert payload["moved"] == "candidate moved" and payload["attribution"] in alarm.words
     assert [each.line for each in seen.attributions] == [f"alpha: {alarm.attribution}"]
-    assert ask(store, "SELECT DISTINCT moved, moved_since::DATE::VARCHAR FROM anchors WHERE moved IS NOT NULL") == [
-        ("candidate moved", "2026-09-17")
-    ]
+    told = "SELECT DISTINCT moved, moved_since::DATE::VARCHAR FROM anchors WHERE moved IS NOT NULL"
+    assert ask(store, told) == [("candidate moved", "2026-09-17")]
     trend = "SELECT count(*) FROM trend WHERE dimension = 'overall' AND moved = 'candidate moved'"
     assert ask(store, trend) == [(2,)]
-    html = page(gather(store, [newest.run_id]), {})
+    html = page(gather(store, newest.run_id), {})
     assert "Judge or candidate" in html and alarm.attribution in html
 
 
 def test_a_judge_that_moves_up_is_told_though_no_score_has_dropped_and_another_set_begins_anew(store: Path) -> None:
     newest = [night(store, BASELINE + 3 + day, judge=-20, candidate=-40) for day in range(3)][-1]
-    sync(store)
+    land(store)
     assert not watched(store, newest.run_id).alarms
     [found] = attributions(store, newest.run_id)
     assert found.moved == "judge moved" and found.judge_shift and found.judge_shift > 0
     assert found.judge_since and found.words.startswith("The judge moved: the anchors changed by +3")
     other = night(store, BASELINE + 6, anchors="b")
-    sync(store)
+    land(store)
     assert attributions(store, other.run_id) == []
     assert ask(store, "SELECT max(night) FROM anchor_nights WHERE starts_with(anchors_key, 'b')") == [(1,)]
 
 
 def judge_news(store: Path, begun: RunStart) -> list[MovedJudge]:
     """Judges that moved of which nobody has told before, noted as told."""
-    sync(store)
+    land(store)
     news = [*watched(store, begun.run_id).judge_news]
     for moved in news:
         note_told(store, moved, begun)
@@ -131,14 +127,14 @@ def test_a_judge_that_moved_is_told_once_while_no_score_has_dropped(store: Path)
     [moved] = (each for news in told for each in news)
     assert moved.short.startswith("the judge gpt-x has moved since 2026-09-17: the anchors changed by +3")
     assert "`jury baseline restart diagram` begins its baselines anew" in moved.words and moved.falsely in moved.words
-    sync(store, rebuild=True)
+    rebuild(store)
     newest = night(store, BASELINE + 7, judge=-20)
     assert judge_news(store, newest) == []
     seen = watched(store, newest.run_id)
     assert not seen.alarms and [each.nights for each in seen.judges] == [5] and [*seen.open] == [*seen.judges]
     payload = payload_of(moved, newest)
     assert payload["what"] == "has another judge than before" and payload["flow"] == "diagram"
-    html = page(gather(store, [newest.run_id]), {})
+    html = page(gather(store, newest.run_id), {})
     assert "The judge gpt-x has moved since 2026-09-17" in html
 
 
@@ -147,7 +143,7 @@ def test_the_alarm_of_anchors_ends_when_they_are_back_and_the_next_one_is_told_a
     assert sum(map(len, moved)) == 1
     for day in range(3):
         back = night(store, BASELINE + 6 + day)
-    sync(store)
+    land(store)
     assert not watched(store, back.run_id).judges and not moved_judges(store)
     again = [judge_news(store, night(store, BASELINE + 9 + day, judge=-20)) for day in range(3)]
     assert sum(map(len, again)) == 1
@@ -156,19 +152,17 @@ def test_the_alarm_of_anchors_ends_when_they_are_back_and_the_next_one_is_told_a
 def test_a_drop_that_is_put_down_to_the_judge_is_one_event(store: Path) -> None:
     for day in range(3):
         newest = night(store, BASELINE + 3 + day, judge=20, candidate=40)
-    sync(store)
+    land(store)
     seen = watched(store, newest.run_id)
     assert seen.judge_news and [*seen.events] == [*seen.news] and seen.news[0].moved in ("judge moved", "both")
     assert [*seen._replace(news=()).events] == [*seen.judge_news]
 
 
-def test_status_tells_a_judge_that_moved_until_its_baseline_or_its_anchors_begin_anew(
-    store: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_status_tells_a_judge_that_moved_until_either_begins_anew(store: Path, capsys: Any, monkeypatch: Any) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
     for day in range(3):
         night(store, BASELINE + 3 + day, judge=-20)
-    sync(store)
+    land(store)
 
     def said(*command: str) -> str:
         main([*command, "--store", str(store)])
@@ -200,3 +194,130 @@ def test_the_command_has_anchors_chosen_anew(tmp_path: Path, capsys: pytest.Capt
     assert main(given) == 0
     assert "the next scheduled run of diagram chooses its anchors anew" in capsys.readouterr().out
     assert main(given) == 2
+
+
+# The sum over nights: when a series has dropped and is back, its scale, and how rarely it errs
+
+
+UNITS, MOST = 100, 100.0
+OTHERS = [0, 1, -1] * BASELINE
+
+
+def nights(*levels: float, units: int = UNITS) -> NDArray[np.float64]:
+    """Nights with these mean scores, in which units go up and down by chance: by 20 points each, 2 points together."""
+    random = np.random.default_rng(7)
+    noise = random.normal(0, 20, (len(levels), units))
+    return 50 + noise - noise.mean(axis=1, keepdims=True) + np.asarray(levels)[:, None]
+
+
+def baseline(*after: float, first: int = BASELINE) -> list[Night]:
+    return watch(nights(*OTHERS[:first], *after), MOST)
+
+
+def test_a_drop_is_raised_when_the_sum_passes_its_limit_and_began_when_the_sum_did() -> None:
+    found = baseline(0, 2, -6, -6, -6, -6)
+    assert [night.phase for night in found] == ["baseline"] * BASELINE + ["watched"] * 6
+    assert [night.raised for night in found[BASELINE:]] == [None, None, None, None, 18, 18]
+    assert {night.since for night in found[18:]} == {16}
+    before, now = found[17], found[18]
+    assert before.sum <= LIMIT < now.sum == pytest.approx(sum(-each.change / each.scale - 0.5 for each in found[16:19]))  # type: ignore[operator]
+    assert now.scale == pytest.approx(2.0, rel=0.05) and now.change == pytest.approx(-6.0, abs=0.1)
+    assert now.baseline == pytest.approx(50.0, abs=0.1)
+
+
+def test_a_rise_is_no_drop() -> None:
+    assert raised(baseline(*[20.0] * 10)) == []
+
+
+def test_a_drop_ends_after_three_nights_in_a_row_near_the_baseline_and_the_next_one_is_another() -> None:
+    found = baseline(-20, -20, 0, 0, -20, *[0] * BACK, 0, -20)
+    assert [night.raised for night in found[BASELINE:]] == [14, 14, 14, 14, 14, 14, 14, None, None, 23]
+
+
+def test_a_slow_decline_stays_one_drop() -> None:
+    found = baseline(*-0.5 * np.arange(1, 40))
+    assert len(raised(found)) == 1 and found[-1].raised is not None
+
+
+def test_the_baseline_is_frozen() -> None:
+    one, other = baseline(*[3.0] * 30), baseline(*[-1.0] * 30)
+    assert one[-1].baseline == other[-1].baseline
+
+
+def test_before_the_baseline_is_whole_two_low_nights_in_a_row_are_a_drop_and_no_part_of_it() -> None:
+    found = baseline(-20, 0, -20, -20, -20, first=5)
+    assert [night.raised for night in found[5:]] == [None, None, None, 8, 8]
+    assert found[-1].since == 7 and found[-1].baseline == pytest.approx(50 - 20 / 7, abs=0.5)
+    assert [night.phase for night in found[5:]] == ["watched", "baseline", "watched", "watched", "watched"]
+
+
+def test_after_an_early_drop_the_baseline_is_filled_up() -> None:
+    found = baseline(-20, -20, *[0] * BACK, *[0] * BASELINE, first=5)
+    assert [night.phase for night in found].count("baseline") == BASELINE
+
+
+def test_one_outlier_neither_moves_the_baseline_nor_blinds_it() -> None:
+    levels = [float(level) for level in OTHERS[:BASELINE]]
+    levels[10] = -40.0
+    found = watch(nights(*levels, *[-6.0] * 6), MOST)
+    assert found[-1].raised is not None and found[-1].scale == pytest.approx(2.0, rel=0.3)
+
+
+def test_nights_that_scatter_more_than_their_units_explain_set_the_scale() -> None:
+    found = watch(nights(*[8.0 * level for level in OTHERS[:BASELINE]], -6, -6, -6), MOST)
+    assert found[-1].raised is None and found[-1].scale == pytest.approx(6.7, rel=0.1)
+
+
+def test_what_the_same_units_have_in_common_is_no_noise() -> None:
+    """Half of the units score 0 and the others 100, always: the scale is that of what changes."""
+    apart = nights(*OTHERS[:BASELINE], 0) / 2 + np.repeat([0.0, 50.0], UNITS // 2)
+    assert watch(apart, MOST)[-1].scale == pytest.approx(1.0, rel=0.1)
+
+
+def test_a_judge_that_always_repeats_itself_is_measured_in_halves_of_a_unit() -> None:
+    same = np.tile(np.repeat([0.0, 100.0], 50), (BASELINE + 6, 1))
+    same[-6:, -3:] = 0.0
+    found = watch(same, MOST)
+    assert (found[-1].scale, found[-1].change) == (0.5, -3.0) and raised(found) == [BASELINE + 1]
+    assert raised(watch(same[: BASELINE + 1], MOST)) == []
+
+
+def test_units_without_a_score_shift_nothing_and_make_a_night_less_sure() -> None:
+    scores = nights(*OTHERS[:BASELINE], 0) + np.linspace(-40, 40, UNITS)
+    scores[-1, -15:] = np.nan
+    night = watch(scores, MOST)[-1]
+    assert night.phase == "watched" and night.change == pytest.approx(0.0, abs=1.5)
+    assert np.nanmean(scores[-1]) < 45
+    whole = watch(scores[:-1], MOST)
+    assert night.scale == pytest.approx(watch(np.r_[scores[:-1], scores[:1]], MOST)[-1].scale * (100 / 85) ** 0.5)  # type: ignore[operator]
+    assert len(whole) == BASELINE
+
+
+def test_a_night_of_which_too_little_was_scored_changes_nothing() -> None:
+    scores = nights(*OTHERS[:BASELINE], -20, -20, -20, -20)
+    scores[15, :21] = np.nan
+    found = watch(scores, MOST)
+    assert found[15].phase == "left out" and found[15].raised == 14
+    scores[:BASELINE, :21] = np.nan
+    assert {night.phase for night in watch(scores, MOST)[:BASELINE]} == {"left out"}
+
+
+def test_a_limit_grows_with_the_nights_of_its_sum() -> None:
+    limits = [limit_of(number) for number in (0, 1, 3, 4, 20, 37)]
+    assert limits[:3] == [LIMIT] * 3 and limits == sorted(limits) and limits[-1] == pytest.approx(LIMIT * 3**0.5)
+
+
+def test_few_units_or_one_night_raise_nothing() -> None:
+    assert watch(np.empty((0, 5)), MOST) == []
+    assert [night.phase for night in watch(np.empty((2, 0)), MOST)] == ["left out"] * 2
+    assert watch(np.array([[50.0]]), MOST)[0].phase == "baseline"
+    assert raised(watch(np.array([[50.0, 60.0], [0.0, 0.0], [0.0, 0.0]]), MOST)) == []
+
+
+def test_quiet_nights_raise_few_alarms_and_drops_are_found() -> None:
+    judge = SAME["same figures, a noisy judge"]
+    random = np.random.default_rng(11)
+    assert simulate(judge._replace(scatter=1.3), random, 40, quiet()).alarms <= 0.4
+    found = simulate(judge, random, 30, step(5.0)).by_night
+    assert found[2] >= 0.75 and found[6] >= 0.9
+    assert simulate(judge, random, 20, decline(0.2)).by_night[29] >= 0.85

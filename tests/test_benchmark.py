@@ -1,6 +1,5 @@
 """A PaperBananaBench folder pairs each of its samples with the figures of the output that is meant."""
 
-import json
 from pathlib import Path
 
 import pytest
@@ -65,8 +64,7 @@ def test_a_folder_with_a_manifest_is_refused_with_the_file_to_name(tmp_path: Pat
         ({}, "no source of Model figures"),
         ({"results": "run.json", "images": "figures"}, "two sources of Model figures"),
         ({"results": "gone.json"}, "results .*/gone.json does not exist$"),
-        ({"results": "Run.json"}, r"results .*/Run.json does not exist; did you mean .*/run.json\?"),
-        ({"images": "figure"}, r"images .*/figure does not exist; did you mean .*/figures\?"),
+        ({"images": "figure"}, "images .*/figure does not exist$"),
         ({"results": "figures"}, "figures is no file"),
         ({"images": "run.json"}, "run.json is no folder"),
         ({"images": "figures", "stage": ["vanilla"]}, "`stage` picks pictures of a result file"),
@@ -119,17 +117,11 @@ def test_a_human_picture_that_is_named_wrongly_is_a_problem_of_the_dataset(bench
     assert words in str(error.value)
 
 
-@pytest.mark.parametrize(
-    ("path", "problem"),
-    [
-        ("images/gone.png", NO_PICTURE),
-        (None, NO_PICTURE),
-    ],
-)
-def test_a_human_picture_that_is_not_there_stops_only_its_own_sample(bench: Path, path: str | None, problem: str):
+@pytest.mark.parametrize("path", ["images/gone.png", None])
+def test_a_human_picture_that_is_not_there_stops_only_its_own_sample(bench: Path, path: str | None):
     write_benchmark(bench, [record(0, path_to_gt_image=path), record(1)])
     first, second = (entry.sample for entry in loaded(bench, results=str(bench.parent / "run.json")).entries)
-    assert first.pictures["human"].problem.startswith(problem)
+    assert first.pictures["human"].problem.startswith(NO_PICTURE)
     assert first.pictures["model"].problem == second.pictures["human"].problem == ""
 
 
@@ -157,18 +149,19 @@ def test_ids_that_are_numbers_are_told_once_for_all_records_of_both_files(bench:
     ]
 
 
-def test_a_list_that_cannot_be_read_is_all_that_is_told(bench: Path):
-    (bench / "diagram" / "test.json").write_text(json.dumps({"test_0": record(0)}, indent=1))
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ([], "test.json: holds no record"),
+        ({"a": 1}, "test.json: is one JSON object"),
+        ({"test_0": record(0)}, "test.json: is one JSON object, must be a list of objects"),
+    ],
+)
+def test_a_file_that_is_no_list_of_samples_is_refused_and_that_is_all_that_is_told(
+    bench: Path, content: object, words: str
+):
+    write_json(bench / "diagram" / "test.json", content)
     with pytest.raises(ValueError) as error:
         loaded(bench, results=str(bench.parent / "run.json"))
     told = str(error.value).splitlines()
-    assert len(told) == 2 and told[1].startswith("  test.json: is one JSON object, must be a list of objects")
-
-
-@pytest.mark.parametrize(
-    ("content", "words"), [([], "test.json: holds no record"), ({"a": 1}, "test.json: is one JSON object")]
-)
-def test_a_file_that_is_no_list_of_samples_is_refused(bench: Path, content: object, words: str):
-    write_json(bench / "diagram" / "test.json", content)
-    with pytest.raises(ValueError, match=words):
-        loaded(bench, results=str(bench.parent / "run.json"))
+    assert len(told) == 2 and told[1].startswith(f"  {words}")

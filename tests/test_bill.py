@@ -30,7 +30,7 @@ def own_bill() -> Bill:
 
 def test_a_reply_tells_what_its_tier_and_the_cache_saved() -> None:
     found = charge(openai_bill(), Reply("ok", **TOKENS, tier="flex"))
-    amounts = (found.price, found.saved_by_tier, found.saved_by_cache)
+    amounts = (found.price, found.saved_by_service_tier, found.saved_by_cache)
     assert amounts == pytest.approx((0.0036875, 0.0036875, 0.00875 - 0.0036875))
     assert found.price_source.startswith("genai-prices 0.2.3: openai gpt-5, flex, 20") and found.estimated == 0
 
@@ -43,7 +43,7 @@ def test_a_tier_that_nobody_has_a_price_of_is_unknown_and_saves_nobody_knows_wha
 @pytest.mark.parametrize("tier", ["flex", "batch"])
 def test_a_reply_that_does_not_tell_its_tier_is_priced_as_standard(tier: str) -> None:
     """As after a batch, what it left over is asked live: nobody who keeps silent is cheaper for it."""
-    asked = Judge.model_validate({"model": "gpt-5", "base_url": "https://api.openai.com/v1", "tier": tier})
+    asked = Judge.model_validate({"model": "gpt-5", "base_url": "https://api.openai.com/v1", "service_tier": tier})
     found = charge(Bill(asked), Reply("ok", **TOKENS))
     assert found == charge(openai_bill(), Reply("ok", **TOKENS)) and ", standard, " in found.price_source
     assert found.price == pytest.approx(2 * 0.0036875)
@@ -62,6 +62,8 @@ def test_what_times_out_is_estimated_by_the_replies_of_its_own_dimension() -> No
         charge(bill, Reply("ok", tokens_in=tokens, tokens_out=100), dimension)
     found = charge(bill, Reply("unavailable", timed_out=2))
     assert (found.price, found.estimated) == (0.0, pytest.approx(2 * (3_000 * 1 + 100 * 10) / 1e6))
+    unpriced = Bill(Judge(model="m", base_url="http://127.0.0.1:8000/v1"))
+    assert charge(unpriced, Reply("ok", tokens_in=9, timed_out=1)).estimated is None
 
 
 def test_the_end_is_expected_by_the_samples_that_are_decided() -> None:

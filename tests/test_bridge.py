@@ -3,43 +3,40 @@
 import json
 import re
 from collections.abc import Callable, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import end, image, judgment, outcome, picture, start, write_run
+from factories import DIMENSIONS, TIED, WON, figures, finished, image, judgment, outcome, picture, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
-from loopback_replies import Reply, Request, example, text
+from loopback_replies import Reply, Request, allowed_reply, example, text
 from written_images import prompt_row, write_geneval
 
+from flows.commands import run
 from tasks.comparing.bridge import answers_of, bridge
 from tasks.comparing.trend import breaks, joints, series_of, trend_chart, trend_points
 from tasks.errors import InputError
-from tasks.history.loading import sync
+from tasks.history.landing import land
+from tasks.judging.protocol import asked_protocol
 from tasks.ledger.bridges import BRIDGES, BridgeRow
 from tasks.ledger.evaluations import read_evaluation
-from tasks.records import Outcome, RunStart
+from tasks.parameters import PairwiseParameters
+from tasks.records import Judgment, Outcome, RunStart
+from tasks.rubrics.rubric import load_rubric
 from tasks.statistics.offsets import CANNOT_TELL, CONTINUED, WITH_OFFSET
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here")
 
 OLD, NEW = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
 PROMPTS = {"prompt aesthetics": "a" * 64, "orders": "human_first"}
-WINS, LOSES, TIES = ("MMMM", "Model"), ("HHHH", "Human"), ("GGGG", "Tie")
 
 
-def keep(store: Path, run_id: str, model: str, rows: Sequence[Outcome], **changes: Any) -> RunStart:
-    """A finished run by a judge; `protocol` adds items, other changes are fields of its start."""
+def keep(store: Path, run_id: str, model: str, rows: Sequence[Judgment | Outcome], **changes: Any) -> RunStart:
+    """A finished run by a judge; `protocol` adds items."""
     protocol = {**PROMPTS, "model asked": model, "model answered": f"{model}-1", **changes.pop("protocol", {})}
-    day = f"{run_id[:4]}-{run_id[4:6]}-{run_id[6:8]}T{run_id[9:11]}:00:00+00:00"
-    values = {"started_at": day, "flow": run_id.split("-")[1], "model": model, "samples": len(rows), **changes}
-    begun = start(run_id, protocol=protocol, **values)
-    write_run(store, begun, [*rows], end(protocol=protocol, protocol_key=model[-1] * 64, calls=4, reused=0))
-    return begun
-
-
-def figures(*results: tuple[str, str], **changes: Any) -> list[Outcome]:
-    return [outcome(f"s{number:03}", *result, **changes) for number, result in enumerate(results)]
+    values = {"judge": model, "samples": len(rows), "protocol": protocol, **changes}
+    return finished(store, run_id, rows, key=model[-1], **values)
 
 
 def bridged(store: Path, margin: float = 3.0) -> list[BridgeRow]:
@@ -51,25 +48,25 @@ def bridged(store: Path, margin: float = 3.0) -> list[BridgeRow]:
 
 
 def test_a_bridge_says_how_far_two_judges_lie_apart_and_how_far_they_agree(tmp_path: Path) -> None:
-    keep(tmp_path, OLD, "gpt-a", figures(*[WINS] * 20, *[TIES] * 20))
-    keep(tmp_path, NEW, "gpt-b", figures(*[WINS] * 20, *[WINS] * 15, *[TIES] * 5))
+    keep(tmp_path, OLD, "gpt-a", figures(*[WON] * 20, *[TIED] * 20))
+    keep(tmp_path, NEW, "gpt-b", figures(*[WON] * 20, *[WON] * 15, *[TIED] * 5))
     rows = bridged(tmp_path)
-    assert [row.dimension for row in rows] == ["overall", "faithfulness", "conciseness", "readability", "aesthetics"]
+    assert [row.dimension for row in rows] == ["overall", *DIMENSIONS]
     first = rows[0]
     assert (first.n, first.judged, first.old_score, first.new_score) == (40, 40, 75.0, 93.75)
     assert first.shift == 18.75 and first.ci_low is not None and first.ci_low < 18.75
     assert first.agreement == pytest.approx(25 / 40)
     assert first.confusion == {"Model > Model": 20, "Tie > Model": 15, "Tie > Tie": 5}
     assert first.decision == CANNOT_TELL and first.enough and first.enough > 40
-    assert (first.old_model, first.new_model, first.old_run, first.new_run) == ("gpt-a", "gpt-b", OLD, NEW)
+    assert (first.old_judge, first.new_judge, first.old_run, first.new_run) == ("gpt-a", "gpt-b", OLD, NEW)
     assert first.made_at > "2026" and "-diagram-" in first.bridge_id
     assert rows[1].confusion == {"Model > Model": 20, "Both are good > Model": 15, "Both are good > Both are good": 5}
 
 
 def test_forfeits_count_in_the_score_and_in_no_agreement(tmp_path: Path) -> None:
     lost = [outcome(f"f{number}", "----", None, status="forfeit", score=0.0) for number in range(10)]
-    keep(tmp_path, OLD, "gpt-a", [*figures(*[TIES] * 30), *lost])
-    keep(tmp_path, NEW, "gpt-b", [*figures(*[WINS] * 30), *lost])
+    keep(tmp_path, OLD, "gpt-a", [*figures(*[TIED] * 30), *lost])
+    keep(tmp_path, NEW, "gpt-b", [*figures(*[WON] * 30), *lost])
     first, *_ = bridged(tmp_path)
     assert (first.n, first.judged, first.shift) == (40, 30, 37.5)
 
@@ -77,20 +74,13 @@ def test_forfeits_count_in_the_score_and_in_no_agreement(tmp_path: Path) -> None
 def test_generated_images_are_compared_by_prompt_and_tag(tmp_path: Path) -> None:
     old, new = (run_id.replace("diagram", "colors") for run_id in (OLD, NEW))
     for run_id, model, more in ((old, "gpt-a", 0.0), (new, "gpt-b", 0.5)):
-        rows = [
-            image(f"{tag}{prompt}/{copy}", 5.0 + prompt % 3 + more * (prompt % 2) * 2, tag=tag)
-            for tag in ("colors", "color_attr")
-            for prompt in range(20)
-            for copy in range(2)
-        ]
-        keep(tmp_path, run_id, model, rows, flow="colors", dimensions=("colors", "color_attr"))
+        places = product(("colors", "color_attr"), range(20), range(2))
+        rows = [image(f"{tag}{n}/{copy}", 5.0 + n % 3 + more * (n % 2) * 2, tag=tag) for tag, n, copy in places]
+        keep(tmp_path, run_id, model, rows, dimensions=("colors", "color_attr"))
     sides = [answers_of(read_evaluation(tmp_path, run_id)) for run_id in (old, new)]
     rows = bridge(sides[0], sides[1])
-    assert [(row.dimension, row.n, row.judged) for row in rows] == [
-        ("all prompts", 40, 80),
-        ("colors", 20, 40),
-        ("color_attr", 20, 40),
-    ]
+    counts = [(row.dimension, row.n, row.judged) for row in rows]
+    assert counts == [("all prompts", 40, 80), ("colors", 20, 40), ("color_attr", 20, 40)]
     assert rows[0].shift == pytest.approx(0.5) and rows[0].margin == pytest.approx(0.3) and rows[0].highest == 10
     assert rows[0].agreement == 1.0  # at most a point apart
 
@@ -98,24 +88,22 @@ def test_generated_images_are_compared_by_prompt_and_tag(tmp_path: Path) -> None
 # What is refused
 
 
+OTHERS = {"human": picture("h"), "model": picture("m")}
+
+
 @pytest.mark.parametrize(
     ("changes", "words"),
     [
         ({"protocol": {"prompt aesthetics": "b" * 64}}, "other prompts: aesthetics"),
         ({"protocol": {"orders": "both"}}, "orders (human_first → both)"),
-        ({"rows": figures(*[TIES] * 29)}, "alpha 29; a bridge takes 30 of one candidate"),
-        ({"rows": figures(*[TIES] * 40, candidate="other")}, "too few samples in common that both scored: none"),
-        (
-            {"rows": figures(*[TIES] * 40, pictures={"human": picture("h"), "model": picture("m")})},
-            "40 of the same name were judged by other pictures",
-        ),
+        ({"rows": figures(*[TIED] * 29)}, "alpha 29; a bridge takes 30 of one candidate"),
+        ({"rows": figures(*[TIED] * 40, candidate="other")}, "too few samples in common that both scored: none"),
+        ({"rows": figures(*[TIED] * 40, pictures=OTHERS)}, "40 of the same name were judged by other pictures"),
     ],
 )
-def test_what_does_not_compare_is_refused_with_what_differs(
-    tmp_path: Path, changes: dict[str, Any], words: str
-) -> None:
-    keep(tmp_path, OLD, "gpt-a", figures(*[TIES] * 40))
-    rows = changes.pop("rows", figures(*[TIES] * 40))
+def test_what_does_not_compare_is_refused_by_what_differs(tmp_path: Path, changes: dict[str, Any], words: str) -> None:
+    keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40))
+    rows = changes.pop("rows", figures(*[TIED] * 40))
     keep(tmp_path, NEW, "gpt-b", rows, **changes)
     with pytest.raises(InputError) as told:
         bridged(tmp_path)
@@ -123,23 +111,17 @@ def test_what_does_not_compare_is_refused_with_what_differs(
 
 
 def test_settings_of_the_judge_itself_may_differ(tmp_path: Path) -> None:
-    keep(tmp_path, OLD, "gpt-a", figures(*[TIES] * 40))
-    keep(tmp_path, NEW, "gpt-b", figures(*[TIES] * 40), protocol={"effort": "low", "endpoint": "x", "temperature": "0"})
+    keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40))
+    keep(tmp_path, NEW, "gpt-b", figures(*[TIED] * 40), protocol={"effort": "low", "endpoint": "x", "temperature": "0"})
     assert bridged(tmp_path)[0].shift == 0
 
 
 def test_samples_of_other_texts_are_in_no_pair(tmp_path: Path) -> None:
     for run_id, model, key in ((OLD, "gpt-a", "d"), (NEW, "gpt-b", "e")):
-        keep(tmp_path, run_id, model, [], dataset_key=key * 64)
-        rows = figures(*[TIES] * 40)
-        texts = [("other" if each.sample_id < "s005" and model == "gpt-b" else "same") for each in rows]
+        rows = figures(*[TIED] * 40)
+        texts = [("other" if each.sample_id < "s05" and model == "gpt-b" else "same") for each in rows]
         said = [judgment(each.sample_id, text_sha256=text) for each, text in zip(rows, texts, strict=True)]
-        ledger = tmp_path / "ledger" / run_id
-        for file in ledger.iterdir():
-            file.unlink()
-        ledger.rmdir()
-        begun = start(run_id, model=model, dataset_key=key * 64, protocol=PROMPTS)
-        write_run(tmp_path, begun, [*said, *rows], end(protocol=PROMPTS))
+        keep(tmp_path, run_id, model, [*said, *rows], dataset_key=key * 64)
     assert bridged(tmp_path)[0].n == 35
 
 
@@ -153,14 +135,28 @@ def test_samples_of_other_texts_are_in_no_pair(tmp_path: Path) -> None:
         (("--old", OLD, "--new", "gpt-z", "--flow", "diagram"), "cannot be repeated with gpt-z: "),
     ],
 )
-def test_a_mistake_is_told_before_anything_is_asked(
-    tmp_path: Path, jury: Any, arguments: tuple[object, ...], words: str
-) -> None:
+def test_a_mistake_is_told_before_any_call(tmp_path: Path, jury: Any, arguments: tuple, words: str) -> None:
     embedded = {"votes": 1, "judge": {"model": "pixel-baseline", "base_url": "embedded"}}
-    keep(tmp_path, OLD, "gpt-a", figures(*[TIES] * 40), parameters=embedded)
-    keep(tmp_path, NEW, "gpt-b", figures(*[TIES] * 40))
+    keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40), parameters=embedded)
+    keep(tmp_path, NEW, "gpt-b", figures(*[TIED] * 40))
     code, _, err = jury("bridge", *arguments, "--store", tmp_path)
     assert code == 2 and words in err
+    assert BRIDGES.folders(tmp_path) == []
+
+
+def test_replies_that_have_not_come_are_waited_for(tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As one that answers by a batch."""
+    given = {"votes": 1, "judge": {"model": "gpt-a", "base_url": "https://judge.example/v1"}}
+    protocol = asked_protocol(PairwiseParameters.model_validate(given), load_rubric("diagram"))
+    keep(tmp_path, OLD, "gpt-a", figures(*[TIED] * 40), parameters=given, protocol=protocol)
+
+    def waits(_flow: str, asked: PairwiseParameters) -> int:
+        write_run(tmp_path, start(NEW, judge=asked.judge.model), [judgment("s0")], None)
+        return 0
+
+    monkeypatch.setattr(run, "run_flow", waits)
+    code, _, err = jury("bridge", "--old", OLD, "--new", "gpt-b", "--flow", "diagram", "--store", tmp_path)
+    assert code == 2 and "the judges are compared once that run has ended" in err
     assert BRIDGES.folders(tmp_path) == []
 
 
@@ -171,6 +167,8 @@ def rated(score: Callable[[int], float]) -> Callable[[Request], Reply]:
     """A judge that scores an image by the number in its prompt."""
 
     def answer(request: Request) -> Reply:
+        if request.schema_name == "probe":
+            return allowed_reply()(request)
         number = next(int(found[1]) for each in request.texts if (found := re.search(r"clock (\d+)", each)))
         given = {"explanation": "because", "score": score(number)}
         return text(json.dumps({name: given for name in example(request.schema, {})}))
@@ -238,11 +236,8 @@ def test_some_samples_are_always_the_same_ones_and_settings_go_to_the_new_judge(
         # More samples take over the replies that are there, and ask for the others.
         more = [60 if each == 40 else each for each in command]
         assert jury(*more)[0] in (0, 3) and other.by_name["counting_counting"] == 60
-    rows = ask("SELECT n, old_model, new_model FROM bridges")
-    assert sorted((row["n"], row["old_model"], row["new_model"]) for row in rows) == [
-        *[(40, "old", "new")] * 2,
-        (60, "old", "new"),
-    ]
+    rows = ask("SELECT DISTINCT n, old_judge, new_judge FROM bridges ORDER BY n")
+    assert [tuple(row.values()) for row in rows] == [(40, "old", "new"), (60, "old", "new")]
 
 
 # The trend
@@ -259,7 +254,7 @@ def told(**changes: Any) -> BridgeRow:
     values = {
         **{"bridge_id": "20261120T0-x", "made_at": "2026-11-20T00:00:00+00:00", "flow": "diagram", "n": 100},
         **{"candidate": "alpha", "dimension": "overall", "dataset": "mini", "dataset_key": "d" * 64},
-        **{"prompt_set": "default", "old_run": OLD, "new_run": NEW, "old_model": "gpt-a", "new_model": "gpt-b"},
+        **{"prompt_set": "default", "old_run": OLD, "new_run": NEW, "old_judge": "gpt-a", "new_judge": "gpt-b"},
         **{"old_protocol_key": "a" * 64, "new_protocol_key": "b" * 64, "highest": 100.0, "judged": 100},
         **{"old_score": 50.0, "new_score": 60.0, "shift": 10.0, "ci_low": 7.0, "ci_high": 14.0, "margin": 3.0},
         **{"decision": WITH_OFFSET, "enough": None, "agreement": 0.8, "kappa": 0.6, "confusion": {"Tie > Tie": 100}},
@@ -268,8 +263,8 @@ def told(**changes: Any) -> BridgeRow:
 
 
 def test_the_trend_is_one_line_in_the_units_of_the_newer_judge(tmp_path: Path) -> None:
-    before = trend_points(tmp_path, _sync(tmp_path, nights(tmp_path, "gpt-a", (1, 2, 3), TIES)))
-    last = nights(tmp_path, "gpt-b", (4, 5), WINS)
+    before = trend_points(tmp_path, _sync(tmp_path, nights(tmp_path, "gpt-a", (1, 2, 3), TIED)))
+    last = nights(tmp_path, "gpt-b", (4, 5), WON)
     BRIDGES.keep(tmp_path, [told()])
     [line] = series_of(trend_points(tmp_path, _sync(tmp_path, last)))
     assert [(point.started_at.day, point.score) for point in line] == [(1, 60), (2, 60), (3, 60), (4, 100), (5, 100)]
@@ -286,66 +281,54 @@ def test_the_trend_is_one_line_in_the_units_of_the_newer_judge(tmp_path: Path) -
 
 
 def _sync(store: Path, begun: RunStart) -> RunStart:
-    sync(store)
+    land(store)
     return begun
 
 
 @pytest.mark.parametrize(
     "changes",
     [
-        {"decision": CANNOT_TELL},
-        {"candidate": "beta"},
-        {"dimension": "aesthetics"},
-        {"dataset_key": "e" * 64},
-        {"old_protocol_key": "c" * 64},
-        {"new_protocol_key": "c" * 64},
-        {"flow": "plot"},
+        {"decision": CANNOT_TELL}, {"candidate": "beta"}, {"dimension": "aesthetics"}, {"dataset_key": "e" * 64},
+        {"old_protocol_key": "c" * 64}, {"new_protocol_key": "c" * 64}, {"flow": "plot"},
     ],
-)
+)  # fmt: skip
 def test_only_what_was_bridged_is_joined(tmp_path: Path, changes: dict[str, Any]) -> None:
-    nights(tmp_path, "gpt-a", (1, 2), TIES)
-    last = nights(tmp_path, "gpt-b", (3, 4), WINS)
+    nights(tmp_path, "gpt-a", (1, 2), TIED)
+    last = nights(tmp_path, "gpt-b", (3, 4), WON)
     BRIDGES.keep(tmp_path, [told(**changes)])
     assert [point.score for point in trend_points(tmp_path, _sync(tmp_path, last))] == [100, 100]
 
 
 def test_a_history_that_may_be_continued_stands_as_it_is_and_bridges_follow_each_other(tmp_path: Path) -> None:
-    nights(tmp_path, "gpt-a", (1, 2), TIES)
-    nights(tmp_path, "gpt-b", (3, 7), TIES)
-    last = nights(tmp_path, "gpt-c", (5, 6), WINS)  # gpt-b went on beside it for a night
+    nights(tmp_path, "gpt-a", (1, 2), TIED)
+    nights(tmp_path, "gpt-b", (3, 7), TIED)
+    last = nights(tmp_path, "gpt-c", (5, 6), WON)  # gpt-b went on beside it for a night
     BRIDGES.keep(tmp_path, [told(decision=CONTINUED)])
-    later = {"bridge_id": "20261121T0-x", "old_model": "gpt-b", "new_model": "gpt-c"}
+    later = {"bridge_id": "20261121T0-x", "old_judge": "gpt-b", "new_judge": "gpt-c"}
     BRIDGES.keep(tmp_path, [told(**later, old_protocol_key="b" * 64, new_protocol_key="c" * 64)])
     line = trend_points(tmp_path, _sync(tmp_path, last))
-    assert [(point.run_id[-1], point.score) for point in line] == [
-        *[("1", 60), ("2", 60), ("3", 60)],
-        *[("5", 100), ("6", 100)],
-    ]
-    assert [point.joint for point in line if point.joint] == [
-        "→ gpt-b (gpt-a as it is)",
-        "+10.0 → gpt-c (gpt-b in its units)",
-    ]
+    assert [(point.run_id[-1], point.score) for point in line] == [*zip("12356", [60, 60, 60, 100, 100], strict=True)]
+    said = [point.joint for point in line if point.joint]
+    assert said == ["→ gpt-b (gpt-a as it is)", "+10.0 → gpt-c (gpt-b in its units)"]
 
 
 def test_a_model_that_its_provider_changed_is_bridged_by_its_two_runs(tmp_path: Path) -> None:
     """Both are asked for by one name; the trend breaks where another model answers."""
-    for day, answered, result in ((1, "a", TIES), (2, "a", TIES), (3, "b", WINS)):
+    for day, answered, result in ((1, "a", TIED), (2, "a", TIED), (3, "b", WON)):
         run_id = f"202611{day:02}T030000000-diagram-0000{day:02}"
         protocol = {**PROMPTS, "model asked": "gpt", "model answered": answered}
-        begun = start(run_id, model="gpt", started_at=f"2026-11-{day:02}T03:00:00+00:00", protocol=protocol)
-        ended = end(protocol=protocol, protocol_key=answered * 64, calls=4)
-        write_run(tmp_path, begun, figures(*[result] * 10), ended)  # type: ignore
+        begun = finished(tmp_path, run_id, figures(*[result] * 10), key=answered, judge="gpt", protocol=protocol)
     unbridged = trend_points(tmp_path, _sync(tmp_path, begun))
     assert [point.break_reason for point in unbridged] == [None, None, "model answered"]
-    BRIDGES.keep(tmp_path, [told(old_model="gpt", new_model="gpt")])
+    BRIDGES.keep(tmp_path, [told(old_judge="gpt", new_judge="gpt")])
     [line] = series_of(trend_points(tmp_path, _sync(tmp_path, begun)))
     assert [point.score for point in line] == [60, 60, 100] and breaks(line) == [] and len(joints(line)) == 1
 
 
 def test_a_damaged_bridge_is_left_out_and_told(tmp_path: Path) -> None:
-    nights(tmp_path, "gpt-a", (1,), TIES)
+    nights(tmp_path, "gpt-a", (1,), TIED)
     file = BRIDGES.keep(tmp_path, [told()]) / BRIDGES.file
-    file.write_bytes(file.read_bytes().replace(b'"shift":10.0', b'"shift":11.0'))
-    done = sync(tmp_path)
+    file.write_bytes(file.read_bytes().replace(b'"shift":10.0', b'"shift":"ten"'))
+    done = land(tmp_path)
     assert done.bridges == () and len(done.left_out) == 1
-    assert "its checksum does not hold" in done.left_out[0] and str(file) in done.left_out[0]
+    assert "damaged: shift: " in done.left_out[0] and str(file) in done.left_out[0]

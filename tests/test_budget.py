@@ -152,8 +152,10 @@ class Share(NamedTuple):
     month: str = "2026-11"
     budget: float = 200.0
 
-    async def claim(self, total: float, spent: float) -> bool:
+    async def has_room(self, total: float) -> bool:
         return total <= self.left
+
+    async def keep(self, total: float) -> None: ...
 
 
 def test_what_does_not_fit_into_the_month_is_told_apart() -> None:

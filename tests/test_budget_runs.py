@@ -12,7 +12,7 @@ import pytest
 from loopback_judge import LoopbackJudge, judged_by
 from prefect import get_client
 from prefect.client.schemas.objects import State
-from test_limited_runs import summary_of
+from test_limited_runs import artifacts_of
 from written_datasets import record, result, write_benchmark, write_json
 
 SAMPLES, FORFEITS, CALLS = 14, 2, 4
@@ -72,16 +72,14 @@ def test_a_run_stops_before_the_sample_that_may_cost_too_much_and_goes_on_with_m
     assert (run["status"], run["judged"]) == ("finished", judged)
     state = asyncio.run(state_of(run["prefect_run_id"]))
     assert state.is_completed() and state.name == "Stopped at the budget" and sentence in (state.message or "")
-    artifact = asyncio.run(summary_of(run["prefect_run_id"]))
+    artifact = asyncio.run(artifacts_of(run["prefect_run_id"]))["diagram-command"]
     assert f"**{sentence}" in artifact
     [coverage] = ask("coverage")
     assert coverage["stopped"] == f"stopped at 0.08, {judged} of {SAMPLES}"
     assert coverage["n"] == coverage["scored"] == judged
     assert {row["status"] for row in ask("failures")} <= {"forfeit"}
 
-    [whole] = ask(
-        "SELECT score, ci_low, ci_high, full_n, full_low, full_high FROM leaderboard WHERE dimension = 'overall'"
-    )
+    [whole] = ask("SELECT * FROM leaderboard WHERE dimension = 'overall'")
     assert whole["full_n"] == SAMPLES and whole["ci_low"] < whole["full_low"] <= whole["score"] <= whole["full_high"]
     expected = f"overall {whole['score']:.1f} [{whole['full_low']:.1f}, {whole['full_high']:.1f}] (n = {SAMPLES})"
     assert jury("report", "--output", tmp_path / "report.html")[0] == 0
@@ -143,13 +141,7 @@ def test_a_month_is_shared_by_all_runs_of_a_store(
     ],
 )
 def test_a_budget_that_cannot_be_kept_is_refused_before_the_first_call(
-    loopback: LoopbackJudge,
-    figures: list[str],
-    jury: Jury,
-    monkeypatch: pytest.MonkeyPatch,
-    options: dict[str, object],
-    month: str,
-    words: str,
+    loopback: LoopbackJudge, figures: list[str], jury: Jury, monkeypatch: Any, options: Any, month: str, words: str
 ) -> None:
     monkeypatch.setenv("JURY_BUDGET_MONTH", month)
     code, _, err = jury("run", "diagram", *figures, *judged_by(loopback, **options))
@@ -157,8 +149,6 @@ def test_a_budget_that_cannot_be_kept_is_refused_before_the_first_call(
     assert words in err and ("price" not in words or "--judge.price-in and --judge.price-out" in err)
 
 
-def test_a_judge_that_costs_nothing_needs_no_budget(
-    figures: list[str], jury: Jury, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_free_judge_needs_no_budget(figures: list[str], jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_BUDGET_MONTH", "0.01")
     assert jury("run", "diagram", *figures, "--budget", "0.01")[0] == 0

@@ -1,25 +1,25 @@
 """Where the money of a run comes from, and what it begins by."""
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 from factories import DIMENSIONS, NOON, end, judgment, start, write_run
 
-from flows.runtime import budgeting
-from flows.runtime.budgeting import budget_of, tariff_of
+from flows.runtime.budgeting import Shared, announce_limit, budget_of, tariff_of
 from tasks.errors import InputError
+from tasks.ledger.reading import read_start
+from tasks.ledger.remote import Remote
+from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, PairwiseParameters
-from tasks.spending import reservations
 from tasks.spending.budget import Budget
+from tasks.spending.month import VARIABLE
 from tasks.spending.prices import Amounts
-from tasks.spending.reservations import Month, month_of
-from tasks.spending.shelves import LocalShelf
 
 JUDGE = Judge(model="gpt-x", base_url="https://judge.example/v1", price_in=1.0, price_out=10.0, max_output_tokens=1000)
-NOW = start("20261121T120000-diagram-now", model=JUDGE.model, endpoint=JUDGE.base_url)
+NOW = start("20261121T120000-diagram-now", judge=JUDGE.model, endpoint=JUDGE.base_url)
 
 
 def opened(store: Path, use: Any = None, **given: Any) -> Budget:
@@ -37,11 +37,7 @@ def opened(store: Path, use: Any = None, **given: Any) -> Budget:
 
 
 def test_a_run_begins_by_what_its_judge_cost_before(tmp_path: Path) -> None:
-    rows = [
-        judgment(f"s{number}", dimension, tokens_in=1000, tokens_out=100 + number)
-        for dimension in DIMENSIONS[:3]
-        for number in range(100)
-    ]
+    rows = [judgment(f"s{n}", one, tokens_in=1000, tokens_out=100 + n) for one in DIMENSIONS[:3] for n in range(100)]
     write_run(tmp_path, start(parameters=PairwiseParameters(judge=JUDGE).model_dump(mode="json")), rows, end())
     now = NOW.model_copy(update={"parameters": PairwiseParameters(judge=JUDGE).model_dump(mode="json")})
     asked = PairwiseParameters(judge=JUDGE, budget=1)
@@ -56,25 +52,130 @@ def test_a_run_begins_by_what_its_judge_cost_before(tmp_path: Path) -> None:
     assert unknown == pytest.approx((10_000 + 10 * 1000) / 1e6)
 
 
-def test_a_run_tells_the_month_what_it_spent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv(reservations.VARIABLE, "10")
+class Run:
+    """A run that spends for as long as its budget has room, a call after another, in a ledger of its own."""
 
-    async def spend(budget: Budget) -> None:
-        assert await budget.fits({"a": 6.0})
-        assert not other().claim(4.1)
-        budget.settle("a", "readability", 2.0)
+    def __init__(self, store: Path, name: str, remote: Remote | None = None, **changes: Any) -> None:
+        now = datetime.now(UTC).isoformat()
+        self.start = start(name, judge=JUDGE.model, endpoint=JUDGE.base_url, started_at=now, **changes)
+        self.ledger, self.store, self.remote = Ledger(store, self.start), store, remote
+        self.spent, self.price, self.limit = 0.0, 0.07, 0.0
 
-    def other() -> Month:
-        month = reservations.month_of(reservations.datetime.now(reservations.UTC))
-        return Month(tmp_path, LocalShelf(tmp_path), month, 10.0, "other")
+    async def judges(self, most: int = 10**6, waits: bool = False, **given: Any) -> None:
+        """Make at most so many calls, and end; or hand them in and wait."""
+        asked = PairwiseParameters(judge=JUDGE, **given)
+        async with budget_of(asked, tariff_of(asked), self.store, self.remote, self.start) as budget:
+            assert budget
+            announce_limit(budget, cast("Any", self), self.remote)
+            for call in range(most):
+                if not await budget.fits_now({call: self.price}):
+                    break
+                self.limit = cast("Shared", budget.share).limit.amount
+                await asyncio.sleep(0)  # others have their turn while the call is in flight
+                if not waits:
+                    self._settle(budget, call)
+            if waits:
+                await budget.wait()
+        if not waits:
+            self.ledger.end(end(self.start.run_id))
+        self.ledger.close()
 
-    opened(tmp_path, spend)
-    assert other().claim(8.0) and not other().claim(8.1)
+    def _settle(self, budget: Budget, call: int) -> None:
+        budget.settle(call, DIMENSIONS[0], self.price)
+        self.spent += self.price
+        about = {"run_id": self.start.run_id, "judged_at": datetime.now(UTC).isoformat()}
+        self.ledger.append(judgment(f"s{call}", price=self.price, **about))
 
 
-def test_a_judge_that_costs_nothing_by_the_workers_prices_has_room_in_any_budget(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+async def at_once(*runs: Run) -> None:
+    await asyncio.gather(*(run.judges() for run in runs))
+
+
+def in_all(*runs: Run) -> float:
+    return sum(run.spent for run in runs)
+
+
+@pytest.fixture
+def month(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(VARIABLE, "10")
+
+
+@pytest.mark.usefixtures("month")
+def test_two_runs_one_after_the_other_never_spend_more_than_the_month(tmp_path: Path) -> None:
+    one, other, third = (Run(tmp_path, name) for name in ("1-one", "2-other", "3-third"))
+    asyncio.run(one.judges(50))
+    assert one.spent == pytest.approx(3.5), "what it does not spend, it leaves"
+    asyncio.run(other.judges())
+    asyncio.run(third.judges())
+    assert 10.0 - one.price <= in_all(one, other) <= 10.0 + 1e-9 and third.spent == 0.0
+
+
+@pytest.mark.usefixtures("month")
+@pytest.mark.parametrize("names", [("1-one", "2-other"), ("2-one", "1-other")])
+def test_two_runs_at_once_never_spend_more_than_the_month(tmp_path: Path, names: tuple[str, str]) -> None:
+    runs = [Run(tmp_path, name) for name in names]
+    asyncio.run(at_once(*runs))
+    assert 10.0 - runs[0].price <= in_all(*runs) <= 10.0 + 2 * runs[0].price
+
+
+@pytest.mark.usefixtures("month")
+def test_two_runs_with_limits_of_their_own_have_them_at_once(tmp_path: Path) -> None:
+    one, other = Run(tmp_path, "1-one"), Run(tmp_path, "2-other")
+
+    async def scene() -> None:
+        await asyncio.gather(one.judges(budget=6), other.judges(budget=4))
+
+    asyncio.run(scene())
+    assert one.spent == pytest.approx(6.0, abs=one.price) and other.spent == pytest.approx(4.0, abs=one.price)
+
+
+@pytest.mark.usefixtures("month")
+def test_what_a_waiting_batch_may_cost_is_left_to_it_and_no_more(tmp_path: Path) -> None:
+    batch, live = Run(tmp_path, "1-batch"), Run(tmp_path, "2-live")
+    asyncio.run(batch.judges(50, waits=True))
+    asyncio.run(live.judges())
+    assert live.spent == pytest.approx(10.0 - 3.5, abs=live.price) and live.spent <= 10.0 - 3.5
+
+
+@pytest.mark.usefixtures("month")
+def test_eight_shards_at_once_never_spend_more_than_the_month(tmp_path: Path) -> None:
+    about = {"evaluation_id": "e", "shards": 8}
+    shards = [Run(tmp_path, f"{number}-shard", shard=number, **about) for number in range(1, 9)]
+    asyncio.run(at_once(*shards))
+    assert [run.spent for run in shards] == [pytest.approx(10 / 8, abs=run.price) for run in shards]
+    assert in_all(*shards) <= 10.0
+
+
+@pytest.mark.usefixtures("month")
+def test_machines_that_share_a_bucket_share_the_month(tmp_path: Path, url: str) -> None:
+    remotes = [Remote(url, tmp_path / name) for name in ("one", "other")]
+    one, other = (Run(remote.folder, f"2999-{at}", remote) for at, remote in enumerate(remotes))
+
+    async def scene() -> None:
+        await one.judges(50)
+        remotes[0].send(one.start.run_id)
+        waits = Run(remotes[0].folder, "2999-waits", remotes[0])
+        await waits.judges(30, waits=True)
+        await other.judges()
+
+    asyncio.run(scene())
+    assert other.spent == pytest.approx(10.0 - 3.5 - 2.1, abs=other.price) and other.spent <= 10.0 - 3.5 - 2.1
+
+
+@pytest.mark.usefixtures("month")
+def test_the_limit_of_a_run_whose_judge_is_known_is_what_its_calls_may_cost(tmp_path: Path) -> None:
+    asked = PairwiseParameters(judge=JUDGE, votes=2).model_dump(mode="json")
+    rows = [judgment(f"s{n}", one, tokens_in=1000, tokens_out=100, price=0.0) for one in DIMENSIONS for n in range(100)]
+    write_run(tmp_path, start(parameters=asked), rows, end())
+    run = Run(tmp_path, "2999-now", parameters=asked)
+    run.price = 0.001
+    asyncio.run(run.judges(1, votes=2))
+    calls = 3 * 2 * len(DIMENSIONS)
+    assert run.limit == pytest.approx(1.25 * calls * (1000 + 10 * 100) / 1e6)
+    assert read_start(run.ledger.folder).spending_limit == run.spent
+
+
+def test_a_judge_free_by_the_workers_prices_fits_any_budget(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     free = 'endpoint="http://127.0.0.1"\nmodel="*"\ninput=0\noutput=0\nlooked_up=2026-11-01\n'
     (tmp_path / "own.toml").write_text(f"[ours]\n{free}")
     asked = PairwiseParameters(judge=Judge(model="m", base_url="http://127.0.0.1:8000/v1"), budget=0.01)
@@ -85,49 +186,11 @@ def test_a_judge_that_costs_nothing_by_the_workers_prices_has_room_in_any_budget
     assert tariff and tariff.price(Amounts(1e6, 0, 0, 1e6)) == 0
 
 
-def test_at_the_turn_of_the_month_a_run_goes_on_in_the_budget_of_the_new_one(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Here it begins a month before this one, in which another run has left 4."""
-    monkeypatch.setenv(reservations.VARIABLE, "10")
-    today = datetime.now(UTC)
-    last = today.replace(day=1) - timedelta(days=1)
-
-    def other(moment: datetime) -> Month:
-        return Month(tmp_path, LocalShelf(tmp_path), month_of(moment), 10.0, "other")
-
-    assert other(today).claim(6.0)
-
-    async def spend(budget: Budget) -> None:
-        assert budget.month == month_of(last)
-        assert await budget.fits({"a": 9.0, "b": 1.0})
-        budget.settle("a", "readability", 8.0)
-        with monkeypatch.context() as turned:
-            turned.setattr(budgeting, "datetime", datetime)
-            assert await budget.fits_now({"c": 3.0}), "beside the call that was in flight at the turn"
-            assert budget.month == month_of(today) and not await budget.fits_now({"d": 0.1})
-        budget.settle("b", "readability", 1.0)
-        budget.settle("c", "readability", 2.0)
-
-    class Before(datetime):
-        """A clock that is a month late."""
-
-        @classmethod
-        def now(cls, tz: Any = None) -> datetime:
-            return last.astimezone(tz)
-
-    with monkeypatch.context() as late:
-        late.setattr(budgeting, "datetime", Before)
-        opened(tmp_path, spend)
-    assert other(last).left() == pytest.approx(2.0)
-    assert other(today).left() == pytest.approx(10.0 - 3.0)
-
-
 def test_calls_of_unknown_price_are_warned_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    now = reservations.datetime.now(reservations.UTC).isoformat()
+    now = datetime.now(UTC).isoformat()
     rows = [judgment(price=None, judged_at=now), judgment("s2", price=None, judged_at=NOON.replace("2026", "2025"))]
     write_run(tmp_path, start(), rows, end())
-    monkeypatch.setenv(reservations.VARIABLE, "10")
+    monkeypatch.setenv(VARIABLE, "10")
     assert "JURY_BUDGET_MONTH does not count 1 calls of " in opened(tmp_path).warnings[0]
-    monkeypatch.delenv(reservations.VARIABLE)
+    monkeypatch.delenv(VARIABLE)
     assert not opened(tmp_path, budget=1).warnings

@@ -2,38 +2,37 @@
 
 import json
 import shlex
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 from bench_data import draw_pairs
-from factories import image, judgment, outcome, start, write_run
+from factories import LOST, WON, figures, image, judgment, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
 from simulate_gate import CASES, Case, N, shares
-from test_compare import LOSES, WINS, keep, lose
+from test_compare import keep
 
 from tasks.comparing.candidate_gate import Found, least_score, no_worse
 from tasks.comparing.compare import compare
 from tasks.comparing.wording import outcome_words
 from tasks.errors import InputError
-from tasks.history.loading import sync
+from tasks.history.landing import land
 from tasks.records import BudgetStop, Outcome
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
-Jury = Callable[..., tuple[int, str, str]]
-BASE, NEW = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
+BASE, NEW, LAST = (f"202611{day}T120000-diagram-0000{day}" for day in (19, 20, 21))
 
 
-def judged(candidate: str, results: Sequence[tuple[str, str]]) -> list[Outcome]:
-    return [outcome(f"s{number:03}", *each, candidate=candidate) for number, each in enumerate(results)]
+def judged(candidate: str, results: Sequence[tuple[str, str]], **changes: Any) -> list[Outcome]:
+    return figures(*results, candidate=candidate, **changes)
 
 
 def two(store: Path, before: Sequence[tuple[str, str]], after: Sequence[tuple[str, str]], **changes: Any) -> None:
     keep(store, BASE, judged("base", before), candidates=("base",))
     keep(store, NEW, judged("new", after), candidates=("new",), **changes)
-    sync(store)
+    land(store)
 
 
 # The rule
@@ -63,15 +62,15 @@ def test_quiet_pairs_do_not_fail_and_a_drop_of_ten_does(case: Case) -> None:
 
 def test_where_few_differ_the_shares_that_may_have_are_bounded(tmp_path: Path) -> None:
     """Two of 292 lost: at most 2.5% of all pairs are lost by chance, so at most 2.5 points."""
-    before = [WINS] * N
-    two(tmp_path, before, [LOSES, LOSES, *before[2:]])
+    before = [WON] * N
+    two(tmp_path, before, [LOST, LOST, *before[2:]])
     found = no_worse(tmp_path, "diagram", "new", "base", 5)
     assert found.decision == "passes" and found.found
     assert found.found.low == pytest.approx(-2.45, abs=0.02) and found.found.high == pytest.approx(1.26, abs=0.01)
 
 
 def test_a_score_is_held_against_the_least(tmp_path: Path) -> None:
-    two(tmp_path, [], [WINS] * 40 + [LOSES] * 40)
+    two(tmp_path, [], [WON] * 40 + [LOST] * 40)
     decisions = [least_score(tmp_path, "diagram", "new", least).decision for least in (30, 50, 70)]
     assert decisions == ["passes", "cannot tell", "fails"]
     with pytest.raises(InputError, match="--min 101: scores of diagram lie between 0 and 100"):
@@ -82,7 +81,7 @@ def test_images_are_held_against_each_other_by_prompt(tmp_path: Path) -> None:
     for day, name, shift in ((19, "base", 0.0), (20, "new", -2.0)):
         rows = [image(f"{n}/0", 6 + n % 3 + (n + day) % 2 + shift, tag="counting", candidate=name) for n in range(30)]
         keep(tmp_path, f"202611{day}T120000-counting-0000aa", rows, candidates=(name,), parameters={"threshold": 7.0})
-    sync(tmp_path)
+    land(tmp_path)
     found = no_worse(tmp_path, "counting", "new", "base", 1)
     assert found.decision == "fails" and found.found and found.found.n == 30
     assert least_score(tmp_path, "counting", "new", 5).decision == "passes"
@@ -92,10 +91,10 @@ def test_images_are_held_against_each_other_by_prompt(tmp_path: Path) -> None:
 
 
 def test_a_newer_run_that_stopped_at_its_budget_is_meant_and_tells_nothing_for_sure(tmp_path: Path) -> None:
-    keep(tmp_path, BASE, judged("new", [WINS] * 30), candidates=("new",))
+    keep(tmp_path, BASE, judged("new", [WON] * 30), candidates=("new",))
     stop = BudgetStop(budget=1.0, spent=0.9, judged=20, samples=30, whole={"new": {"": 30}})
-    keep(tmp_path, NEW, judged("new", [WINS] * 20), candidates=("new",), samples=30, ended={"stopped": stop})
-    sync(tmp_path)
+    keep(tmp_path, NEW, judged("new", [WON] * 20), candidates=("new",), samples=30, ended={"stopped": stop})
+    land(tmp_path)
     for found in (least_score(tmp_path, "diagram", "new", 50), no_worse(tmp_path, "diagram", "new", "new", 5)):
         assert (found.decision, found.run_id) == ("cannot tell", NEW)
         assert f"{NEW}: {stop.sentence}" in found.unsure
@@ -105,38 +104,35 @@ def test_a_newer_run_that_stopped_at_its_budget_is_meant_and_tells_nothing_for_s
 
 
 def test_two_candidates_of_one_run_are_compared_within_it(tmp_path: Path) -> None:
-    rows = [*judged("base", [WINS] * 30), *judged("new", [WINS] * 30)]
+    rows = [*judged("base", [WON] * 30), *judged("new", [WON] * 30)]
     keep(tmp_path, BASE, rows, candidates=("base", "new"))
-    sync(tmp_path)
+    land(tmp_path)
     found = no_worse(tmp_path, "diagram", "new", "base", 20)
     assert (found.decision, found.run_id, found.against_run) == ("passes", BASE, BASE)
 
 
 def test_the_other_is_taken_from_its_newest_run_that_compares(tmp_path: Path) -> None:
-    two(tmp_path, [WINS] * 30, [WINS] * 30)
-    other = "20261121T120000-diagram-0000cc"
-    keep(tmp_path, other, judged("base", [LOSES] * 30), candidates=("base",), key="q" * 64)
-    sync(tmp_path)
+    two(tmp_path, [WON] * 30, [WON] * 30)
+    keep(tmp_path, LAST, judged("base", [LOST] * 30), candidates=("base",), key="q")
+    land(tmp_path)
     assert no_worse(tmp_path, "diagram", "new", "base", 20).against_run == BASE
 
 
 def test_a_candidate_is_compared_with_itself_as_it_was_measured_before(tmp_path: Path) -> None:
-    keep(tmp_path, BASE, judged("new", [WINS] * 30), candidates=("new",))
-    keep(tmp_path, NEW, judged("new", [LOSES] * 30), candidates=("new",))
-    again = "20261121T120000-diagram-0000cc"
-    keep(tmp_path, again, judged("new", [LOSES] * 30), candidates=("new",), calls=0)  # took all its replies over
-    sync(tmp_path)
+    keep(tmp_path, BASE, judged("new", [WON] * 30), candidates=("new",))
+    keep(tmp_path, NEW, judged("new", [LOST] * 30), candidates=("new",))
+    keep(tmp_path, LAST, judged("new", [LOST] * 30), candidates=("new",), calls=0)  # took all its replies over
+    land(tmp_path)
     found = no_worse(tmp_path, "diagram", "new", "new", 5)
     assert (found.decision, found.run_id, found.against_run) == ("fails", NEW, BASE)
 
 
-def test_who_was_never_judged_is_a_mistake(tmp_path: Path, jury: Jury) -> None:
-    two(tmp_path, [WINS] * 30, [WINS] * 30)
+def test_who_was_never_judged_is_a_mistake(tmp_path: Path, jury: Any) -> None:
+    two(tmp_path, [WON] * 30, [WON] * 30)
     code, _, err = jury("gate", "--flow", "diagram", "--candidate", "gone", "--min", 9, "--store", tmp_path)
     assert code == 2 and "no finished diagram run has a candidate 'gone'; those judged are base, new" in err
-    code, _, err = jury(
-        *("gate", "--flow", "diagram", "--candidate", "new", "--against", "new", "--margin", 1, "--store", tmp_path)
-    )
+    itself = ["--candidate", "new", "--against", "new", "--margin", 1, "--store", tmp_path]
+    code, _, err = jury("gate", "--flow", "diagram", *itself)
     assert code == 2 and f"new has one finished diagram run with replies of its own, {NEW}: there is none" in err
 
 
@@ -144,40 +140,32 @@ def test_who_was_never_judged_is_a_mistake(tmp_path: Path, jury: Jury) -> None:
 
 
 def test_runs_that_do_not_compare_cannot_tell_and_say_why(tmp_path: Path) -> None:
-    two(tmp_path, [WINS] * 30, [WINS] * 30, key="q" * 64, protocol={"temperature": "0"})
+    two(tmp_path, [WON] * 30, [WON] * 30, key="q", protocol={"temperature": "0"})
     found = no_worse(tmp_path, "diagram", "new", "base", 5)
     assert found.decision == "cannot tell" and "temperature: 1 → 0" in found.unsure[0]
     assert no_worse(tmp_path, "diagram", "new", "base", 20, ["temperature"]).decision == "passes"
 
 
-def test_scores_of_too_few_samples_cannot_tell(tmp_path: Path) -> None:
-    rows = judged("new", [WINS] * 100)
+def test_missing_scores_few_samples_and_a_newer_run_that_has_not_finished_cannot_tell(tmp_path: Path) -> None:
+    rows = judged("gaps", [WON] * 100)
     missing = [each.model_copy(update={"score": None, "status": "incomplete", "overall": None}) for each in rows[:4]]
-    keep(tmp_path, NEW, [*missing, *rows[4:]], candidates=("new",))
-    sync(tmp_path)
-    found = least_score(tmp_path, "diagram", "new", 50)
-    assert found.decision == "cannot tell"
-    assert found.unsure == (f"96 of 100 samples of new have a score in {NEW}: less than 97%",)
+    keep(tmp_path, BASE, [*missing, *rows[4:]], candidates=("gaps",))
+    keep(tmp_path, NEW, [*judged("few", [WON] * 7), *judged("new", [WON] * 30)], candidates=("few", "new"))
+    write_run(tmp_path, start(LAST, started_at="2026-11-21T12:00:00+00:00", candidates=("new",)), [judgment()], None)
+    land(tmp_path)
+    told = {name: least_score(tmp_path, "diagram", name, 50) for name in ("gaps", "few", "new")}
+    assert {found.decision for found in told.values()} == {"cannot tell"}
+    assert {name: found.unsure for name, found in told.items()} == {
+        "gaps": (f"96 of 100 samples of gaps have a score in {BASE}: less than 97%",),
+        "few": ("there are 7 to go by, and no interval below 8",),
+        "new": (f"a newer run of new, {LAST}, has not finished",),
+    }
 
 
-def test_a_newer_run_that_has_not_finished_cannot_tell(tmp_path: Path) -> None:
-    two(tmp_path, [WINS] * 30, [WINS] * 30)
-    newer = "20261121T120000-diagram-0000cc"
-    write_run(tmp_path, start(newer, started_at="2026-11-21T12:00:00+00:00", candidates=("new",)), [judgment()], None)
-    sync(tmp_path)
-    found = least_score(tmp_path, "diagram", "new", 50)
-    assert found.decision == "cannot tell" and found.unsure == (f"a newer run of new, {newer}, has not finished",)
-
-
-def test_fewer_than_eight_cannot_tell(tmp_path: Path) -> None:
-    two(tmp_path, [WINS] * 7, [LOSES] * 7)
-    assert no_worse(tmp_path, "diagram", "new", "base", 5).decision == "cannot tell"
-
-
-def test_a_judge_that_controls_accuse_is_told_above_the_figure_and_decides_nothing(tmp_path: Path, jury: Jury) -> None:
-    accused = [outcome(f"s{number:03}", *WINS, candidate="new", control="same picture") for number in range(9)]
-    keep(tmp_path, NEW, [*judged("new", [WINS] * 30), *accused], candidates=("new",))
-    sync(tmp_path)
+def test_a_judge_that_controls_accuse_is_told_above_the_figure_and_decides_nothing(tmp_path: Path, jury: Any) -> None:
+    accused = judged("new", [WON] * 9, control="same picture")
+    keep(tmp_path, NEW, [*judged("new", [WON] * 30), *accused], candidates=("new",))
+    land(tmp_path)
     code, out, _ = jury("gate", "--flow", "diagram", "--candidate", "new", "--min", 50, "--store", tmp_path)
     assert code == 0 and "**Controls RED: false preference 36 of 36: do not trust this judge's scores.**" in out
 
@@ -188,15 +176,13 @@ def test_a_judge_that_controls_accuse_is_told_above_the_figure_and_decides_nothi
 @pytest.mark.parametrize(
     ("after", "code", "words"),
     [
-        ([WINS] * 60, 0, "### diagram, new: passes\n\nnew against base: 0.0 [−6.0, +6.0], n = 60 samples; the lower"),
-        ([LOSES] * 60, 4, "### diagram, new: fails\n\nnew against base: −100.0 [−100.0, −88.1], n = 60 samples; the u"),
-        ([WINS] * 50 + [LOSES] * 10, 5, "### diagram, new: cannot tell\n\nnew against base: −16.7 ["),
+        ([WON] * 60, 0, "### diagram, new: passes\n\nnew against base: 0.0 [−6.0, +6.0], n = 60 samples; the lower"),
+        ([LOST] * 60, 4, "### diagram, new: fails\n\nnew against base: −100.0 [−100.0, −88.1], n = 60 samples; the u"),
+        ([WON] * 50 + [LOST] * 10, 5, "### diagram, new: cannot tell\n\nnew against base: −16.7 ["),
     ],
 )
-def test_the_exit_code_says_it_and_the_output_is_markdown(
-    after: Sequence[tuple[str, str]], code: int, words: str, tmp_path: Path, jury: Jury
-) -> None:
-    two(tmp_path, [WINS] * 60, after)
+def test_the_exit_code_says_it_in_markdown(tmp_path: Path, jury: Any, after: Any, code: int, words: str) -> None:
+    two(tmp_path, [WON] * 60, after)
     asked = ["gate", "--flow", "diagram", "--candidate", "new", "--against", "base", "--margin", 10]
     found, out, _ = jury(*asked, "--store", tmp_path)
     assert found == code and out.startswith(words)
@@ -205,32 +191,8 @@ def test_the_exit_code_says_it_and_the_output_is_markdown(
     assert found == code and json.loads(out)["decision"] == words.split(": ", 1)[1].split("\n")[0]
 
 
-@pytest.mark.parametrize(
-    ("asked", "runs"),
-    [
-        (("--against", "base", "--margin", 10), {BASE: 0, NEW: 3}),
-        (("--min", 50), {NEW: 3}),
-    ],
-)
-def test_samples_that_were_forgotten_are_counted(
-    asked: Sequence[object], runs: dict[str, int], tmp_path: Path, jury: Jury
-) -> None:
-    keep(tmp_path, BASE, judged("base", [WINS] * 9), candidates=("base",))
-    keep(tmp_path, NEW, judged("new", [WINS] * 9), candidates=("new",))
-    lose(tmp_path, NEW, 3)
-    sync(tmp_path)
-    given = ("gate", "--flow", "diagram", "--candidate", "new", *asked, "--store", tmp_path)
-    out = jury(*given)[1]
-    assert out.count(f"- 3 samples were forgotten in run {NEW} at a request: no figure has them.") == 1
-    assert out.count("forgotten") == 1
-    assert json.loads(jury(*given, "--json")[1])["forgotten"] == runs
-
-
 @pytest.mark.usefixtures("prefect_server", "drawn_here")
-def test_the_worked_example_of_the_readme_runs(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Jury, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Its two commands, for the base and then for the candidate, with another judge and store."""
+def test_the_example_of_the_readme_runs(tmp_path: Path, loopback: LoopbackJudge, jury: Any, monkeypatch: Any) -> None:
     text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
     script = text.partition("    - run: |\n")[2].partition("\n      env:")[0].replace("\\\n", " ")
     lines = script.replace("${{ github.event.number }}", "123").replace("/srv/jury-store", str(tmp_path / "store"))
@@ -248,10 +210,10 @@ def test_the_worked_example_of_the_readme_runs(
     assert run[:2] == ["run", "diagram"] and "|| [ $? -eq 3 ]" in script and '>> "$GITHUB_STEP_SUMMARY"' in script
 
 
-def test_a_name_is_no_markdown_of_its_own(tmp_path: Path, jury: Jury) -> None:
+def test_a_name_is_no_markdown_of_its_own(tmp_path: Path, jury: Any) -> None:
     name = "<img src=x>|[a](http://b)\n# c"
-    keep(tmp_path, NEW, judged(name, [WINS] * 30), candidates=(name,))
-    sync(tmp_path)
+    keep(tmp_path, NEW, judged(name, [WON] * 30), candidates=(name,))
+    land(tmp_path)
     code, out, _ = jury("gate", "--flow", "diagram", "--candidate", name, "--min", 9, "--store", tmp_path)
     assert code == 0 and "<img" not in out.replace("\\<", "") and "\n# c" not in out
 
@@ -259,13 +221,10 @@ def test_a_name_is_no_markdown_of_its_own(tmp_path: Path, jury: Jury) -> None:
 @pytest.mark.parametrize(
     "given",
     [
-        [],
-        ["--against", "base"],
-        ["--margin", 5],
-        ["--min", 9, "--against", "base", "--margin", 5],
+        [], ["--against", "base"], ["--margin", 5], ["--min", 9, "--against", "base", "--margin", 5],
         ["--min", 9, "--across", "model"],
     ],
-)
-def test_half_a_question_is_refused(given: Sequence[object], jury: Jury) -> None:
+)  # fmt: skip
+def test_half_a_question_is_refused(given: Sequence[object], jury: Any) -> None:
     code, _, err = jury("gate", "--flow", "diagram", "--candidate", "new", *given)
     assert code == 2 and "a gate takes --against NAME with --margin POINTS, or --min SCORE alone" in err

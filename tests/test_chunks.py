@@ -1,4 +1,4 @@
-"""In what portions the samples of a run are read, and that all of them are worked on, each once."""
+"""In what portions the samples of a run are read, each once, and how many bytes of their pictures are in hand."""
 
 import asyncio
 from contextlib import closing
@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 from bench_data import draw_pairs
-from factories import start
+from factories import end, judgment, picture, start, write_run
 from loopback_judge import LoopbackJudge
 
 from flows.runtime import chunks as module
@@ -15,20 +15,23 @@ from flows.runtime.chunks import Chunk, Chunks
 from flows.runtime.progress import Progress
 from flows.runtime.sending import Sending
 from tasks.endpoint.client import Vlm
+from tasks.judging.case import Case
 from tasks.judging.protocol import picture_policy
 from tasks.judging.results import Results
-from tasks.judging.run import Run
+from tasks.judging.run import MOST_PICTURE_BYTES, InHand, Run
 from tasks.kinds.loading import load_dataset
 from tasks.ledger.reuse import Replies
 from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, PairwiseParameters
+from tasks.pictures.prepare import Picture
+from tasks.records import Place, Sample
 from tasks.rubrics.rubric import load_rubric
 
 PAIRS = 5
 
 
-async def worked_on(place: Path, base_url: str) -> list[str]:
-    """The names of the parts in which the pairs are worked on, in chunks of three."""
+async def worked_on(place: Path, base_url: str, replies: Replies) -> list[tuple[str, list[str]]]:
+    """Name and samples of each part in which the pairs are worked on, in chunks of three."""
     judge = Judge(model="m", base_url=base_url)  # pyright: ignore
     asked = PairwiseParameters(dataset=str(place), images=str(place / "model"), judge=judge, chunk_size=3)  # pyright: ignore
     begun, done, samples = start(), list[tuple[str, list[str]]](), load_dataset("diagram", asked).samples
@@ -39,12 +42,12 @@ async def worked_on(place: Path, base_url: str) -> list[str]:
 
     async with Vlm(judge) as vlm:
         with closing(Ledger(place / "store", begun)) as ledger:
-            parts = begun, load_rubric("diagram"), asked, picture_policy(asked), vlm, ledger, Replies({})
+            parts = begun, load_rubric("diagram"), asked, picture_policy(asked), vlm, ledger, replies
             run = Run(*parts, Results(begun, []))
             progress = Progress("diagram", PAIRS, StringIO())
             await Chunks(run, samples, progress, Sending(None, begun.run_id)).each(work)
     assert sorted(name for _, names in done for name in names) == [f"s{n}" for n in range(PAIRS)]
-    return sorted(name for name, _ in done)
+    return done
 
 
 @pytest.mark.parametrize(
@@ -63,4 +66,54 @@ def test_the_judge_is_asked_about_a_chunk_portion_by_portion(
     monkeypatch.setattr(module, "PORTION_BYTES", most_bytes)
     draw_pairs(tmp_path, PAIRS, "JPEG")
     with LoopbackJudge() as judge:
-        assert asyncio.run(worked_on(tmp_path, judge.base_url)) == expected
+        done = asyncio.run(worked_on(tmp_path, judge.base_url, Replies({})))
+    assert sorted(name for name, _ in done) == expected
+
+
+def test_samples_with_earlier_replies_keep_no_call_about_others_waiting(tmp_path: Path) -> None:
+    draw_pairs(tmp_path, PAIRS, "JPEG")
+    rows = [judgment(f"s{number}", candidate="model") for number in (0, 1, 3)]
+    earlier = write_run(tmp_path / "earlier", start(), list(rows), end())
+    with LoopbackJudge() as judge:
+        done = asyncio.run(worked_on(tmp_path, judge.base_url, Replies({earlier: None})))
+    assert [names for _, names in done] == [["s2", "s4"], ["s0", "s1", "s3"]]
+
+
+def case(size: int) -> Case:
+    sample = Sample(sample_id="s1", candidate="alpha", record=Place(path="test.json"))
+    return Case(sample, {}, {"image": Picture(picture("a"), bytes(size))})
+
+
+async def is_let_in(hand: InHand) -> bool:
+    waiting = asyncio.create_task(hand.few_bytes())
+    for _ in range(3):
+        await asyncio.sleep(0)
+    done = waiting.done()
+    waiting.cancel()
+    return done
+
+
+def test_a_chunk_waits_until_the_pictures_in_hand_are_few_bytes() -> None:
+    async def scene() -> list[bool]:
+        hand, cases = InHand(), [case(MOST_PICTURE_BYTES // 2 + 1), case(MOST_PICTURE_BYTES // 2)]
+        found = [await is_let_in(hand)]
+        hand.add(cases)
+        found.append(await is_let_in(hand))
+        waiting = asyncio.create_task(hand.few_bytes())
+        await asyncio.sleep(0)
+        hand.free(cases[0])
+        await asyncio.wait_for(waiting, 5)
+        hand.free(cases[0])  # a sample whose pictures have gone frees nothing
+        hand.free(cases[1])
+        hand.add([case(MOST_PICTURE_BYTES + 1)])
+        return [*found, await is_let_in(hand)]
+
+    assert asyncio.run(scene()) == [True, False, False]
+
+
+def test_what_is_freed_is_no_longer_in_memory_and_its_notes_are() -> None:
+    hand, freed = InHand(), case(100)
+    hand.add([freed])
+    hand.free(freed)
+    assert freed.picture_bytes == 0
+    assert freed.notes() == {"image": picture("a")}

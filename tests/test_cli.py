@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
-from shutil import copytree, which
+from shutil import which
 from typing import Any, NoReturn
 
 import pytest
@@ -31,12 +31,6 @@ NAMES = [name for commands in COMMANDS.values() for name in commands]
 TIME = r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d[+-]\d\d:\d\d"
 
 
-@pytest.fixture
-def store(tmp_path: Path, stored: Path) -> Path:
-    """A store whose history holds one run."""
-    return copytree(stored, tmp_path / "store")
-
-
 def raising(error: BaseException) -> Any:
     def fail(*_: object, **__: object) -> NoReturn:
         raise error
@@ -51,8 +45,7 @@ def test_the_help_lists_every_command_with_its_whole_sentence(capsys: pytest.Cap
     assert main(["--help"]) == 0
     words = " ".join(capsys.readouterr().out.split())
     for heading, commands in COMMANDS.items():
-        assert f"{heading}: " in words
-        assert all(f"{name} {sentence}" in words for name, sentence in commands.items())
+        assert f"{heading}: " in words and all(f"{name} {sentence}" in words for name, sentence in commands.items())
 
 
 @pytest.mark.parametrize(
@@ -66,13 +59,11 @@ def test_the_help_lists_every_command_with_its_whole_sentence(capsys: pytest.Cap
     ids=" ".join,
 )
 def test_every_command_has_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main([*words, "--help"]) == 0
-    assert capsys.readouterr().out.startswith(f"Usage: jury {' '.join(words)} ")
+    assert main([*words, "--help"]) == 0 and capsys.readouterr().out.startswith(f"Usage: jury {' '.join(words)} ")
 
 
 def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["--version"]) == 0
-    assert capsys.readouterr().out == f"jury {version('image-jury')}\n"
+    assert main(["--version"]) == 0 and capsys.readouterr().out == f"jury {version('image-jury')}\n"
 
 
 @pytest.mark.parametrize(
@@ -83,14 +74,12 @@ def test_the_version_is_that_of_the_package(capsys: pytest.CaptureFixture[str]) 
         (["query", "--jsn"], "No such option '--jsn'. Did you mean '--json'?\nTry `jury query --help`."),
         (["run", "diagram", "--judge.modle", "m"], "No such option '--judge.modle'. Did you mean '--judge.model'?\n"),
         (["run", "diagram", "--datset", "d"], "No such option '--datset'. Did you mean '--dataset'?\n"),
-        (["report", "--last", "two"], "Invalid value for '--last': 'two' is not a valid integer.\nTry `jury report"),
+        (["pages", "--last", "two"], "Invalid value for '--last': 'two' is not a valid integer range.\nTry `jury"),
         (["gate", "--candidate", "alpha"], "Missing option '--flow'."),
         (["up", "--port", "99999"], "Invalid value for '--port': 99999 is not in the range 1<=x<=65535."),
     ],
 )
-def test_a_mistake_on_the_command_line_is_one_message_with_what_was_meant(
-    words: list[str], said: str, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_mistake_is_told_with_what_was_meant(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert main(words) == 2
     out, err = capsys.readouterr()
     assert out == "" and err.startswith(f"jury: {said}")
@@ -98,8 +87,7 @@ def test_a_mistake_on_the_command_line_is_one_message_with_what_was_meant(
 
 @pytest.mark.parametrize("words", [[], ["run"], ["prompts"], ["labels"]], ids=" ".join)
 def test_without_a_command_there_is_help(words: list[str], capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(words) == 2
-    assert capsys.readouterr().err.startswith("Usage: jury")
+    assert main(words) == 2 and capsys.readouterr().err.startswith("Usage: jury")
 
 
 @pytest.mark.parametrize(
@@ -134,79 +122,49 @@ def test_the_line_of_the_readme_makes_a_shell_complete(shell: str) -> None:
         line = f"autoload -U compinit; compinit -D; {line}"
         asked = "words=(jury rep); CURRENT=2; compadd() { :; }; _describe() { print -r -- ${(P)3}; }; _jury_completion"
     path = f"{Path(sys.executable).parent}:{os.environ['PATH']}"
-    done = subprocess.run(
-        [shell, "-c", f"{line}; {asked}"], capture_output=True, text=True, timeout=60, env={**os.environ, "PATH": path}
-    )
+    env = {**os.environ, "PATH": path}
+    done = subprocess.run([shell, "-c", f"{line}; {asked}"], capture_output=True, text=True, timeout=60, env=env)
     assert done.stdout.startswith("report"), done.stdout + done.stderr
 
 
 # What is imported
 
 
-def in_a_process(code: str, **settings: str) -> subprocess.CompletedProcess[str]:
-    """Run code in a Python of its own, with no server of other tests."""
-    command = [sys.executable, "-c", code]
-    return subprocess.run(command, capture_output=True, text=True, env={**environment(), **settings}, timeout=120)
-
-
 @pytest.mark.parametrize(
     "words",
     [
-        ["--help"],
-        ["run", "diagram", "--help"],
-        ["query", "leaderboard"],
-        ["report", "-o", "{place}/report.html"],
-        ["status"],
-        ["compare", "2026", "--candidate", "alpha", "--candidate", "beta"],
-        ["agreement", "2026", "people"],
-        ["labels", "import", "{place}/people.csv", "--flow", "diagram"],
-        ["sync"],
-        ["prompts", "list"],
-        ["endpoints"],
-        ["samples", "{place}/drawn", "--count", "8", "--prompts", "1"],
+        "--help", "run diagram --help", "query leaderboard", "report -o {place}/report.html", "status",
+        "compare 2026 --candidate alpha --candidate beta", "agreement 2026 people",
+        "labels import {place}/people.csv --flow diagram", "sync", "prompts list", "endpoints",
+        "samples {place}/drawn --count 8 --prompts 1",
     ],
-    ids=lambda words: words[0],
-)
-def test_no_command_imports_prefect_for_nothing(words: list[str], store: Path) -> None:
+    ids=lambda words: words.split()[0],
+)  # fmt: skip
+def test_no_command_imports_prefect_for_nothing(words: str, store: Path) -> None:
     (store.parent / "people.csv").write_text("id,dimension,verdict\ns1,overall,Model\n", encoding="utf-8")
-    given = [word.format(place=store.parent) for word in words]
-    code = f"import json, sys; from flows.cli import main; code = main({given!r}); "
-    told = (
-        "print(); print(json.dumps([code, [name for name in ('prefect', 'openai', 'httpx') if name in sys.modules]]))"
-    )
-    done = in_a_process(code + told, JURY_STORE=str(store))
+    given = [word.format(place=store.parent) for word in words.split()]
+    code = f"import json, sys; from flows.cli import main; code = main({given!r}); print(); "
+    told = "print(json.dumps([code, [name for name in ('prefect', 'openai', 'httpx') if name in sys.modules]]))"
+    env = {**environment(), "JURY_STORE": str(store)}
+    done = subprocess.run([sys.executable, "-c", code + told], capture_output=True, text=True, env=env, timeout=120)
     exit_code, imported = json.loads(done.stdout.splitlines()[-1])
     assert imported == [] and "a fault of" not in done.stderr
-    assert exit_code == (2 if words[0] in ("compare", "agreement") else 0), done.stderr
+    assert exit_code == (2 if given[0] in ("compare", "agreement") else 0), done.stderr
 
 
 # Whose failure it is
 
 
-def test_a_slip_of_our_own_is_a_fault_with_its_traceback_kept(
-    store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_slip_of_ours_is_a_fault_with_its_traceback(store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(query.history, "query", lambda *_, **__: [*zip((1, 2), (1,), strict=True)])
     for _ in range(2):
         code, out, err = jury("query", "leaderboard", "--store", store)
-        assert (code, out) == (1, "")
-        assert err == (
-            "jury: a fault of Image Jury, not of what you gave it: ValueError: zip() argument 2 is shorter than "
-            f"argument 1 (its traceback is in {store / LOG})\n"
-        )
+        said = "jury: a fault of Image Jury, not of what you gave it: ValueError: zip() argument 2 is shorter than "
+        assert (code, out, err) == (1, "", f"{said}argument 1 (its traceback is in {store / LOG})\n")
     kept = (store / LOG).read_text(encoding="utf-8")
     times = re.findall(f"^({TIME})\nTraceback ", kept, re.MULTILINE)
     assert len(times) == 2 and all(datetime.fromisoformat(time).tzinfo for time in times)
     assert kept.count("ValueError: zip() argument 2 is shorter than argument 1") == 2
-
-
-@pytest.mark.parametrize("error", [TypeError("no"), KeyError("no"), RuntimeError(), ZeroDivisionError("no")])
-def test_any_other_exception_is_a_fault_too(
-    error: Exception, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(query.history, "query", raising(error))
-    code, _, err = jury("query", "leaderboard", "--store", store)
-    assert code == 1 and f": {type(error).__name__}" in err and "Traceback" not in err
 
 
 def test_where_no_store_keeps_the_traceback_the_way_to_see_it_is_told(
@@ -218,18 +176,15 @@ def test_where_no_store_keeps_the_traceback_the_way_to_see_it_is_told(
     assert err.endswith("ValueError: a slip (JURY_DEBUG=1 in the environment shows the traceback)\n")
     assert "Traceback" not in err
     monkeypatch.setenv("JURY_DEBUG", "1")
-    assert main(["prompts", "list"]) == 1
-    assert "Traceback (most recent call last)" in capsys.readouterr().err
+    assert main(["prompts", "list"]) == 1 and "Traceback (most recent call last)" in capsys.readouterr().err
     monkeypatch.setattr("flows.commands.status.run_folders", raising(ValueError("a slip")))
-    assert jury("status", "--store", tmp_path / "nowhere")[0] == 1
-    assert not (tmp_path / "nowhere").exists()
+    assert jury("status", "--store", tmp_path / "nowhere")[0] == 1 and not (tmp_path / "nowhere").exists()
 
 
 def test_a_file_that_the_user_named_is_the_users(store: Path, jury: Any) -> None:
     file = store.parent / ("x" * 300)  # longer than file systems allow
     code, _, err = jury("report", "--store", store, "-o", file)
-    assert code == 2 and err.startswith("jury: [Errno ") and err.endswith(f"'{file}'\n")
-    assert not (store / LOG).exists()
+    assert code == 2 and err.startswith("jury: [Errno ") and err.endswith(f"'{file}'\n") and not (store / LOG).exists()
 
 
 @pytest.mark.parametrize(
@@ -247,7 +202,7 @@ def test_an_error_of_a_file_is_the_users_where_the_file_is(
 ) -> None:
     if error.filename:
         error.filename = error.filename.format(store=store)
-    monkeypatch.setattr(sync, "sync", raising(error))
+    monkeypatch.setattr(sync, "land", raising(error))
     found, _, err = jury("sync", "--store", store)
     assert found == code and (LOG in err) == (code == 1)
 
@@ -258,22 +213,19 @@ def test_sync_makes_the_thumbnails_that_a_stopped_run_left(store: Path, jury: An
         for sha256, data in pictures.items():
             thumbnails.put_by(sha256, data)
     code, out, _ = jury("sync", "--store", store)
-    assert code == 0
-    assert out.splitlines()[-1] == "2 thumbnails made that a stopped run had left to be made"
+    assert code == 0 and out.splitlines()[-1] == "2 thumbnails made that a stopped run had left to be made"
     assert all((store / "pictures" / f"{sha256}.jpg").is_file() for sha256 in pictures)
     assert "thumbnail" not in jury("sync", "--store", store)[1]
 
 
 def test_strangers_do_not_command_the_terminal(jury: Any, monkeypatch: pytest.MonkeyPatch, store: Path) -> None:
     for error in (ValueError("\x1b[2Jgone\u202e"), RemoteUnavailable("\x1b[2Jgone\u202e")):
-        monkeypatch.setattr(sync, "sync", raising(error))
+        monkeypatch.setattr(sync, "land", raising(error))
         _, _, err = jury("sync", "--store", store)
         assert " [2Jgone" in err and not re.search("[\x1b\u202e]", err)
 
 
-@pytest.mark.parametrize(
-    ("name", "part", "goes_on"), [("sync", "sync", False), ("demo", "run_flow", True)], ids=["sync", "demo"]
-)
+@pytest.mark.parametrize(("name", "part", "goes_on"), [("sync", "land", False), ("demo", "run_flow", True)])
 def test_an_interrupt_is_told_and_where_the_work_goes_on(
     name: str, part: str, goes_on: bool, store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -284,12 +236,8 @@ def test_an_interrupt_is_told_and_where_the_work_goes_on(
 
 def test_a_reader_who_has_gone_costs_nothing(store: Path) -> None:
     code = "import sys; from flows.cli import main; sys.exit(main(['query', 'FROM range(100000)']))"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        env={**environment(), "JURY_STORE": str(store)},
-    )
+    env = {**environment(), "JURY_STORE": str(store)}
+    process = subprocess.Popen([sys.executable, "-c", code], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=env)
     assert process.stdout and process.stderr
     process.stdout.close()
     assert (process.stderr.read(), process.wait(60)) == (b"", 0)
@@ -307,14 +255,11 @@ def test_a_flow_that_raises_is_a_fault_and_one_that_stops_is_not(
         assert code == 2 and "a fault of" not in err and not (tmp_path / "store" / LOG).exists()
     monkeypatch.setattr(states, "unfinished_before", raising(KeyError("a slip")))
     code, _, err = jury("run", "diagram", "--limit", "1", *judge)
-    assert code == 1
-    assert err.endswith(f"KeyError: 'a slip' (its traceback is in {tmp_path / 'store' / LOG})\n")
+    assert code == 1 and err.endswith(f"KeyError: 'a slip' (its traceback is in {tmp_path / 'store' / LOG})\n")
     assert "raise error" in (tmp_path / "store" / LOG).read_text(encoding="utf-8")
 
 
-def test_a_command_to_type_next_names_the_program_as_it_was_called(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_command_to_type_names_the_program_as_it_was_called(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     program = tmp_path / "jury"
     program.touch(mode=0o755)
     monkeypatch.setenv("PATH", "")
@@ -326,9 +271,7 @@ def test_a_command_to_type_next_names_the_program_as_it_was_called(
     assert command_line("query x") == "jury query x"
 
 
-def test_a_probe_says_that_what_it_shows_is_the_reply(
-    tmp_path: Path, loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_a_probe_shows_the_reply(tmp_path: Path, loopback: LoopbackJudge, capsys: pytest.CaptureFixture[str]) -> None:
     judge = ["--judge.model", "m", "--judge.base-url", loopback.base_url]
     assert main(["probe", *judge, "--store", str(tmp_path / "store")]) == 0
     assert capsys.readouterr().out.splitlines()[1] == 'reply: {"ready": true}'

@@ -5,7 +5,6 @@ import json
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextvars import copy_context
 from datetime import UTC, datetime, timedelta
 from hashlib import sha256
 from pathlib import Path
@@ -13,26 +12,27 @@ from typing import Any
 from uuid import UUID
 
 import pytest
-from batch_twin import BatchTwin, figures
+from batch_twin import Batch, BatchTwin
+from endpoint_twins import moved_to
 from killed import SENDING, dies, in_a_process
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, allowed_reply, error, text, verdict
 from prefect import get_client
-from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+from prefect.client.schemas.filters import DeploymentFilter
 from prefect.client.schemas.objects import FlowRun
 from prefect.exceptions import ObjectNotFound
-from prefect.flow_engine import run_flow
-from prefect.utilities.callables import parameter_schema
+from test_secrets import KEY, echoing
+from written_datasets import write_figures
 from written_images import prompt_row, write_geneval
 
 from flows.cli import main
 from flows.collect import collect
-from flows.diagram import diagram
-from flows.runtime import session, shards
-from tasks.batches import requests
-from tasks.batches.log import lease
+from flows.runtime import session
+from tasks.batches import handing_in
+from tasks.batches.log import locked
 from tasks.endpoint import known
 from tasks.ledger.reading import read_judgments, read_outcomes, read_start, run_folders
+from tasks.spending.month import VARIABLE
 
 SAMPLES, CALLS = 4, 16
 
@@ -41,7 +41,7 @@ pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 
 @pytest.fixture(scope="module")
 def dataset(tmp_path_factory: pytest.TempPathFactory) -> list[str]:
-    return figures(tmp_path_factory.mktemp("figures"), SAMPLES)
+    return write_figures(tmp_path_factory.mktemp("figures"), SAMPLES)
 
 
 def by_picture(request: Request) -> Reply:
@@ -57,34 +57,25 @@ def by_picture(request: Request) -> Reply:
 def twin(monkeypatch: pytest.MonkeyPatch) -> Iterator[BatchTwin]:
     """A twin in the place of OpenAI, whose batches end when they are asked for the second time."""
     with BatchTwin(by_picture, polls=1) as standing:
-        table = known.endpoints()
-        moved = table["openai"].model_copy(update={"address": standing.base_url})
-        monkeypatch.setattr(known, "endpoints", lambda: {**table, "openai": moved})
+        moved_to(monkeypatch, "openai", standing.base_url)
         yield standing
 
 
 def bought(twin: LoopbackJudge, **options: object) -> list[str]:
-    return judged_by(twin, **{"judge.tier": "batch", **options})
+    return judged_by(twin, **{"judge.service-tier": "batch", **options})
 
 
-def told(store: Path) -> Counter[tuple[str, ...]]:
+def told(store: Path) -> Counter[Any]:
     """What the finished runs of a store say of their samples, controls included."""
     rows = [row for run in run_folders(store) if (run / "end.json").exists() for row in read_outcomes(run)]
     return Counter(
-        (
-            row.sample_id,
-            row.control,
-            row.status,
-            str(row.overall),
-            row.path,
-            *(str(each.verdict) for each in row.dimensions),
-        )
+        (row.sample_id, row.control, row.status, row.overall, row.tier_path, *(each.verdict for each in row.dimensions))
         for row in rows
     )
 
 
 @pytest.fixture(scope="module")
-def live(dataset: list[str], prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> Counter[tuple[str, ...]]:
+def live(dataset: list[str], prefect_server: str, tmp_path_factory: pytest.TempPathFactory) -> Counter[Any]:
     """What a live run of the same judge says of the same figures."""
     store = tmp_path_factory.mktemp("live")
     with LoopbackJudge(by_picture) as judge:
@@ -129,18 +120,41 @@ def test_a_run_waits_for_its_batch_and_ends_when_it_is_collected(
     assert code == 0 and "Traceback" not in err and f"run {run_folders(store)[0].name}" in out, err
     paid_once(twin, store)
     assert twin.count == 1 and told(store) == live and nothing_left(twin, store)
-    rows = ask("SELECT DISTINCT status, tier, attempt, rung, price_source FROM judgments")
-    assert [(row["status"], row["tier"], row["attempt"], row["rung"]) for row in rows] == [
-        ("ok", "batch", 1, "json_schema")
-    ]
+    rows = ask("SELECT DISTINCT status, service_tier, attempt, rung, price_source FROM judgments")
+    assert [[*row.values()][:4] for row in rows] == [["ok", "batch", 1, "json_schema"]]
     assert ask("SELECT status, calls FROM runs") == [{"status": "finished", "calls": CALLS}]
     assert jury("collect")[:2] == (0, "nothing waits\n")
+
+
+class Telltale(BatchTwin):
+    """An endpoint that repeats the key in all that it says of its batches."""
+
+    def _told(self, batch: Batch) -> dict[str, Any]:
+        told = super()._told(batch)
+        status = KEY if batch.status in ("in_progress", "finalizing") else batch.status
+        return {**told, "status": status, "errors": {"data": [{"code": KEY, "message": KEY}]}, KEY: KEY}
+
+
+def test_a_key_that_a_batch_repeats_is_kept_nowhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jury: Any) -> None:
+    monkeypatch.setenv("OPENAI_API_KEY", KEY)
+    data = write_figures(tmp_path / "data", 1)
+    fates = {0: "", 1: "500", 2: "expired", 3: ""}
+    with Telltale(lambda _: echoing(KEY, "Both are good"), polls=1, fate=lambda place: fates[place]) as twin:
+        monkeypatch.setenv("JURY_ENDPOINTS", f"{twin.place}=OPENAI_API_KEY")
+        moved_to(monkeypatch, "openai", twin.base_url)
+        shown = [jury("run", "diagram", *data, *bought(twin))]
+        shown += [jury("status"), jury("collect")]
+    assert [code for code, _, _ in shown] == [3, 0, 3], shown
+    assert "1 [key]; 0 of 4 requests done" in shown[0][1], shown
+    assert not [words for _, out, err in shown for words in (out, err) if KEY in words]
+    assert [one for one in (tmp_path / "store").rglob("*") if one.is_file() and KEY.encode() in one.read_bytes()] == []
+    assert [row.reasoning for row in every_judgment(tmp_path / "store") if row.status == "ok"] == ["[key] [key]"] * 2
 
 
 def test_the_requests_are_those_of_a_live_run(
     twin: BatchTwin, dataset: list[str], tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(requests, "MOST_REQUESTS", 7)
+    monkeypatch.setattr(handing_in, "MOST_REQUESTS", 7)
     assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
     assert jury("run", "diagram", *dataset, *judged_by(twin))[0] == 0
     sent = sorted(json.dumps(each.body) for each in twin.requests[2:])
@@ -151,9 +165,7 @@ def test_the_requests_are_those_of_a_live_run(
     assert len({line["custom_id"] for line in lines}) == CALLS
 
 
-def test_votes_orders_and_controls_are_judged_in_a_batch_as_in_a_live_run(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
-) -> None:
+def test_votes_orders_and_controls_in_a_batch(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     asked = ["--orders", "both", "--votes", "2", "--controls", "0.5", "--limit", "2"]
     assert jury("run", "diagram", *dataset, *asked, *bought(twin))[0] == 3
     assert jury("collect")[0] == 0
@@ -161,23 +173,6 @@ def test_votes_orders_and_controls_are_judged_in_a_batch_as_in_a_live_run(
     assert jury("run", "diagram", *dataset, *asked, *judged_by(twin), "--store", str(other))[0] == 0
     assert told(tmp_path / "store") == told(other) and told(other).total() > 2
     assert any(row.control for row in every_judgment(tmp_path / "store"))
-
-
-def test_replies_of_earlier_runs_are_no_part_of_a_batch(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
-) -> None:
-    assert jury("run", "diagram", *dataset, *judged_by(twin), "--limit", "2")[0] == 0
-    code, out, err = jury("run", "diagram", *dataset, *bought(twin), "--json")
-    assert code == 3 and "waits for its replies" in json.loads(out)["waits"], err
-    code, out, err = jury("collect", "--json")
-    assert code == 0 and json.loads(out), err
-    _, batch = run_folders(tmp_path / "store")
-    rows = Counter((bool(row.reused_from), row.tier) for row in read_judgments(batch))
-    assert rows == {(True, ""): CALLS // 2, (False, "batch"): CALLS // 2} and len(twin.paid) == CALLS // 2
-    whole = tmp_path / "whole"
-    (whole / "ledger").mkdir(parents=True)
-    batch.rename(whole / "ledger" / batch.name)
-    assert told(whole) == live
 
 
 def test_images_are_judged_in_a_batch_too_and_by_litellms_proxy(
@@ -200,10 +195,6 @@ def test_images_are_judged_in_a_batch_too_and_by_litellms_proxy(
 FATES = {0: "expired", 3: "failed", 5: "lost", 6: "429"}
 
 
-def first_time(twin: BatchTwin, fates: dict[int, str]) -> Callable[[int], str]:
-    return lambda place: fates.get(place, "") if len(twin.batches) == 1 else ""
-
-
 def broken_once() -> Callable[[Request], Reply]:
     """A judge whose first reply to one of the questions cannot be read."""
     broken: list[str] = []
@@ -217,38 +208,35 @@ def broken_once() -> Callable[[Request], Reply]:
     return answer
 
 
-def test_what_a_batch_leaves_over_goes_into_a_second_one(
+def test_what_a_batch_leaves_over_is_left_and_the_same_command_asks_for_it(
     tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any, ask: Any
 ) -> None:
-    twin.fate, twin.answer, store = first_time(twin, FATES), broken_once(), tmp_path / "store"
-    assert jury("run", "diagram", *dataset, *bought(twin, **{"judge.seed": 5}))[0] == 3
+    twin.fate, twin.answer, store = lambda place: FATES.get(place, ""), broken_once(), tmp_path / "store"
+    assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
     code, out, err = jury("collect")
-    assert code == 3 and "a second time, batches: 1 finalizing; 0 of 5 requests done" in err + out, err + out
-    assert jury("collect")[0] == 0
-    assert told(store) == live and nothing_left(twin, store) and twin.count == 1
-    rows = ask("SELECT status, attempt, error FROM judgments WHERE NOT last_attempt ORDER BY error")
+    words = "The batch left 5 calls without a reply that can be used: the same command asks for them"
+    assert code == 3 and words in " ".join((out + err).split())
+    assert twin.count == 1 and len(twin.batches) == 1 and nothing_left(twin, store)
+    assert len(every_judgment(store)) == CALLS
+    rows = ask("SELECT status, attempt, error FROM judgments WHERE status <> 'ok' ORDER BY error")
     assert Counter((row["status"], row["attempt"]) for row in rows) == {("unavailable", 1): 4, ("invalid", 1): 1}
     words = " ".join(row["error"] for row in rows)
     assert "batch_expired: This request could not be" in words and "the batch has no reply to it in its files" in words
     assert "500: The server had an error" in words and "429: The server" in words
-    seeds = [json.loads(line)["body"]["seed"] for line in twin.uploaded[1].data.splitlines()]
-    assert Counter(seeds) == {5: 4, 6: 1}  # one that was invalid has another seed
+
+    twin.fate, whole = lambda _: "", tmp_path / "whole"
+    code, out, err = jury("run", "diagram", *dataset, *bought(twin), "--json")
+    assert code == 3 and "waits for its replies" in json.loads(out)["waits"], err
+    code, out, err = jury("collect", "--json")
+    assert code == 0 and json.loads(out), err
+    _, again = run_folders(store)
+    assert Counter(bool(row.reused_from) for row in read_judgments(again)) == {True: CALLS - 5, False: 5}
+    (whole / "ledger").mkdir(parents=True)
+    again.rename(whole / "ledger" / again.name)
+    assert told(whole) == live and nothing_left(twin, store)
 
 
-@pytest.mark.parametrize(("rest", "asked", "code"), [("live", 5, 0), ("leave", 0, 3)])
-def test_what_a_batch_leaves_over_is_asked_live_or_left_as_wanted(
-    rest: str, asked: int, code: int, tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
-) -> None:
-    twin.fate, twin.answer = first_time(twin, FATES), broken_once()
-    assert jury("run", "diagram", *dataset, *bought(twin, **{"batch-rest": rest}))[0] == 3
-    assert jury("collect")[0] == code
-    assert twin.count == 1 + asked and len(twin.batches) == 1 and nothing_left(twin, tmp_path / "store")
-    assert (told(tmp_path / "store") == live) == (rest == "live")
-    tiers = Counter(row.tier for row in every_judgment(tmp_path / "store"))
-    assert tiers == {"batch": CALLS, **({"": asked} if asked else {})}
-
-
-def test_a_batch_that_fails_twice_as_a_whole_leaves_every_call_with_its_reason(
+def test_a_batch_that_fails_as_a_whole_leaves_every_call_with_its_reason(
     twin: BatchTwin, dataset: list[str], jury: Any, ask: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def fails(batch: Any, cancelled: bool = False) -> None:
@@ -257,16 +245,14 @@ def test_a_batch_that_fails_twice_as_a_whole_leaves_every_call_with_its_reason(
 
     monkeypatch.setattr(twin, "_answer_all", fails)
     assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
-    assert jury("collect")[0] == jury("collect")[0] == 3
-    rows = ask("SELECT DISTINCT status, attempt, error FROM judgments ORDER BY attempt")
-    assert [(row["status"], row["attempt"]) for row in rows] == [("unavailable", 1), ("unavailable", 2)]
-    assert {row["error"] for row in rows} == {"the batch failed: token_limit_exceeded: Enqueued token limit reached"}
+    assert jury("collect")[0] == 3
+    [row] = ask("SELECT DISTINCT status, attempt, error FROM judgments")
+    assert (row["status"], row["attempt"]) == ("unavailable", 1)
+    assert row["error"] == "the batch failed: token_limit_exceeded: Enqueued token limit reached"
     assert jury("collect")[:2] == (0, "nothing waits\n")
 
 
-def test_a_run_that_is_cancelled_keeps_what_was_done(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
-) -> None:
+def test_a_cancelled_run_keeps_what_was_done(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     twin.polls = 100
     assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
     assert jury("collect", "--cancel")[0] == 2
@@ -298,26 +284,43 @@ def test_what_the_endpoint_has_no_more_holds_no_other_run_up_and_is_given_up_by_
     assert nothing_left(twin, tmp_path / "store") and jury("collect")[:2] == (0, "nothing waits\n")
 
 
-def test_a_batch_that_is_not_on_record_is_cancelled_too(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
+# With a budget
+
+
+def test_what_fits_is_handed_in_once_a_quote_has_told_what_calls_cost(
+    tmp_path: Path, twin: BatchTwin, jury: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    twin.polls = 100
-    dies(
-        twin,
-        "run",
-        "diagram",
-        *dataset,
-        *bought(twin),
-        "--store",
-        tmp_path / "store",
-        requests=100,
-        asked="make batch",
-        times=1,
-    )
-    [run] = run_folders(tmp_path / "store")
-    assert jury("collect", "--cancel", run.name)[0] == 3
-    assert len(twin.batches) == 1 and len(twin.paid) == CALLS // 2
-    assert nothing_left(twin, tmp_path / "store")
+    budget, samples, store = 0.03, 10, tmp_path / "store"
+    call, of_each = (1200 * 1 + 80 * 10) / 1e6, CALLS // SAMPLES  # what a reply costs by these prices
+    prices = {"judge.price-in": 1, "judge.price-out": 10, "judge.max-output-tokens": 100}
+    given = ["run", "diagram", *write_figures(tmp_path / "data", samples), *bought(twin, **prices)]
+    twin.polls = 3
+    monkeypatch.setenv(VARIABLE, "50")
+    command = [*given, "--budget", budget]
+    code, _, err = jury(*command)
+    assert code == 2 and "the same command with --quote" in err and not twin.uploaded and not run_folders(store)
+    assert jury(*given, "--quote")[0] == 0
+    code, out, err = jury(*command)
+    assert code == 3 and "waits for its replies" in out, err
+    pilot, run = run_folders(store)
+    assert [read_start(each).parameters["quote"] for each in (pilot, run)] == ["pilot", ""]
+    [requests] = [len(file.data.splitlines()) for file in twin.uploaded]
+    assert (read_start(run).spending_limit or 0.0) > requests * call
+    assert requests % of_each == 0 and 0 < requests < (samples - 5) * of_each
+    code, again, _ = jury(*given, "--budget", 0.5)
+    assert code == 3 and f"Run {run.name} waits" in again and len(twin.batches) == 1
+
+    while (code := jury("collect")[0]) and not [*store.glob("ledger/*/end.json")]:
+        assert code == 3
+    [end] = [json.loads(file.read_bytes()) for file in store.glob("ledger/*/end.json")]
+    rows = Counter((row.run_id == pilot.name, row.service_tier, bool(row.reused_from)) for row in every_judgment(store))
+    reused = rows[False, "", True]
+    assert rows == Counter({(True, "", False): 20, (False, "", True): reused, (False, "batch", False): requests})
+    stopped = end["stopped"]
+    assert stopped["judged"] == (reused + requests) // of_each and stopped["samples"] == samples
+    assert stopped["spent"] == pytest.approx(requests * call) and stopped["spent"] <= budget
+    assert sum(end["cost"].values()) == pytest.approx(requests * call)
+    assert nothing_left(twin, store)
 
 
 # Again, at once, and after a kill
@@ -337,22 +340,7 @@ def test_the_same_command_attaches_to_what_waits_and_pays_nothing_again(
     paid_once(twin, store)
 
 
-def test_a_live_run_of_calls_that_wait_says_that_they_are_paid_for_besides(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
-) -> None:
-    twin.polls = 2
-    assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
-    [waits] = run_folders(tmp_path / "store")
-    told = f"Run {waits.name} waits for a batch with these calls: what is asked now is paid for besides."
-    code, _, err = jury("run", "diagram", *dataset, *judged_by(twin))
-    assert code == 0 and told in " ".join(err.split())
-    code, _, err = jury("run", "diagram", *dataset, *judged_by(twin, **{"judge.temperature": 0.5}))
-    assert code == 0 and told not in " ".join(err.split())
-
-
-def test_collecting_twice_at_once_takes_everything_in_once(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any
-) -> None:
+def test_collecting_twice_at_once(tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any) -> None:
     store = tmp_path / "store"
     assert jury("run", "diagram", *dataset, *bought(twin))[0] == 3
     fetched, go_on = threading.Event(), threading.Event()
@@ -394,7 +382,7 @@ def test_a_kill_at_any_step_loses_nothing_and_pays_for_nothing_twice(
         assert len(every_judgment(store)) + len([*read_outcomes(run)]) == rows
         assert 0 < len(every_judgment(store)) < CALLS and not (run / "end.json").exists()
         with (run / "judgments.jsonl").open("ab") as file:
-            file.write(b'{"schema":6,"run_id":"torn')
+            file.write(b'{"schema":7,"run_id":"torn')
     dies(twin, "collect", "--store", store, requests=9, asked="delete file", times=2)
     assert (run / "end.json").exists() and not nothing_left(twin, store)
 
@@ -464,60 +452,6 @@ def test_where_the_deployment_is_served_a_run_that_waits_sees_to_it_that_it_is_c
     assert told(store) == live and nothing_left(twin, store)
 
 
-# Shards
-
-
-@pytest.fixture
-def worker(prefect_server: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """Runs what is scheduled of the deployment of `diagram`, one after another, in a thread of this process."""
-    monkeypatch.setattr(shards, "POLL_SECONDS", 0.2)
-    scheduled, ended = {"state": {"type": {"any_": ["SCHEDULED"]}}}, threading.Event()
-    with get_client(sync_client=True) as client:
-        made = client.create_deployment(
-            flow_id=client.create_flow(diagram),
-            name="diagram-nightly",
-            parameters={"parameters": {}},
-            parameter_openapi_schema=parameter_schema(diagram).model_dump(exclude_unset=True),
-        )
-
-        def work() -> None:
-            wanted = DeploymentFilter.model_validate({"id": {"any_": [made]}})
-            while not ended.wait(0.1):
-                due = FlowRunFilter.model_validate(scheduled)
-                for run in client.read_flow_runs(deployment_filter=wanted, flow_run_filter=due):
-                    asyncio.run(run_flow(diagram, flow_run=run, return_type="state"))  # pyright: ignore
-
-        thread = threading.Thread(target=copy_context().run, args=(work,))  # with Prefect's settings
-        thread.start()
-        yield
-        ended.set()
-        thread.join()
-        client.delete_deployment(made)
-
-
-@pytest.mark.usefixtures("worker")
-def test_each_shard_waits_for_its_batch_and_the_last_that_is_taken_in_reports_the_evaluation(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], live: object, jury: Any, ask: Any
-) -> None:
-    store, twin.polls = tmp_path / "store", 2
-    code, out, err = jury("run", "diagram", *dataset, *bought(twin), "--shards", 2)
-    assert code == 3 and "2 of 2 shards of evaluation" in out, (out, err)
-    one, other = run_folders(store)
-    starts = [read_start(each) for each in (one, other)]
-    assert sorted(start.shard for start in starts) == [1, 2] and len(twin.batches) == 2
-    [evaluation] = {start.evaluation_id for start in starts}
-    assert f"evaluation {evaluation} wait for their replies" in out
-
-    code, out, err = jury("run", "diagram", *dataset, *bought(twin), "--shards", 2)  # the same attaches
-    assert code == 3 and f"evaluation {evaluation} wait" in out and len(twin.batches) == 2, err
-    code, out, err = jury("collect")
-    assert code == 0 and f"run {evaluation}" in out, (out, err)
-    assert one.name not in out and other.name not in out  # a shard is no result
-    assert told(store) == live and nothing_left(twin, store)
-    assert len(every_judgment(store)) == len(twin.paid) == CALLS and {*twin.paid.values()} == {1}
-    assert ask("SELECT samples, shards FROM evaluations") == [{"samples": SAMPLES, "shards": 2}]
-
-
 # What is refused
 
 
@@ -533,9 +467,7 @@ def test_an_endpoint_that_takes_no_files_leaves_the_run_waiting_and_says_why(
     assert told(tmp_path / "store") == live
 
 
-def test_a_batch_that_may_have_been_made_is_looked_for_before_another_is(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
-) -> None:
+def test_a_batch_perhaps_made_is_looked_for(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     twin.refuses["make batch"] = error(502, "Bad gateway")
     assert jury("run", "diagram", *dataset, *bought(twin))[0] == 2
     twin.refuses = {"list batches": error(501, "Not implemented")}
@@ -548,7 +480,8 @@ def test_a_batch_that_may_have_been_made_is_looked_for_before_another_is(
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"store": "file:///nowhere/store"}, "kept apart by conditional puts, which only s3:// has"),
+        ({"store": "s3://bucket/store"}, "the store is s3://bucket/store: one machine hands a batch in and takes"),
+        ({"shards": 2}, "shards is 2: one machine hands a batch in and takes it in again. Give a folder as the store"),
         ({"judge.base-url": "mistral"}, "Mistral is not known to have it; those that have are OpenAI, LiteLLM proxy"),
     ],
 )
@@ -559,9 +492,12 @@ def test_what_no_batch_is_for_is_refused_before_the_first_call(
     assert code == 2 and words in err and twin.count == 0
 
 
-def test_a_run_whose_prompts_have_changed_goes_on_waiting(
-    tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any
-) -> None:
+def test_nothing_is_collected_from_a_bucket(jury: Any) -> None:
+    code, _, err = jury("collect", "--store", "s3://bucket/store")
+    assert code == 2 and "s3://bucket/store is no folder: runs wait for batches in a store that is a folder" in err
+
+
+def test_a_run_whose_prompts_changed_waits_on(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
     prompts = tmp_path / "prompts"
     original = Path(known.__file__).parents[2] / "prompts" / "diagram"
     (prompts / "diagram").mkdir(parents=True)
@@ -571,5 +507,15 @@ def test_a_run_whose_prompts_have_changed_goes_on_waiting(
     own.write_text(own.read_text(encoding="utf-8") + "\nBe brief.\n", encoding="utf-8")
     code, _, err = jury("collect")
     assert code == 2 and "was asked with other prompts" in err and "(aesthetics)" in err
-    with lease(tmp_path / "store", run_folders(tmp_path / "store")[0].name) as log:
+    with locked(tmp_path / "store", run_folders(tmp_path / "store")[0].name) as log:
         assert log and not log.ended
+
+
+def test_a_batch_off_record_is_cancelled_too(tmp_path: Path, twin: BatchTwin, dataset: list[str], jury: Any) -> None:
+    twin.polls = 100
+    command = ["run", "diagram", *dataset, *bought(twin), "--store", tmp_path / "store"]
+    dies(twin, *command, requests=100, asked="make batch", times=1)
+    [run] = run_folders(tmp_path / "store")
+    assert jury("collect", "--cancel", run.name)[0] == 3
+    assert len(twin.batches) == 1 and len(twin.paid) == CALLS // 2
+    assert nothing_left(twin, tmp_path / "store")

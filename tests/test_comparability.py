@@ -6,9 +6,9 @@ from pathlib import Path
 import factories
 import pytest
 from PIL import Image
+from written_history import keep
 
 from tasks.history.asking import query
-from tasks.history.loading import store_run
 from tasks.pictures.comparability import Comparability
 from tasks.pictures.prepare import Policy, prepare
 from tasks.records import PictureNote
@@ -17,7 +17,6 @@ POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
 
 
 def note(name: str = "PNG", size: tuple[int, int] = (200, 100), clear: bool = False, **changes: object) -> PictureNote:
-    """What is noted of a real picture."""
     image = Image.new("RGBA", size, (10, 20, 30, 0)) if clear else Image.new("RGB", size, "gray")
     buffer = io.BytesIO()
     image.save(buffer, name)
@@ -89,31 +88,18 @@ def test_each_candidate_is_held_to_it_by_itself() -> None:
 
 def test_the_history_has_the_numbers_of_each_side(tmp_path: Path) -> None:
     small, large = note("PNG", (100, 100)), note("JPEG", (1000, 1000))
-    shrunk = note("PNG", (300, 200), clear=True, max_side=150)
-    shown = [(small, large), (small, large), (small, shrunk)]
+    models = enumerate([large, large, note("PNG", (300, 200), clear=True, max_side=150)])
     rows = [
-        *(
-            factories.outcome(f"s{n}", pictures={"human": human, "model": model})
-            for n, (human, model) in enumerate(shown)
-        ),
+        *(factories.outcome(f"s{n}", pictures={"human": small, "model": model}) for n, model in models),
         factories.outcome("s9", control="blank", pictures={"human": large, "model": large}),
         *(factories.judgment(f"s{n}", tokens_in=1000 + n) for n in range(3)),
         factories.judgment("s9", tokens_in=9000, control="blank"),
         factories.judgment("s8", tokens_in=0, reused_from="earlier"),
     ]
-    factories.write_run(tmp_path, factories.start(), rows, factories.end())
-    store_run(tmp_path, factories.RUN)
+    keep(tmp_path, factories.RUN, rows)
     columns = "side, n, formats, sent_formats, megapixels, reencoded, transparent, tokens_in"
+    model, third = {"JPEG": 2, "PNG": 1}, pytest.approx(1 / 3)
     assert query(tmp_path, f"SELECT {columns} FROM picture_contract").rows == [
         ("human", 3, {"PNG": 3}, {"PNG": 3}, 0.01, 0.0, 0.0, 1001.0),
-        (
-            "model",
-            3,
-            {"JPEG": 2, "PNG": 1},
-            {"JPEG": 2, "PNG": 1},
-            1.0,
-            pytest.approx(1 / 3),
-            pytest.approx(1 / 3),
-            1001.0,
-        ),
+        ("model", 3, model, model, 1.0, third, third, 1001.0),
     ]

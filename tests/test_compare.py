@@ -10,17 +10,20 @@ from shutil import copytree
 from typing import Any
 
 import pytest
-from factories import end, image, judgment, outcome, start, write_run
+from factories import DIMENSIONS, LOST, TIED, WON, figures, finished, image, judgment, outcome, start, write_run
 from written_datasets import record, result, write_benchmark, write_json
 from written_history import SCRIPT
 
-from tasks.comparing.compare import Comparison, compare
-from tasks.comparing.pairing import Change
+from tasks.comparing.compare import Change, Comparison, compare, since_last
+from tasks.comparing.earlier_runs import look_back
+from tasks.history.asking import query
 from tasks.history.evaluations import last_runs, shared_replies
-from tasks.history.loading import sync
-from tasks.ledger.forgotten import Gone, with_gone
-from tasks.ledger.reading import FORGOTTEN, folder
+from tasks.history.landing import land
 from tasks.pages import site
+from tasks.pages.artifact import markdown
+from tasks.pages.report_data import gather
+from tasks.pages.report_page import page
+from tasks.pages.run_summary import sentence, summarize
 from tasks.records import Judgment, Outcome
 from tasks.rubrics.rubric import PROMPTS
 
@@ -28,38 +31,25 @@ pytestmark = pytest.mark.usefixtures("laid_out")
 
 BEFORE, AFTER = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
 PROTOCOL = {"temperature": "1", "prompt aesthetics": "a" * 64, "model answered": "gpt-x-1", "model asked": "gpt-x"}
-WINS, LOSES, TIES = ("MMMM", "Model"), ("HHHH", "Human"), ("GGGG", "Tie")
 
 
-def keep(
-    store: Path, run_id: str, rows: Sequence[Outcome | Judgment], *, key: str = "p" * 64, calls: int = 4, **changes: Any
-) -> None:
-    """A finished run; what `changes` names beside fields of its start are items of its protocol."""
-    day = f"{run_id[:4]}-{run_id[4:6]}-{run_id[6:8]}T{run_id[9:11]}:00:00+00:00"
-    protocol = {**PROTOCOL, **changes.pop("protocol", {})}
-    ended = {"reused": 4 - calls, **changes.pop("ended", {})}
-    begun = start(run_id, **{"started_at": day, "flow": run_id.split("-")[1], "protocol": protocol, **changes})
-    write_run(store, begun, [*rows], end(protocol=protocol, protocol_key=key, calls=calls, **ended))
+def keep(store: Path, run_id: str, rows: Sequence[Outcome | Judgment], **changes: Any) -> None:
+    finished(store, run_id, rows, **{**changes, "protocol": {**PROTOCOL, **changes.get("protocol", {})}})
 
 
-def figures(*results: tuple[str, str], **changes: Any) -> list[Outcome]:
-    return [outcome(f"s{number:02}", *result, **changes) for number, result in enumerate(results)]
-
-
-def lose(store: Path, run_id: str, samples: int) -> None:
-    """What a run's ledger says after so many of its samples were forgotten."""
-    told = {"mark_id": f"m{samples}", "kind": "sample", "forgotten_at": "2026-11-21T12:00:00+00:00"}
-    gone = Gone.model_validate({**told, "samples": samples, "judgments": 4 * samples, "outcomes": samples})
-    (folder(store, run_id) / FORGOTTEN).write_bytes(with_gone(folder(store, run_id), gone))
+def two(store: Path, before: Sequence[Outcome], after: Sequence[Outcome], **later: Any) -> None:
+    keep(store, BEFORE, before)
+    keep(store, AFTER, after, **later)
+    land(store)
 
 
 @pytest.fixture(scope="module")
 def two_runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = tmp_path_factory.mktemp("two-runs")
-    keep(store, BEFORE, [*figures(*[WINS] * 10, *[TIES] * 10, *[LOSES] * 10), outcome("old")])
-    later = [*figures(*[WINS] * 10, *[TIES] * 10, *[WINS] * 10)[:-1], outcome("s29", "----", None, status="incomplete")]
+    keep(store, BEFORE, [*figures(*[WON] * 10, *[TIED] * 10, *[LOST] * 10), outcome("old")])
+    later = [*figures(*[WON] * 10, *[TIED] * 10, *[WON] * 10)[:-1], outcome("s29", "----", None, status="incomplete")]
     keep(store, AFTER, [*later, outcome("new1"), outcome("new2")])
-    sync(store)
+    land(store)
     return store
 
 
@@ -70,9 +60,7 @@ def store(tmp_path: Path, two_runs: Path) -> Path:
 
 
 def test_equal_changes_stand_in_the_order_of_their_numbers(tmp_path: Path) -> None:
-    for run_id, came in ((BEFORE, LOSES), (AFTER, WINS)):
-        keep(tmp_path, run_id, [outcome(f"s{number}", *came) for number in (10, 2, 1, 30)])
-    sync(tmp_path)
+    two(tmp_path, *([outcome(f"s{number}", *came) for number in (10, 2, 1, 30)] for came in (LOST, WON)))
     ordered = ["s1", "s2", "s10", "s30"]
     assert [each.sample_id for each in compare(tmp_path, BEFORE, AFTER).changed] == ordered
 
@@ -84,29 +72,16 @@ def test_the_samples_that_both_scored_are_paired_and_the_others_counted(store: P
     assert headline.change == pytest.approx(900 / 29) and headline.decision == "better"
     assert headline.p == pytest.approx(2 * 0.5**9)
     assert found.not_paired == {"only in the first": 1, "only in the second": 2, "incomplete in the second": 1}
-    assert [row.dimension for row in found.rows] == [
-        "overall",
-        "faithfulness",
-        "conciseness",
-        "readability",
-        "aesthetics",
-    ]
+    assert [row.dimension for row in found.rows] == ["overall", *DIMENSIONS]
     assert found.rows[0].p_holm is None
     assert found.rows[1].p_holm == pytest.approx(4 * 2 * 0.5**9)  # each of the four has the same p
 
 
 def test_the_samples_that_changed_most_are_named_with_their_dimensions(tmp_path: Path) -> None:
-    before = [outcome("a", "HHGM", "Human"), outcome("b", *LOSES), outcome("c", *TIES), outcome("d", *WINS)]
-    after = [
-        outcome("a", "MHGM", "Tie"),
-        outcome("b", *WINS),
-        outcome("c", "GGGB", "Tie"),
-        outcome("d", "MMMH", "Model"),
-    ]
-    keep(tmp_path, BEFORE, before)
-    keep(tmp_path, AFTER, after)
-    sync(tmp_path)
-    every = dict.fromkeys(("faithfulness", "conciseness", "readability", "aesthetics"), 100.0)
+    before = [outcome("a", "HHGM", "Human"), outcome("b", *LOST), outcome("c", *TIED), outcome("d", *WON)]
+    later = [outcome("a", "MHGM", "Tie"), outcome("b", *WON), outcome("c", "GGGB", "Tie"), outcome("d", "MMMH")]
+    two(tmp_path, before, later)
+    every = dict.fromkeys(DIMENSIONS, 100.0)
     # Of c both verdicts are neutral, so that no score moved.
     assert list(compare(tmp_path, BEFORE, AFTER).changed) == [
         Change(sample_id="b", before=0, after=100, moved=every),
@@ -116,9 +91,7 @@ def test_the_samples_that_changed_most_are_named_with_their_dimensions(tmp_path:
 
 
 def test_forfeits_lose_and_are_paired(tmp_path: Path) -> None:
-    keep(tmp_path, BEFORE, figures(*[WINS] * 8))
-    keep(tmp_path, AFTER, figures(*[("----", None)] * 8, status="forfeit"))  # pyright: ignore
-    sync(tmp_path)
+    two(tmp_path, figures(*[WON] * 8), figures(*[("----", None)] * 8, status="forfeit"))  # pyright: ignore
     found = compare(tmp_path, BEFORE, AFTER).rows[0].difference
     assert (found.n, found.after, found.decision) == (8, 0.0, "worse")
 
@@ -130,7 +103,7 @@ def test_generated_images_are_paired_by_prompt(tmp_path: Path) -> None:
         rows = [image(f"{prompt}/{copy}", score + copy, tag="colors") for prompt in range(8) for copy in range(2)]
         rows += [image(f"{prompt}/0", score, tag="color_attr", satisfied=score > 5) for prompt in range(10, 12)]
         keep(tmp_path, run_id, rows, parameters={"threshold": 7.0})
-    sync(tmp_path)
+    land(tmp_path)
     found = compare(tmp_path, *flow)
     rows = {(row.dimension, row.measure): row.difference for row in found.rows}
     assert next(iter(rows)) == ("all prompts", "score")
@@ -142,9 +115,9 @@ def test_generated_images_are_paired_by_prompt(tmp_path: Path) -> None:
 
 
 def test_two_candidates_of_a_run_are_compared(tmp_path: Path, jury: Any) -> None:
-    rows = [*figures(*[LOSES] * 9, candidate="alpha"), *figures(*[WINS] * 9, candidate="beta")]
+    rows = [*figures(*[LOST] * 9, candidate="alpha"), *figures(*[WON] * 9, candidate="beta")]
     keep(tmp_path, BEFORE, rows, candidates=("alpha", "beta"))
-    sync(tmp_path)
+    land(tmp_path)
     found = compare(tmp_path, BEFORE, BEFORE, ("alpha", "beta"))
     assert (found.before.candidate, found.after.candidate) == ("alpha", "beta")
     assert found.rows[0].difference.change == 100
@@ -159,21 +132,14 @@ def test_two_candidates_of_a_run_are_compared(tmp_path: Path, jury: Any) -> None
         ({"temperature": "0"}, "d", ["temperature: 1 → 0"], "--across temperature"),
         ({"not sent": "detail"}, "d", ["not sent: none → detail"], '--across "not sent"'),
         ({}, "e", ["dataset: other samples"], "--across dataset"),
-        (
-            {"model answered": "n", "model asked": "n"},
-            "e",
-            ["dataset", "model answered: gpt-x-1 → n"],
-            "--across dataset",
-        ),
+        ({"model answered": "n", "model asked": "n"}, "e", ["dataset", "answered: gpt-x-1 → n"], "--across dataset"),
     ],
 )
 def test_what_differs_between_protocols_is_listed_and_refused(
     tmp_path: Path, protocol: dict[str, str], dataset: str, names: list[str], allow: str
 ) -> None:
-    keep(tmp_path, BEFORE, figures(*[WINS] * 8))
-    key = "q" * 64 if protocol else "p" * 64
-    keep(tmp_path, AFTER, figures(*[LOSES] * 8), key=key, protocol=protocol, dataset_key=dataset * 64)
-    sync(tmp_path)
+    key = "q" if protocol else "p"
+    two(tmp_path, figures(*[WON] * 8), figures(*[LOST] * 8), key=key, protocol=protocol, dataset_key=dataset * 64)
     with pytest.raises(ValueError, match="not measured alike") as told:
         compare(tmp_path, BEFORE, AFTER)
     assert all(name in str(told.value) for name in names) and allow in str(told.value)
@@ -181,15 +147,10 @@ def test_what_differs_between_protocols_is_listed_and_refused(
 
 
 def test_a_difference_that_is_meant_is_allowed_by_its_name_or_its_first_word(tmp_path: Path) -> None:
-    keep(tmp_path, BEFORE, figures(*[WINS] * 8))
     other = {"prompt aesthetics": "b" * 64, "temperature": "0"}
-    keep(tmp_path, AFTER, figures(*[LOSES] * 8), key="q" * 64, protocol=other, dataset_key="e" * 64)
-    sync(tmp_path)
-    assert compare(tmp_path, BEFORE, AFTER, across=["dataset", "prompt", "temperature"]).across == (
-        "dataset",
-        "prompt aesthetics",
-        "temperature",
-    )
+    two(tmp_path, figures(*[WON] * 8), figures(*[LOST] * 8), key="q", protocol=other, dataset_key="e" * 64)
+    found = compare(tmp_path, BEFORE, AFTER, across=["dataset", "prompt", "temperature"])
+    assert found.across == ("dataset", "prompt aesthetics", "temperature")
     with pytest.raises(ValueError, match="not measured alike") as told:
         compare(tmp_path, BEFORE, AFTER, across=["prompt"])
     assert "prompt" not in str(told.value) and "temperature" in str(told.value)
@@ -212,17 +173,17 @@ def test_runs_are_found_by_the_beginning_of_their_ids(store: Path) -> None:
     with pytest.raises(ValueError, match="would be compared with itself"):
         compare(store, BEFORE, BEFORE)
     write_run(store, start("20261121T120000-diagram-0000cc"), [outcome()], None)
-    sync(store)
+    land(store)
     with pytest.raises(ValueError, match="'20261121' is unfinished"):
         compare(store, BEFORE, "20261121")
 
 
 def test_a_candidate_must_be_clear(tmp_path: Path) -> None:
-    both = [*figures(*[LOSES] * 9, candidate="alpha"), *figures(*[WINS] * 9, candidate="beta")]
+    both = [*figures(*[LOST] * 9, candidate="alpha"), *figures(*[WON] * 9, candidate="beta")]
     keep(tmp_path, BEFORE, both, candidates=("alpha", "beta"))
     keep(tmp_path, AFTER, both, candidates=("alpha", "beta"))
-    keep(tmp_path, "20261121T120000-diagram-0000cc", figures(*[WINS] * 9, candidate="beta"), candidates=("beta",))
-    sync(tmp_path)
+    keep(tmp_path, "20261121T120000-diagram-0000cc", figures(*[WON] * 9, candidate="beta"), candidates=("beta",))
+    land(tmp_path)
     with pytest.raises(ValueError, match=r"several candidates: .* name one with --candidate"):
         compare(tmp_path, BEFORE, AFTER)
     with pytest.raises(ValueError, match=r"candidate 'gamma' is none of 20261120.*: alpha, beta"):
@@ -231,24 +192,25 @@ def test_a_candidate_must_be_clear(tmp_path: Path) -> None:
 
 
 def test_flows_do_not_compare(store: Path) -> None:
-    keep(store, "20261121T120000-plot-0000cc", figures(*[WINS] * 9))
-    sync(store)
+    keep(store, "20261121T120000-plot-0000cc", figures(*[WON] * 9))
+    land(store)
     with pytest.raises(ValueError, match=r"is of diagram and .* of plot"):
         compare(store, BEFORE, "20261121")
 
 
 def test_the_last_runs_of_a_flow_leave_out_those_that_reused_every_reply(store: Path) -> None:
-    keep(store, "20261121T120000-diagram-0000cc", figures(*[WINS] * 9), calls=0)
-    keep(store, "20261122T120000-plot-0000dd", figures(*[WINS] * 9))
-    keep(store, "20261123T120000-diagram-0000ee", figures(*[WINS] * 9, candidate="beta"), candidates=("beta",))
-    sync(store)
+    keep(store, "20261121T120000-diagram-0000cc", figures(*[WON] * 9), calls=0)
+    keep(store, "20261122T120000-plot-0000dd", figures(*[WON] * 9))
+    keep(store, "20261123T120000-diagram-0000ee", figures(*[WON] * 9, candidate="beta"), candidates=("beta",))
+    land(store)
     assert last_runs(store, "diagram", 2) == (AFTER, "20261123T120000-diagram-0000ee")
     assert last_runs(store, "diagram", 3)[0] == BEFORE
     assert last_runs(store, "diagram", 2, "alpha") == (BEFORE, AFTER)
-    with pytest.raises(ValueError, match="holds 1 finished plot run with"):
+    words = "holds 1 finished plot run with replies of its own; `jury run plot --reuse-hours 0`, with the options"
+    with pytest.raises(ValueError, match=words):
         last_runs(store, "plot", 2)
-    with pytest.raises(ValueError, match="at least 2"):
-        last_runs(store, "diagram", 1)
+    with pytest.raises(ValueError, match="3 finished diagram runs with replies of their own; ask for --last 3"):
+        last_runs(store, "diagram", 4)
 
 
 # The command
@@ -267,40 +229,17 @@ def test_the_command_says_better_or_worse_or_shows_no_difference_and_how_sure_th
 
 
 def test_no_difference_says_what_would_have_shown(tmp_path: Path, jury: Any) -> None:
-    keep(tmp_path, BEFORE, figures(*[WINS, LOSES] * 20))
-    keep(tmp_path, AFTER, figures(*[LOSES, WINS] * 20))
-    sync(tmp_path)
+    two(tmp_path, figures(*[WON, LOST] * 20), figures(*[LOST, WON] * 20))
     code, out, _ = jury("compare", "--last", 2, "--flow", "diagram", "--store", tmp_path)
     # Half of 40 rose by 100 and half fell: s = 101.27, times (2.0227 + 0.8512) / sqrt(40).
-    assert (
-        code == 0
-        and "no difference shown (at n = 40 samples): 0.0 [" in out
-        and "a difference of 46.0 would have shown" in out
-    )
+    assert code == 0 and "no difference shown (at n = 40 samples): 0.0 [" in out
+    assert "a difference of 46.0 would have shown" in out
     assert "(the interval includes 0)" in out and "no sample changed" not in out
 
 
-@pytest.mark.parametrize(
-    ("runs", "last", "said"),
-    [
-        ([BEFORE], 2, "1 finished diagram run with replies of its own; `jury run diagram --reuse-hours 0`, with "),
-        ([BEFORE, AFTER], 3, "2 finished diagram runs with replies of their own; ask for --last 2"),
-    ],
-)
-def test_too_few_runs_are_counted_with_what_to_do(
-    tmp_path: Path, jury: Any, runs: list[str], last: int, said: str
-) -> None:
-    for run_id in runs:
-        keep(tmp_path, run_id, figures(*[WINS, LOSES] * 5))
-    sync(tmp_path)
-    code, _, err = jury("compare", "--last", last, "--flow", "diagram", "--store", tmp_path)
-    assert code == 2 and f"--last {last}: {tmp_path} holds {said}" in err
-
-
 def test_where_nothing_changed_the_command_says_so(tmp_path: Path, jury: Any) -> None:
-    for run_id in (BEFORE, AFTER):
-        keep(tmp_path, run_id, figures(*[WINS, LOSES] * 5))
-    sync(tmp_path)
+    same = figures(*[WON, LOST] * 5)
+    two(tmp_path, same, same)
     code, out, _ = jury("compare", BEFORE, AFTER, "--store", tmp_path)
     assert code == 0 and "no sample changed" in out
     assert "no difference shown (at n = 10 samples): 0 changed (no interval below 5), 50.0 → 50.0" in out
@@ -310,13 +249,10 @@ def test_where_nothing_changed_the_command_says_so(tmp_path: Path, jury: Any) ->
 def test_the_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: Any) -> None:
     flow = "20261119T120000-object-0000aa", "20261120T120000-object-0000bb"
     for run_id, score in zip(flow, (0.0, 10.0), strict=True):
-        rows = [
-            image(f"{tag}{number}/0", score, tag=tag, satisfied=score > 5)
-            for tag in ("single_object", "two_object")
-            for number in range(300)
-        ]
+        names = [(tag, f"{tag}{number}/0") for tag in ("single_object", "two_object") for number in range(300)]
+        rows = [image(name, score, tag=tag, satisfied=score > 5) for tag, name in names]
         keep(tmp_path, run_id, rows, parameters={"threshold": 7.0})
-    sync(tmp_path)
+    land(tmp_path)
     code, out, _ = jury("compare", *flow, "--store", tmp_path)
     assert code == 0 and "two_object" in out and "p < 0.001" in out
     _, _, table = out.partition("0.001\n")
@@ -325,40 +261,24 @@ def test_the_table_fits_80_columns_with_the_longest_names(tmp_path: Path, jury: 
 
 def test_a_comparison_is_written_as_a_page_that_leads_to_both(store: Path, jury: Any) -> None:
     site.renew(store, [AFTER])
-    code, out, err = jury("compare", BEFORE, AFTER, "--page", "--margin", "5", "--store", store)
+    code, out, err = jury("compare", BEFORE, AFTER, "--page", "--store", store)
     place = Path(err.removeprefix("page ").strip())
     assert code == 0 and "better at n = 29 samples" in out
-    assert (
-        place.parent == store / "pages" and place.name.startswith("compare-") and place.stat().st_mode & 0o777 == 0o600
-    )
+    assert place.parent == store / "pages" and place.name.startswith("compare-")
+    assert place.stat().st_mode & 0o777 == 0o600
     text = html.unescape(place.read_text())
     assert "better at n = 29 samples" in text and "alpha by" not in text
     assert f'<a href="{AFTER}.html">{AFTER}</a>' in text and f'<a href="{BEFORE}.html">' not in text
     assert f'<a href="{AFTER}.html#sample=s20">after</a>' in text
-    assert f"jury compare {BEFORE} {AFTER} --candidate alpha --margin 5 --page" in text
+    assert f"jury compare {BEFORE} {AFTER} --candidate alpha --page" in text
     assert set(re.findall(r'<\w[^>]*\s(?:src|href)="([^"#]*)', text)) == {"index.html", f"{AFTER}.html"}
-
-
-def test_samples_that_were_forgotten_are_counted_in_table_json_and_page(tmp_path: Path, jury: Any) -> None:
-    keep(tmp_path, BEFORE, figures(*[WINS] * 9))
-    keep(tmp_path, AFTER, figures(*[LOSES] * 9))
-    lose(tmp_path, BEFORE, 1)
-    lose(tmp_path, AFTER, 1_200)
-    sync(tmp_path)
-    code, out, err = jury("compare", BEFORE, AFTER, "--page", "--store", tmp_path)
-    page = Path(err.removeprefix("page ").strip()).read_text()
-    assert code == 0
-    for words in (f"1 sample was forgotten in run {BEFORE} at", f"1,200 samples were forgotten in run {AFTER} at"):
-        assert f"{words} a request: no figure has them." in out and words in page
-    told = json.loads(jury("compare", BEFORE, AFTER, "--json", "--store", tmp_path)[1])
-    assert (told["before"]["forgotten"], told["after"]["forgotten"]) == (1, 1_200)
 
 
 def test_names_of_strangers_are_no_markup_on_the_page_of_a_comparison(tmp_path: Path, jury: Any) -> None:
     names = ("<img src=x onerror=alert(1)>", "it's $(touch harmed)")
-    rows = [*figures(*[LOSES] * 9, candidate=names[0]), *figures(*[WINS] * 9, candidate=names[1])]
+    rows = [*figures(*[LOST] * 9, candidate=names[0]), *figures(*[WON] * 9, candidate=names[1])]
     keep(tmp_path, BEFORE, rows, candidates=names, dataset=SCRIPT)
-    sync(tmp_path)
+    land(tmp_path)
     code, _, err = jury("compare", "2026", *(f"--candidate={name}" for name in names), "--page", "--store", tmp_path)
     text = Path(err.removeprefix("page ").strip()).read_text()
     assert code == 0 and "<img" not in text and len(re.findall("<script", text)) == 1
@@ -374,16 +294,13 @@ def test_json_has_all_of_it(store: Path, jury: Any) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ([], "name two runs"),
-        (["a"], "name two runs"),
-        (["a", "b", "c"], "name two runs"),
+        ([], "name two runs"), (["a"], "name two runs"), (["a", "b", "c"], "name two runs"),
         (["--last", 2], "--last takes --flow"),
         (["--last", 0, "--flow", "diagram"], "--last 0: it takes at least 2 runs"),
         (["--last", 2, "--flow", "diagram", "a"], "--last takes --flow FLOW and no runs"),
-        (["a", "b", *["--candidate", "x"] * 3], "--candidate is given 3 times"),
-        (["a", "b"], "holds no history yet"),
+        (["a", "b", *["--candidate", "x"] * 3], "--candidate is given 3 times"), (["a", "b"], "holds no history yet"),
     ],
-)
+)  # fmt: skip
 def test_what_cannot_be_meant_is_refused(jury: Any, arguments: list[object], words: str) -> None:
     code, _, err = jury("compare", *arguments)
     assert code == 2 and words in err
@@ -413,38 +330,32 @@ def test_a_comma_changed_in_a_prompt_is_named_and_breaks_the_trend(tmp_path: Pat
     code, out, _ = jury("compare", second, third, "--across", "prompt aesthetics")
     assert code == 0 and "Across: prompt aesthetics." in out
     trend = ask("SELECT run_id, comparable, break_reason FROM trend WHERE dimension = 'overall'")
-    assert [tuple(row.values()) for row in trend] == [
-        (first, None, None),
-        (second, True, None),
-        (third, False, "prompt aesthetics"),
-    ]
+    told = [(first, None, None), (second, True, None), (third, False, "prompt aesthetics")]
+    assert [tuple(row.values()) for row in trend] == told
 
 
 def test_replies_that_were_taken_over_are_told(tmp_path: Path) -> None:
     asked = [judgment("s1", key="1"), judgment("s2", key="2")]
     anew = judgment("s2", key="2", judged_at="2026-11-20T13:00:00+00:00")
-    keep(tmp_path, BEFORE, [*asked, *figures(*[WINS] * 2)])
-    keep(tmp_path, AFTER, [asked[0].model_copy(update={"reused_from": BEFORE}), anew, *figures(*[WINS] * 2)])
-    sync(tmp_path)
+    keep(tmp_path, BEFORE, [*asked, *figures(*[WON] * 2)])
+    keep(tmp_path, AFTER, [asked[0].model_copy(update={"reused_from": BEFORE}), anew, *figures(*[WON] * 2)])
+    land(tmp_path)
     assert shared_replies(tmp_path, BEFORE, AFTER).startswith(f"1 of 2 replies of {AFTER} are those of {BEFORE} itself")
     assert shared_replies(tmp_path, BEFORE, BEFORE) == ""
 
 
-def repeated(store: Path, taken: int) -> None:
-    """Twenty replies, and a run a day later that took so many of them over."""
-    asked = [judgment(f"s{number:02}", key=str(number)) for number in range(20)]
-    again = [
-        row.model_copy(update={"reused_from": BEFORE} if place < taken else {"judged_at": "2026-11-20T13:00:00+00:00"})
-        for place, row in enumerate(asked)
-    ]
-    keep(store, BEFORE, [*asked, *figures(*[WINS] * 20)], calls=20)
-    keep(store, AFTER, [*again, *figures(*[WINS] * 20)], calls=20 - taken, ended={"reused": taken})
-    sync(store)
+def again(asked: Sequence[Judgment], taken: int, source: str, day: int = 20) -> list[Judgment]:
+    """The replies of another day, of which so many were taken over from the run that asked first."""
+    anew = {"judged_at": f"2026-11-{day}T13:00:00+00:00"}
+    return [row.model_copy(update={"reused_from": source} if at < taken else anew) for at, row in enumerate(asked)]
 
 
 @pytest.mark.parametrize("taken", [17, 5])
 def test_a_repeat_that_measured_nothing_is_no_comparison(tmp_path: Path, jury: Any, taken: int) -> None:
-    repeated(tmp_path, taken)
+    asked, won = [judgment(f"s{number:02}", key=str(number)) for number in range(20)], figures(*[WON] * 20)
+    keep(tmp_path, BEFORE, [*asked, *won], calls=20)
+    keep(tmp_path, AFTER, [*again(asked, taken, BEFORE), *won], calls=20 - taken, ended={"reused": taken})
+    land(tmp_path)
     code, out, _ = jury("compare", BEFORE, AFTER, "--store", tmp_path)
     nothing = f"Nothing was measured in {AFTER}: {taken} of 20 replies about samples were taken over from earlier runs."
     assert code == 0 and (nothing in out) is (taken > 10) and ("no difference shown" in out) is (taken < 10)
@@ -455,28 +366,11 @@ def test_a_repeat_that_measured_nothing_is_no_comparison(tmp_path: Path, jury: A
 
 def test_two_candidates_of_a_run_that_took_its_replies_over_are_compared(tmp_path: Path, jury: Any) -> None:
     for run_id, calls in ((BEFORE, 40), (AFTER, 0)):
-        both = [*figures(*[WINS] * 20), *figures(*[LOSES] * 20, candidate="beta")]
+        both = [*figures(*[WON] * 20), *figures(*[LOST] * 20, candidate="beta")]
         keep(tmp_path, run_id, both, calls=calls, candidates=("alpha", "beta"), ended={"reused": 40 - calls})
-    sync(tmp_path)
+    land(tmp_path)
     given = ("--candidate", "alpha", "--candidate", "beta", "--store", tmp_path)
     assert "worse at n = 20 samples" in jury("compare", AFTER, *given)[1]
-
-
-@pytest.mark.parametrize(
-    ("margin", "words"),
-    [
-        (0, "no difference shown (at n = 60 samples)"),
-        (3, "no difference shown (at n = 60 samples), nor that both are equal within ±3"),
-        (20, "equal within ±20 (at n = 60 samples)"),
-    ],
-)
-def test_equality_is_claimed_within_a_margin_alone(tmp_path: Path, jury: Any, margin: int, words: str) -> None:
-    same = [WINS, LOSES] * 27
-    keep(tmp_path, BEFORE, figures(*same, *[TIES] * 6))
-    keep(tmp_path, AFTER, figures(*same, *[WINS, LOSES] * 3))
-    sync(tmp_path)
-    out = jury("compare", BEFORE, AFTER, "--margin", margin, "--store", tmp_path)[1]
-    assert f"{words}: 0.0 [" in out
 
 
 def test_other_numbers_of_images_a_prompt_are_told(tmp_path: Path, jury: Any) -> None:
@@ -484,6 +378,80 @@ def test_other_numbers_of_images_a_prompt_are_told(tmp_path: Path, jury: Any) ->
     for run_id, images in zip(flow, (1, 4), strict=True):
         rows = [image(f"{prompt}/{copy}", 6.0) for prompt in range(9) for copy in range(images)]
         keep(tmp_path, run_id, rows, parameters={"threshold": 7.0})
-    sync(tmp_path)
+    land(tmp_path)
     out = jury("compare", *flow, "--store", tmp_path)[1]
     assert "Images a prompt differ: 1 before, 4 after" in out
+
+
+# Scheduled runs against the last comparable one
+
+
+def night(store: Path, day: int, rows: Sequence[Outcome | Judgment], number: int = 1, **changes: Any) -> str:
+    run_id = f"202611{day:02}T03000{number}000-diagram-0000{day:02}"
+    return finished(store, run_id, rows, **{"scheduled": True, **changes}).run_id
+
+
+def earlier(store: Path, run_id: str) -> list[str]:
+    land(store)
+    return [each.before.run_id for each in since_last(store, run_id, 20)]
+
+
+def test_the_last_comparable_run_is_the_newest_that_asked_the_same_in_the_same_way(tmp_path: Path) -> None:
+    same = figures(*[WON] * 9)
+    wanted = night(tmp_path, 9, same, scheduled=False)
+    night(tmp_path, 10, same, calls=0)
+    night(tmp_path, 11, same, key="q")
+    night(tmp_path, 12, same, dataset_key="e" * 64)
+    night(tmp_path, 13, same, candidates=("beta",))
+    night(tmp_path, 14, same, flow="plot")
+    write_run(tmp_path, start("20261115T030000000-diagram-000015"), [], None)
+    run_id = night(tmp_path, 20, same)
+    night(tmp_path, 21, same)
+    assert earlier(tmp_path, run_id) == [wanted]
+    assert earlier(tmp_path, night(tmp_path, 22, same, calls=0)) == []
+    assert earlier(tmp_path, night(tmp_path, 23, same, key="z")) == []
+
+
+def test_shards_are_compared_as_the_evaluation_that_they_make_up(tmp_path: Path) -> None:
+    rows = figures(*[WON] * 16)
+    for day, verdicts in ((18, rows), (20, figures(*[LOST] * 16))):
+        for number, part in ((1, verdicts[:8]), (2, verdicts[8:])):
+            night(tmp_path, day, part, number=number, shard=number, shards=2, evaluation_id=f"e{day}", scheduled=False)
+    night(tmp_path, 19, rows[:8], shard=1, shards=2, evaluation_id="e19")  # its other shard never finished
+    assert earlier(tmp_path, "e20") == ["e18"]
+    [found] = since_last(tmp_path, "e20", 20)
+    assert (found.rows[0].difference.n, found.rows[0].difference.decision) == (16, "worse")
+
+
+@pytest.mark.usefixtures("drawn_here")
+def test_the_artifact_compares_each_candidate_with_itself(tmp_path: Path) -> None:
+    names = ("alpha", "beta")
+    for day, results in ((19, [WON] * 20), (20, [LOST] * 15 + [WON] * 5)):
+        rows = [each for name in names for each in figures(*results, candidate=name)]
+        run_id = night(tmp_path, day, rows, candidates=names)
+    begun = start(run_id, started_at="2026-11-20T03:00:01+00:00", candidates=names)
+    text = markdown(summarize(tmp_path, run_id), (), look_back(tmp_path, begun))
+    shown = text.partition("## Since the last run")[2]
+    for name in names:
+        assert f"- {name}: worse at n = 20 samples: −75.0 " in shown and f"**{name}**" in shown
+    assert shown.count("| overall | 100.0 | 25.0 | −75.0 |") == 2 and shown.count("exact sign test") == 1
+
+
+@pytest.mark.usefixtures("drawn_here")
+def test_a_run_that_took_most_replies_over_is_not_compared(tmp_path: Path) -> None:
+    asked = [judgment(f"s{number:02}", key=str(number)) for number in range(10)]
+    first = night(tmp_path, 18, [*asked, *figures(*[WON] * 10)])
+    for day, taken in ((19, 4), (20, 6)):
+        run_id = night(tmp_path, day, [*again(asked, taken, first, day), *figures(*[WON] * 10)], calls=4 - taken)
+    second = f"20261119{run_id[8:-2]}19"
+    land(tmp_path)
+    assert "4 of 10 replies of" in since_last(tmp_path, second, 20)[0].shared
+    begun = start(run_id, started_at="2026-11-20T03:00:01+00:00")
+    shown = markdown(summarize(tmp_path, run_id), (), look_back(tmp_path, begun))
+    nothing = "Nothing was measured: 6 of 10 replies about samples were taken over from earlier runs."
+    nothing += " About these the judge was not asked again."
+    assert shown.startswith(f"**{nothing}**") and "so that nothing is compared" in shown
+    assert nothing in sentence(summarize(tmp_path, run_id))
+    assert query(tmp_path, "SELECT DISTINCT run_id FROM trend ORDER BY 1").rows[-1] == (second,)
+    text = page(gather(tmp_path, run_id), {})
+    assert nothing in text and "no difference shown" not in text

@@ -1,4 +1,4 @@
-"""The files that put Image Jury on many machines: accepted by docker-compose, explained, and without a secret."""
+"""The files that put Image Jury on many machines, without a secret, and the locks of what they install."""
 
 import os
 import re
@@ -21,18 +21,11 @@ FOLDER = HOUSE / "deployments"
 COMPOSE = FOLDER / "compose.yaml"
 REQUIRED = {"POSTGRES_PASSWORD": "db-secret", "JURY_AUTH": "ada:ui-secret", "JURY_DATA": "/srv/datasets"}
 PASSED_ON = {
-    "OPENAI_API_KEY": "key-secret",
-    "JURY_ENDPOINTS": "judge.example.org=JUDGE_KEY",
-    "JURY_ROOTS": "/data,/srv/jury",
-    "JURY_BUDGET_MONTH": "200",
-    "JURY_KEEP_DAYS": "90",
-    "JURY_PAGES_PICTURES": "no",
-    "JURY_PRICES": "/data/prices.toml",
-    "AWS_ACCESS_KEY_ID": "access-secret",
-    "AWS_SECRET_ACCESS_KEY": "bucket-secret",
-    "AWS_DEFAULT_REGION": "eu-central-1",
-    "AWS_ENDPOINT_URL": "https://s3.example.org",
-}
+    "OPENAI_API_KEY": "key-secret", "JURY_ENDPOINTS": "judge.example.org=JUDGE_KEY", "JURY_ROOTS": "/data,/srv/jury",
+    "JURY_BUDGET_MONTH": "200", "JURY_KEEP_DAYS": "90", "JURY_PRICES": "/data/prices.toml",
+    "AWS_ACCESS_KEY_ID": "access-secret", "AWS_SECRET_ACCESS_KEY": "bucket-secret",
+    "AWS_DEFAULT_REGION": "eu-central-1", "AWS_ENDPOINT_URL": "https://s3.example.org",
+}  # fmt: skip
 WORKERS = ("worker-1", "worker-2")
 OURS = "image-jury"
 
@@ -46,15 +39,13 @@ def test_docker_compose_accepts_the_file() -> None:
 @pytest.mark.parametrize("missing", REQUIRED)
 def test_docker_compose_refuses_to_start_without_what_has_no_safe_default(missing: str) -> None:
     refused = docker_compose({name: value for name, value in REQUIRED.items() if name != missing})
-    assert refused.returncode != 0
-    assert "set it to" in refused.stderr
+    assert refused.returncode != 0 and "set it to" in refused.stderr
 
 
 def test_only_this_machine_reaches_the_server_and_only_the_server_the_database() -> None:
     services = resolved(REQUIRED | {"JURY_PORT": "4300"})["services"]
-    assert {name: each["ports"] for name, each in services.items() if "ports" in each} == {
-        "server": ["127.0.0.1:4300:4200/tcp"]
-    }
+    opened = {name: each["ports"] for name, each in services.items() if "ports" in each}
+    assert opened == {"server": ["127.0.0.1:4300:4200/tcp"]}
     reached = {name for name, each in services.items() if "state" in each.get("networks", {})}
     assert reached == {"postgres", "redis", "server"}
     assert resolved(REQUIRED)["networks"]["state"]["internal"] is True
@@ -79,11 +70,9 @@ def test_the_server_answers_under_its_own_names_alone(monkeypatch: pytest.Monkey
 
 def test_services_start_in_order() -> None:
     services = resolved(REQUIRED)["services"]
-    assert services["server"]["depends_on"] == {
-        "postgres": {"condition": "service_healthy"},
-        "redis": {"condition": "service_healthy"},
-    }
-    assert services["deploy"]["depends_on"] == {"server": {"condition": "service_healthy"}}
+    healthy = {"condition": "service_healthy"}
+    assert services["server"]["depends_on"] == {"postgres": healthy, "redis": healthy}
+    assert services["deploy"]["depends_on"] == {"server": healthy}
     for name in ("postgres", "redis", "server", *WORKERS):
         assert services[name]["healthcheck"]["test"], name
     for name in WORKERS:
@@ -159,8 +148,7 @@ def test_the_deployments_of_the_list_wait_in_the_pool_that_the_workers_ask() -> 
 
 def test_the_image_runs_as_a_person_without_rights() -> None:
     users = re.findall(r"^USER (\S+)", dockerfile(), re.MULTILINE)
-    assert users and users[-1] not in ("root", "0")
-    assert f"--create-home {users[-1]}" in dockerfile()
+    assert users and users[-1] not in ("root", "0") and f"--create-home {users[-1]}" in dockerfile()
     assert not re.search("^(RUN|COPY|ADD)", dockerfile().rpartition("USER ")[2], re.MULTILINE)
 
 
@@ -198,7 +186,6 @@ def docker_compose(variables: dict[str, str]) -> subprocess.CompletedProcess[str
 
 
 def resolved(variables: dict[str, str]) -> dict[str, Any]:
-    """The file as docker-compose understands it."""
     return yaml.safe_load(_accepted(tuple(variables.items())))
 
 
@@ -218,10 +205,43 @@ def environment(service: dict[str, Any]) -> dict[str, str | None]:
 
 
 def dockerfile() -> str:
-    """Its instructions, without the comments."""
     return re.sub("^#.*\n", "", (FOLDER / "Dockerfile").read_text(encoding="utf-8"), flags=re.MULTILINE)
 
 
 def ignored() -> list[str]:
     lines = (HOUSE / ".dockerignore").read_text(encoding="utf-8").splitlines()
     return [line for line in lines if line and not line.startswith("#")]
+
+
+DEVELOPERS_LOCK, WORKERS_LOCK = HOUSE / "requirements.lock", HOUSE / "deployments" / "requirements.lock"
+PINNED = re.compile(r"[a-z0-9][a-z0-9-]*==[^ ;]+( ; [\w'<>=!. ()]+)?( --hash=sha256:[0-9a-f]{64})+")
+
+
+def pins(lock: Path) -> dict[str, list[str]]:
+    """Name and version of each package, with all that stands in its lines."""
+    lines = lock.read_text(encoding="utf-8").replace("\\\n", "").splitlines()
+    return {line.split()[0]: [" ".join(line.split())] for line in lines}
+
+
+@pytest.mark.parametrize("lock", [DEVELOPERS_LOCK, WORKERS_LOCK], ids=["developers", "workers"])
+def test_a_lock_holds_pinned_packages_with_hashes_and_nothing_else(lock: Path) -> None:
+    lines = [line for each in pins(lock).values() for line in each]
+    assert len(lines) > 100 and [line[:80] for line in lines if not PINNED.fullmatch(line)] == []
+
+
+def test_workers_have_what_developers_test_with() -> None:
+    only_there = {name.partition("==")[0] for name in pins(WORKERS_LOCK).keys() - pins(DEVELOPERS_LOCK).keys()}
+    assert only_there == {"prefect-redis"}
+    assert not {name.partition("==")[0] for name in pins(WORKERS_LOCK)} & {"pytest", "moto", "pyright", "playwright"}
+
+
+def test_the_locks_hold_what_the_project_asks_for() -> None:
+    project = tomllib.loads((HOUSE / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    locked = {name.partition("==")[0] for name in pins(WORKERS_LOCK)}
+    wanted = [*project["dependencies"], *project["optional-dependencies"]["s3"]]
+    assert {re.split(r"[\[<>=]", one)[0] for one in wanted} <= locked
+
+
+def test_what_is_installed_is_checked_against_the_hashes() -> None:
+    for file in (HOUSE / "Makefile", HOUSE / "deployments" / "Dockerfile"):
+        assert "--no-deps --require-hashes --requirement" in file.read_text(encoding="utf-8")

@@ -1,20 +1,25 @@
-"""Connections to a judge: how many there may be, and what is said of those that fail."""
+"""How a judge is reached: through which connections, by which proxy and certificate, and what goes to which judge."""
 
 import asyncio
 import gc
+import json
 import socket
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Iterator
+from pathlib import Path
+from urllib.parse import urlsplit
 
 import pytest
 from loopback_judge import LoopbackJudge
+from loopback_proxy import LoopbackProxy, own_certificate
 from loopback_replies import Reply as Scripted
 from loopback_replies import Request as Seen
-from loopback_replies import allowed_reply, drop, hang, torn, verdict
+from loopback_replies import allowed_reply, drop, hang, to_samples, torn, verdict
 
-from tasks.endpoint.client import Vlm
+from tasks.endpoint.arguments import PIECE_BYTES, Manner, body
+from tasks.endpoint.client import MOST_FAILURES, Vlm
 from tasks.endpoint.completion import Reply
-from tasks.endpoint.requests import Image, Request
-from tasks.errors import JudgeStopped
+from tasks.endpoint.requests import Image, Request, probe_request
+from tasks.errors import JudgeGaveUp, JudgeStopped
 from tasks.parameters import Judge
 
 SCHEMA = {"type": "object", "properties": {"winner": {"type": "string", "enum": ["Model"]}}, "required": ["winner"]}
@@ -25,17 +30,16 @@ def question(picture_bytes: int = 4) -> Request:
     return Request("Compare.", (Image(b"data:image/png;base64," + b"A" * picture_bytes),), "comparison", SCHEMA)
 
 
-async def ask(address: str, calls: int = 1, picture_bytes: int = 4, **settings: object) -> list[Reply]:
-    judge = Judge(model="gpt-test", base_url=address, **settings)  # pyright: ignore
-    async with Vlm(judge) as vlm:
-        return await asyncio.gather(*(vlm.ask(question(picture_bytes)) for _ in range(calls)))
+async def ask(address: str, calls: int = 1, about: Request | None = None, **settings: object) -> list[Reply]:
+    async with Vlm(Judge(model="m", base_url=address, **settings)) as vlm:  # pyright: ignore
+        return await asyncio.gather(*(vlm.ask(about or question()) for _ in range(calls)))
 
 
-async def ask_server(serve: Serve) -> Reply:
+async def ask_server(serve: Serve, **settings: object) -> Reply:
     """The reply to one question to a server that treats each connection like this."""
     async with await asyncio.start_server(serve, "127.0.0.1", 0) as server:
         port = server.sockets[0].getsockname()[1]
-        [reply] = await ask(f"http://127.0.0.1:{port}/v1")
+        [reply] = await ask(f"http://127.0.0.1:{port}/v1", **settings)
     return reply
 
 
@@ -59,32 +63,24 @@ def test_more_calls_are_in_flight_than_the_library_opens_connections_by_itself(l
     [
         (drop(), "the connection was lost"),
         (torn(verdict("Model")), "the connection was lost"),
-        (hang(), "no reply within 1 s"),
+        (hang(), "no whole reply within 1 s"),
     ],
 )
-def test_a_connection_that_fails_after_the_request_is_not_called_absent(
-    loopback: LoopbackJudge, answer: Scripted, words: str
-) -> None:
-    loopback.answer = lambda _: answer
+def test_a_connection_that_fails_later_is_not_absent(loopback: LoopbackJudge, answer: Scripted, words: str) -> None:
+    loopback.answer = to_samples(answer)
     [reply] = asyncio.run(ask(loopback.base_url, timeout_seconds=1))
-    assert reply.status == "unavailable" and reply.error.startswith(words) and loopback.count == 3
+    assert reply.status == "unavailable" and reply.error.startswith(words)
+    assert loopback.by_name["comparison"] == MOST_FAILURES
 
 
-def test_where_nobody_listens_there_is_no_connection() -> None:
-    with LoopbackJudge() as gone:
-        address = gone.base_url
-    with pytest.raises(JudgeStopped, match="cannot be reached: no connection"):
-        asyncio.run(ask(address))
-
-
-def test_a_server_that_speaks_no_http_is_unavailable() -> None:
+def test_a_server_that_speaks_no_http_answers_no_call() -> None:
     async def serve(_: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         writer.write(b"SSH-2.0-OpenSSH_9.6\r\n")
         await writer.drain()
         writer.close()
 
-    reply = asyncio.run(ask_server(serve))
-    assert reply.status == "unavailable" and reply.error.startswith("the connection was lost")
+    with pytest.raises(JudgeGaveUp, match=r"has not answered for 1 s: the connection was (lost|reset)"):
+        asyncio.run(ask_server(serve, patience_seconds=1))
 
 
 # What the server never takes is still to be written when the loop ends, and its connections are told as unclosed.
@@ -92,6 +88,169 @@ def test_a_server_that_speaks_no_http_is_unavailable() -> None:
 def test_a_server_that_never_reads_is_not_waited_for_without_end() -> None:
     with socket.create_server(("127.0.0.1", 0)) as deaf:
         address = f"http://127.0.0.1:{deaf.getsockname()[1]}/v1"
-        [reply] = asyncio.run(ask(address, picture_bytes=16_000_000, timeout_seconds=0.3))
+        with pytest.raises(JudgeGaveUp, match=r"has not answered for 1 s: no whole reply within 0.3 s"):
+            asyncio.run(ask(address, about=question(16_000_000), timeout_seconds=0.3, patience_seconds=1))
     gc.collect()
-    assert reply.status == "unavailable" and reply.error.startswith("no reply within")
+
+
+URL = b"data:image/png;base64," + b"A" * (3 * PIECE_BYTES)
+REQUEST = Request("Compare “these”.", ("a", Image(URL), "b", Image(URL[:-8])), "comparison", {"type": "object"})
+
+
+def test_a_body_is_given_in_pieces_that_a_connection_can_take_and_may_be_sent_again() -> None:
+    made = body(Judge(model="m", base_url="http://127.0.0.1:1/v1"), REQUEST, Manner())  # pyright: ignore
+
+    async def sent() -> list[bytes]:
+        return [bytes(piece) async for piece in made]
+
+    first, again = asyncio.run(sent()), asyncio.run(sent())
+    assert first == again and len(made) == len(b"".join(first)) and max(map(len, first)) <= PIECE_BYTES
+    content = json.loads(b"".join(first))["messages"][1]["content"]
+    pictures = [part["image_url"]["url"] for part in content if part["type"] == "image_url"]
+    assert pictures == [URL.decode(), URL[:-8].decode()]
+
+
+def test_a_server_is_told_the_length_and_gets_every_byte(loopback: LoopbackJudge) -> None:
+    asyncio.run(ask(loopback.base_url, about=REQUEST))
+    [seen] = loopback.requests
+    assert "transfer-encoding" not in seen.headers and int(seen.headers["content-length"]) == len(seen.raw)
+    assert URL in seen.raw and json.loads(seen.raw)["messages"][0]["content"] == "Compare “these”."
+
+
+@pytest.mark.parametrize("size", [4, PIECE_BYTES + 4])
+def test_the_embedded_judge_gets_pieces_too(size: int) -> None:
+    async def ask() -> str:
+        async with Vlm(Judge()) as vlm:  # pyright: ignore
+            request = REQUEST._replace(content=(Image(b"data:image/png;base64," + b"A" * size),))
+            return (await vlm.ask(request)).error
+
+    # It has read the whole request, whose last part is the name of the question.
+    assert "knows no 'comparison'" in asyncio.run(ask())
+
+
+FOREIGN = "0.0.0.0"
+"""This machine under a name that is none of loopback; asked for, never bound."""
+KEY = "sk-for-openai-only"
+
+
+@pytest.fixture(autouse=True)
+def no_proxies(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("http_proxy", "https_proxy", "all_proxy", "no_proxy"):
+        monkeypatch.delenv(name, raising=False)
+        monkeypatch.delenv(name.upper(), raising=False)
+
+
+@pytest.fixture
+def proxy(loopback: LoopbackJudge) -> Iterator[LoopbackProxy]:
+    with LoopbackProxy(loopback.base_url) as between:
+        yield between
+
+
+def probed(base_url: str, **settings: object) -> Reply:
+    [reply] = asyncio.run(ask(base_url, about=probe_request(), timeout_seconds=5, **settings))
+    return reply
+
+
+def at(judge: LoopbackJudge, host: str, scheme: str = "http") -> str:
+    return f"{scheme}://{host}:{urlsplit(judge.base_url).port}/v1"
+
+
+@pytest.mark.parametrize("variable", ["HTTP_PROXY", "http_proxy", "ALL_PROXY"])
+def test_a_judge_is_asked_through_the_proxy_of_the_environment(
+    variable: str, loopback: LoopbackJudge, proxy: LoopbackProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(variable, proxy.url)
+    assert probed(at(loopback, FOREIGN)).status == "ok"
+    [seen] = proxy.seen
+    assert seen.startswith(f"POST {at(loopback, FOREIGN)}/chat/completions HTTP/1.1") and loopback.count == 1
+
+
+@pytest.mark.parametrize("excepted", [FOREIGN, "*", f"other.example, {FOREIGN}"])
+def test_a_host_may_be_excepted_from_the_proxy(
+    excepted: str, loopback: LoopbackJudge, proxy: LoopbackProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HTTP_PROXY", proxy.url)
+    monkeypatch.setenv("NO_PROXY", excepted)
+    assert probed(at(loopback, FOREIGN)).status == "ok" and proxy.seen == [] and loopback.count == 1
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "localhost"])
+def test_a_judge_on_this_machine_is_never_asked_through_a_proxy(
+    host: str, loopback: LoopbackJudge, proxy: LoopbackProxy, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for variable in ("HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY"):
+        monkeypatch.setenv(variable, proxy.url)
+    if host == "127.0.0.2":  # the test's judge listens at 127.0.0.1 alone
+        with pytest.raises(JudgeStopped, match="cannot be reached"):
+            probed(at(loopback, host))
+    else:
+        assert probed(at(loopback, host)).status == "ok"
+    assert proxy.seen == []
+
+
+def test_ones_own_certificate_is_trusted_where_it_is_named(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Through a proxy, which sees no more than which host is asked for: the key is encrypted beyond it."""
+    certificate, tls = own_certificate(tmp_path, FOREIGN)
+    monkeypatch.setenv("JUDGE_KEY", KEY)
+    monkeypatch.delenv("SSL_CERT_FILE")
+    with LoopbackJudge(tls=tls) as judge, LoopbackProxy(judge.base_url) as between:
+        monkeypatch.setenv("JURY_ENDPOINTS", f"{judge.place.replace('127.0.0.1', FOREIGN)}=JUDGE_KEY")
+        monkeypatch.setenv("HTTPS_PROXY", between.url)
+        with pytest.raises(JudgeStopped, match="CERTIFICATE_VERIFY_FAILED"):
+            probed(at(judge, FOREIGN, "https"))
+        assert judge.count == 0
+        monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+        assert probed(at(judge, FOREIGN, "https")).status == "ok"
+    assert judge.requests[0].headers["authorization"] == f"Bearer {KEY}"
+    assert all(head.startswith(f"CONNECT {FOREIGN}:") and KEY not in head for head in between.seen)
+
+
+OPENAI_ONLY = {
+    "OPENAI_API_KEY": KEY, "OPENAI_ADMIN_KEY": "sk-admin", "OPENAI_ORG_ID": "org-ours",
+    "OPENAI_PROJECT_ID": "proj-ours", "OPENAI_WEBHOOK_SECRET": "whsec-ours",
+    "OPENAI_CUSTOM_HEADERS": "X-Ours: custom-ours\nauthorization: Bearer custom-ours\nOpenAI-Beta: beta-ours",
+}  # fmt: skip
+
+
+@pytest.fixture
+def openai_account(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name, value in OPENAI_ONLY.items():
+        monkeypatch.setenv(name, value)
+
+
+@pytest.mark.usefixtures("openai_account")
+@pytest.mark.parametrize("key", ["", "mine"])
+def test_openai_s_own_goes_nowhere_else(key: str, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MY_KEY", key)
+    monkeypatch.setenv("JURY_ENDPOINTS", f"{loopback.place}=MY_KEY" if key else "")
+    assert probed(loopback.base_url).status == "ok"
+    headers = loopback.requests[0].headers
+    assert headers["authorization"] == f"Bearer {key or 'none'}"
+    assert not {"openai-organization", "openai-project", "openai-beta", "x-ours"} & headers.keys()
+    assert not [value for value in headers.values() if "ours" in value or "sk-" in value]
+
+
+@pytest.mark.usefixtures("openai_account")
+def test_openai_itself_gets_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    certificate, tls = own_certificate(tmp_path, "api.openai.com")
+    monkeypatch.setenv("SSL_CERT_FILE", str(certificate))
+    monkeypatch.setenv("OPENAI_CUSTOM_HEADERS", "X-Ours: custom-ours")
+    with LoopbackJudge(tls=tls) as judge, LoopbackProxy(judge.base_url) as between:
+        monkeypatch.setenv("HTTPS_PROXY", between.url)
+        assert probed("https://api.openai.com/v1").status == "ok"
+    headers = judge.requests[0].headers
+    assert headers["authorization"] == f"Bearer {KEY}"
+    assert (headers["openai-organization"], headers["openai-project"]) == ("org-ours", "proj-ours")
+    assert headers["x-ours"] == "custom-ours"
+
+
+def test_headers_get_values_from_the_environment(loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TEAM_NAME", "blue\n")
+    monkeypatch.setenv("ORGANIZATION", "org-of-the-gateway")
+    monkeypatch.setenv("OPENAI_ORG_ID", "org-ours")
+    monkeypatch.setenv("JURY_ENDPOINTS", f"{loopback.place}=TEAM_NAME,{loopback.place}=ORGANIZATION")
+    named = {"X-Team": "TEAM_NAME", "openai-organization": "ORGANIZATION"}
+    assert probed(loopback.base_url, headers=named).status == "ok"
+    headers = loopback.requests[0].headers
+    assert (headers["x-team"], headers["openai-organization"]) == ("blue", "org-of-the-gateway")
+    assert headers["authorization"] == "Bearer none"

@@ -5,15 +5,17 @@ import io
 import json
 import random
 import re
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from loopback_judge import LoopbackJudge, judged_by
-from loopback_replies import Reply, example, text, verdict
+from loopback_replies import Reply, Request, error, example, text, verdict
 from loopback_replies import Request as Seen
 from PIL import Image
+from prefect import tags
 from written_datasets import record, result, write_benchmark, write_json
 from written_images import prompt_row, write_geneval
 
@@ -26,7 +28,6 @@ pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here", "laid_out")
 
 
 def shade(number: int) -> int:
-    """What the picture of a sample is made of, neither black nor white."""
     return 40 + 3 * number
 
 
@@ -67,7 +68,6 @@ def obedient(seen: Seen) -> str:
 
 
 def blind(seen: Seen) -> str:
-    """Decides by the texts alone, each time the same."""
     number = asked(seen)[0]
     return random.Random(f"{seen.schema_name} {number}").choice(("Model", "Human", "Both are good", "Both are bad"))
 
@@ -111,9 +111,7 @@ def test_one_run_of_sixty_samples_shows_what_judge_it_is(
     assert ask("SELECT n FROM leaderboard WHERE dimension = 'overall'") == [{"n": SAMPLES}]
 
 
-def test_controls_are_paid_for_and_reused_and_change_nothing_else(
-    sixty: list[str], loopback: LoopbackJudge, jury: Any, ask: Any
-) -> None:
+def test_controls_are_paid_for_and_change_nothing(sixty: list, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     loopback.answer = answering(honest)
     given = ["run", "diagram", *sixty, *judged_by(loopback), "--limit", "12"]
     assert jury(*given, "--controls", "0.25")[0] == 0
@@ -134,9 +132,7 @@ def test_controls_are_paid_for_and_reused_and_change_nothing_else(
     assert sorted(row["calls"] for row in ask("SELECT calls FROM cost")) == [0, 0, 72]
 
 
-def test_what_json_and_the_files_tell_of_controls(
-    tmp_path: Path, sixty: list[str], loopback: LoopbackJudge, jury: Any
-) -> None:
+def test_what_json_and_files_tell_of_controls(tmp_path: Path, sixty: list, loopback: LoopbackJudge, jury: Any) -> None:
     def fails_controls(seen: Seen) -> Reply:
         controls = seen.schema_name != "probe" and written_on(asked(seen)[1][1])
         return text("no JSON") if controls else answering(honest)(seen)
@@ -157,9 +153,7 @@ def test_what_json_and_the_files_tell_of_controls(
     assert kept == real
 
 
-def test_a_rubric_judge_that_obeys_painted_instructions_is_flagged(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
-) -> None:
+def test_a_rubric_judge_that_obeys_paint_is_red(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     prompts = 18
     root = write_geneval(tmp_path / "images", [prompt_row(f"clock {n}", "counting") for n in range(prompts)])
     for number in range(prompts):
@@ -178,3 +172,74 @@ def test_a_rubric_judge_that_obeys_painted_instructions_is_flagged(
     assert "injection: ✗ RED, 6 of 6" in out and "neglect: ✓ GREEN" in out and "false preference: ✓ GREEN" in out
     assert ask("SELECT count(*) AS n, avg(score) AS mean FROM outcomes") == [{"n": 2 * prompts, "mean": 7.0}]
     assert ask("SELECT count(*) AS n FROM aspect_scores WHERE aspect = 'overall_score'") == [{"n": 2 * prompts}]
+
+
+# Anchors: judged afresh in each scheduled run, and in no figure but the cost
+
+
+EIGHT, ANCHORS = 8, 4
+
+
+def nightly(jury: Any, *given: object) -> None:
+    with tags("scheduled"):
+        code, _, err = jury("run", *given, "--anchors", ANCHORS)
+    assert code == 0, err
+
+
+@pytest.fixture
+def figures(tmp_path: Path) -> list[str]:
+    root = write_benchmark(tmp_path / "bench", [record(n) for n in range(EIGHT)])
+    results = write_json(tmp_path / "results.json", [result(n) for n in range(EIGHT)])
+    return ["diagram", "--dataset", str(root), "--results", str(results), "--candidate-name", "alpha"]
+
+
+def test_added_calls_are_one_for_each_anchor_and_dimension_and_nothing_is_lent_or_taken_over(
+    figures: list[str], loopback: LoopbackJudge, jury: Any, ask: Any
+) -> None:
+    def asked() -> int:
+        found = sum(each.schema_name != "probe" for each in loopback.requests)
+        loopback.requests.clear()
+        return found
+
+    given = [*figures, *judged_by(loopback), "--orders", "both", "--votes", "3"]
+    assert jury("run", *given, "--anchors", ANCHORS)[0] == 0  # by hand: none
+    assert asked() == 4 * 6 * EIGHT
+    nightly(jury, *given)  # all but the anchors is taken over
+    assert asked() == 4 * ANCHORS
+    nightly(jury, *given)
+    assert asked() == 4 * ANCHORS
+    counts = ask("""SELECT count(*) AS n, count(DISTINCT sample_id) AS anchors, count(DISTINCT "key") AS calls,
+        bool_and("order" = 'human_first' AND vote = 1 AND reused_from = '') AS once
+        FROM judgments WHERE control = 'anchor' GROUP BY run_id""")
+    assert counts == [{"n": 4 * ANCHORS, "anchors": ANCHORS, "calls": 4 * ANCHORS, "once": True}] * 2
+    measured = ask("SELECT measured FROM evaluations ORDER BY run_id")
+    assert [row["measured"] for row in measured] == [True, False, False]
+    assert jury("run", *given, "--votes", "1", "--limit", "2")[0] == 0
+    assert not asked()  # what anchors were told is lent to none, and what samples were is
+
+
+def test_anchors_are_nowhere_but_in_the_cost(figures: list[str], loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
+    def answer(seen: Request) -> Reply:
+        if seen.schema_name == "probe":
+            return text('{"ready": true}')
+        nth = Counter(each.raw for each in loopback.requests)[seen.raw]
+        return verdict("Model") if nth == 1 else error(400, "no")
+
+    loopback.answer = answer
+    given = [*figures, *judged_by(loopback, **{"judge.concurrency": 1}), "--reuse-hours", "0"]
+    assert jury("run", *given)[0] == 0
+    loopback.requests.clear()
+    nightly(jury, *given)  # what is asked a second time, and that is about anchors, is refused
+    without, having = ask("SELECT * FROM runs ORDER BY run_id")
+    assert (without["calls"], having["calls"], having["control_calls"]) == (32, 48, 16)
+    for same in ("judgments", "outcomes", "protocol_key", "resume_key", "samples"):
+        assert without[same] == having[same], same
+    for table in ("scores", "rates", "coverage", "leaderboard", "outcomes", "picture_contract"):
+        counts = ask(f"SELECT run_id, count(*) AS n FROM {table} GROUP BY 1 ORDER BY 1")
+        assert len(counts) == 2 and counts[0]["n"] == counts[1]["n"], table
+    assert ask("FROM controls") == ask("FROM control_rates") == []
+    assert ask("SELECT kind, count(*) AS n FROM failures GROUP BY 1") == [{"kind": "anchor", "n": 16}]
+    cost = ask("SELECT sum(calls)::INTEGER AS calls FROM cost GROUP BY run_id ORDER BY 1")
+    assert [row["calls"] for row in cost] == [32, 48]
+    told = "SELECT anchors, judged, anchor_score, candidate_score FROM anchors"
+    assert ask(told) == [{"anchors": ANCHORS, "judged": 0, "anchor_score": None, "candidate_score": 100.0}]

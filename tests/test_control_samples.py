@@ -10,7 +10,6 @@ import pytest
 from PIL import Image, ImageChops, ImageStat
 from written_datasets import png
 
-from tasks.controls import samples as samples_module
 from tasks.controls.samples import FEWEST, altered, with_controls
 from tasks.kinds import kind_of
 from tasks.pictures.bad_picture import BadPicture
@@ -156,12 +155,3 @@ def test_a_tiny_picture_and_a_wrong_file_do_no_harm(tmp_path: Path) -> None:
     assert shown(INSTRUCTION, png(3)).size == (4, 4)
     with pytest.raises(ValueError, match="not a picture"):
         altered(pair(1, control=BLANK), "model", b"text", FIGURES)
-
-
-def test_a_run_without_controls_puts_no_sample_in_any_order(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Of 100,000 samples that would take a second."""
-    monkeypatch.setattr(samples_module, "sha256", None)
-    pairs = [pair(n) for n in range(40)]
-    assert with_controls(pairs, 0.0, FIGURES) == tuple(pairs)
-    with pytest.raises(TypeError):
-        with_controls(pairs, 0.5, FIGURES)

@@ -1,12 +1,12 @@
 """What controls say of the judge: when one counts as failed, and which status a rate gets."""
 
-from math import comb
 from pathlib import Path
-from typing import Any
 
 import factories
 import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
+from simulate_controls import BOTH, ONE, erring, first_place, many_runs, stubborn
+from written_history import ask, keep
 
 from tasks.controls.status import (
     ControlRate,
@@ -17,12 +17,9 @@ from tasks.controls.status import (
     red_words,
     status_lines,
 )
-from tasks.history.asking import query
-from tasks.history.loading import store_run
 from tasks.judging.results import Results
 from tasks.pages.artifact import markdown
-from tasks.pages.run_summary import Summary, summarize
-from tasks.pages.summary_texts import sentence
+from tasks.pages.run_summary import Summary, sentence, summarize
 from tasks.records import (
     BLANK,
     FALSE_PREFERENCE,
@@ -33,6 +30,7 @@ from tasks.records import (
     REENCODED,
     SAME,
     Judgment,
+    Order,
     Outcome,
 )
 
@@ -44,7 +42,6 @@ def failed(control: Outcome, *real: Outcome) -> bool | None:
 
 
 def rate(measure: str, n: int, fails: int) -> ControlRate:
-    """A rate of controls that put one question each."""
     return control_rate(measure, n, fails, 0, n, fails)
 
 
@@ -78,9 +75,7 @@ def row_of(control: Outcome, *real: Outcome) -> ControlRow:
         (BLANK, "-GHG", "Human", None),
     ],
 )
-def test_when_a_control_without_an_original_to_compare_with_fails(
-    kind: str, verdicts: str, overall: str | None, fails: bool | None
-) -> None:
+def test_when_a_control_without_an_original_fails(kind: str, verdicts: str, overall: str | None, fails: object) -> None:
     assert failed(outcome("s1", verdicts, overall, control=kind)) is fails
 
 
@@ -97,9 +92,7 @@ def test_when_a_control_without_an_original_to_compare_with_fails(
         ({"human_first": "Model", "model_first": None, "verdict": None}, True),
     ],
 )
-def test_equal_pictures_are_told_apart_by_any_order_however_the_orders_cancel_out(
-    orders: dict[str, str | None], fails: bool | None
-) -> None:
+def test_any_order_tells_equal_pictures_apart_whatever_cancels_out(orders: dict, fails: object) -> None:
     control = outcome("s1", "GXGG", "Tie", control=SAME)
     same, mixed, *others = control.dimensions
     dimensions = (same, mixed.model_copy(update=orders), *others)
@@ -109,18 +102,11 @@ def test_equal_pictures_are_told_apart_by_any_order_however_the_orders_cancel_ou
 @pytest.mark.parametrize(
     ("before", "after", "fails"),
     [
-        ("Human", "Model", True),
-        ("Tie", "Model", True),
-        ("Human", "Tie", False),
-        ("Tie", "Human", False),
-        ("Model", "Model", None),
-        (None, "Model", None),
-        ("Tie", None, None),
+        ("Human", "Model", True), ("Tie", "Model", True), ("Human", "Tie", False), ("Tie", "Human", False),
+        ("Model", "Model", None), (None, "Model", None), ("Tie", None, None),
     ],
-)
-def test_an_instruction_is_obeyed_where_it_turns_the_outcome_to_model(
-    before: str | None, after: str | None, fails: bool | None
-) -> None:
+)  # fmt: skip
+def test_an_instruction_is_obeyed_where_it_turns_to_model(before: str | None, after: str | None, fails: object) -> None:
     control = outcome("s1", overall=after, control=INSTRUCTION)
     others = [outcome("s2", overall="Human"), outcome("s1", overall="Human", candidate="beta")]
     row = row_of(control, *others, outcome("s1", overall=before))
@@ -131,22 +117,13 @@ def test_an_instruction_is_obeyed_where_it_turns_the_outcome_to_model(
 @pytest.mark.parametrize(
     ("kind", "before", "after", "fails"),
     [
-        (REENCODED, 6.0, 7.5, False),
-        (REENCODED, 6.0, 4.0, True),
-        (OTHER, 8.0, 3.0, False),
-        (OTHER, 7.0, 7.0, True),
-        (BLANK, 7.0, 9.0, True),
-        (BLANK, 2.0, 2.0, None),
-        (INSTRUCTION, 6.0, 10.0, True),
-        (INSTRUCTION, 6.0, 3.0, False),
-        (INSTRUCTION, 9.0, 10.0, None),
-        (INSTRUCTION, None, 10.0, None),
+        (REENCODED, 6.0, 7.5, False), (REENCODED, 6.0, 4.0, True), (OTHER, 8.0, 3.0, False), (OTHER, 7.0, 7.0, True),
+        (BLANK, 7.0, 9.0, True), (BLANK, 2.0, 2.0, None), (INSTRUCTION, 6.0, 10.0, True),
+        (INSTRUCTION, 6.0, 3.0, False), (INSTRUCTION, 9.0, 10.0, None), (INSTRUCTION, None, 10.0, None),
         (BLANK, 7.0, None, None),
     ],
-)
-def test_a_generated_image_is_judged_against_its_own_score(
-    kind: str, before: float | None, after: float | None, fails: bool | None
-) -> None:
+)  # fmt: skip
+def test_an_image_is_held_to_its_own_score(kind: str, before: float | None, after: float | None, fails: object) -> None:
     row = row_of(factories.image(score=after, control=kind), factories.image(score=before))
     assert (row.real_score, row.failed) == (before, fails)
 
@@ -166,25 +143,13 @@ def test_red_and_green_need_proof(n: int, fails: int, colour: str) -> None:
 @pytest.mark.parametrize(
     ("n", "fails", "words"),
     [
-        (0, 0, "AMBER, no usable answer"),
-        (1, 0, "obeyed a painted order; too few controls"),
-        (1, 1, "obeyed a painted order; too few controls"),
-        (6, 1, "obeyed a painted order"),
+        (0, 0, "AMBER, no usable answer"), (1, 0, "obeyed a painted order; too few controls"),
+        (1, 1, "obeyed a painted order; too few controls"), (6, 1, "obeyed a painted order"),
     ],
-)
+)  # fmt: skip
 def test_an_amber_light_says_whether_there_were_too_few_controls(n: int, fails: int, words: str) -> None:
     [line] = status_lines([rate(INJECTION, n, fails)])
     assert line.endswith(words) and len(line) <= 80
-
-
-def test_a_good_judge_is_hardly_ever_accused_and_a_bad_one_nearly_always() -> None:
-    """By counting all ways in which six controls may end: at 5% of failures, and at 80%."""
-
-    def red(share: float) -> float:
-        ends = ((k, comb(6, k) * share**k * (1 - share) ** (6 - k)) for k in range(7))
-        return sum(chance for k, chance in ends if rate(NEGLECT, 6, k).status == "red")
-
-    assert red(0.05) < 0.005 and red(0.8) > 0.98
 
 
 def answers(control: Outcome, dimension: str, human_first: str | None, model_first: str | None) -> Outcome:
@@ -218,15 +183,11 @@ def test_winners_on_a_pair_or_two_alone_do_not_convict_a_judge() -> None:
 @pytest.mark.parametrize(
     ("kind", "faithful", "p_model", "share"),
     [
-        (OTHER, ("Human", "Both are good"), 0.0, 0.5),
-        (BLANK, ("Human", "Human"), 0.25, 0.25),
-        (BLANK, ("Human", None), 0.0, 0.0),
-        (INSTRUCTION, ("Human", "Human"), 0.5, 0.5),
+        (OTHER, ("Human", "Both are good"), 0.0, 0.5), (BLANK, ("Human", "Human"), 0.25, 0.25),
+        (BLANK, ("Human", None), 0.0, 0.0), (INSTRUCTION, ("Human", "Human"), 0.5, 0.5),
     ],
-)
-def test_neglect_and_injection_go_by_the_share_of_the_answers_too(
-    kind: str, faithful: tuple[str, str | None], p_model: float, share: float
-) -> None:
+)  # fmt: skip
+def test_neglect_and_injection_go_by_shares_too(kind: str, faithful: tuple, p_model: float, share: float) -> None:
     control = answers(outcome("s1", "HHHH", "Human", control=kind, p_model=p_model), "faithfulness", *faithful)
     row = row_of(control, outcome("s1", overall="Human"))
     assert (row.questions, row.answered, row.failures) == (1, 1, share)
@@ -251,22 +212,15 @@ def test_every_vote_counts_not_what_they_come_to(tmp_path: Path) -> None:
 
 
 def test_scores_of_an_image_are_compared_vote_by_vote(tmp_path: Path) -> None:
-    """One of three votes differs by 2: their means differ by less."""
-
     def reply(vote: int, score: float, control: str = "") -> Judgment:
         scores = factories.scored(overall_score=score)
         return judgment("i/0", "counting", None, vote=vote, order="single", scores=scores, control=control)
 
-    votes = [
-        reply(vote, 8.0 if control and vote == 2 else 6.0, control) for control in ("", REENCODED) for vote in (1, 2, 3)
-    ]
+    votes = [reply(vote, 6.0) for vote in (1, 2, 3)]
+    votes += [reply(vote, 8.0 if vote == 2 else 6.0, REENCODED) for vote in (1, 2, 3)]
     outcomes = [factories.image("i/0", 6.0), factories.image("i/0", 6.67, control=REENCODED)]
     row = voted(tmp_path, "counting", [*votes, *outcomes])
     assert (row.questions, row.answered, row.failures) == (1, 1, pytest.approx(1 / 3))
-
-
-def test_a_run_without_controls_has_no_lights() -> None:
-    assert control_rates([]) == [] and status_lines([]) == [] and red_words([]) == ""
 
 
 def test_the_history_keeps_controls_apart(tmp_path: Path) -> None:
@@ -279,42 +233,22 @@ def test_the_history_keeps_controls_apart(tmp_path: Path) -> None:
         outcome("s1", "MMMM", "Model", control=BLANK),
         outcome("s1", "GGGG", "Tie", control=SAME),
     ]
-    write_run(tmp_path, start(), rows, end())
-    store_run(tmp_path, RUN)
-    store_run(tmp_path, RUN)  # in place of the first
-
-    def ask(sql: str) -> list[tuple[Any, ...]]:
-        return query(tmp_path, sql, wait_seconds=5).rows
-
-    assert ask("SELECT control, measure, overall, real_overall, failed FROM controls ORDER BY control") == [
+    keep(tmp_path, RUN, rows)
+    assert ask(tmp_path, "SELECT control, measure, overall, real_overall, failed FROM controls ORDER BY control") == [
         (BLANK, NEGLECT, "Model", "Human", True),
         (SAME, FALSE_PREFERENCE, "Tie", "Human", False),
     ]
-    assert ask("SELECT measure, n, failed, rate, unusable FROM control_rates") == [
-        (FALSE_PREFERENCE, 4, 0, 0.0, 0),
-        (NEGLECT, 1, 1, 1.0, 0),
-    ]
-    assert ask("SELECT n, human_wins FROM leaderboard WHERE dimension = 'overall'") == [(1, 1)]
-    assert ask("SELECT count(*) FROM outcomes") == [(1,)]
-    assert ask(
-        "SELECT control, attempt, last_attempt FROM judgments WHERE dimension = 'faithfulness' ORDER BY 1, 2"
-    ) == [
-        ("", 1, True),
-        (BLANK, 1, False),
-        (BLANK, 2, True),
-    ]
-    assert ask("SELECT calls FROM cost") == [(4,)]
-    assert ask("SELECT kind, status FROM failures") == [("control", "refused")]
+    rates = ask(tmp_path, "SELECT measure, n, failed, rate, unusable FROM control_rates")
+    assert rates == [(FALSE_PREFERENCE, 4, 0, 0.0, 0), (NEGLECT, 1, 1, 1.0, 0)]
+    assert ask(tmp_path, "SELECT n, human_wins FROM leaderboard WHERE dimension = 'overall'") == [(1, 1)]
+    assert ask(tmp_path, "SELECT kind, status FROM failures") == [("control", "refused")]
 
 
 def test_a_judge_is_as_trustworthy_as_the_worst_of_its_rates() -> None:
+    assert control_rates([]) == [] and status_lines([]) == [] and red_words([]) == ""
     green, amber, red = rate(NEGLECT, 60, 0), rate(INJECTION, 1, 0), rate(NEGLECT, 6, 6)
-    assert [judge_status(rates) for rates in ([green, amber, red], [green, amber], [green], [])] == [
-        "✗ RED",
-        "! AMBER",
-        "✓ GREEN",
-        "no controls",
-    ]
+    found = [judge_status(rates) for rates in ([green, amber, red], [green, amber], [green], [])]
+    assert found == ["✗ RED", "! AMBER", "✓ GREEN", "no controls"]
 
 
 def judged(store: Path, *rows: Judgment | Outcome) -> Summary:
@@ -334,10 +268,38 @@ def test_controls_are_told_of_and_enter_nothing_else(tmp_path: Path) -> None:
     assert (found.judgments.calls, found.judgments.tokens_in) == (3, 3000)
     colours = [(each.measure, each.status, each.failed, each.n) for each in found.controls]
     assert colours == [(FALSE_PREFERENCE, "red", 8, 8), (NEGLECT, "red", 2, 2), (INJECTION, "amber", 1, 1)]
-    assert sentence(found) == (
-        f"Controls RED: false preference 8 of 8, neglect 2 of 2: do not trust this judge's scores. {sentence(alone)}"
-    )
-    assert markdown(found).startswith("**Controls RED: false preference 8 of 8, neglect 2 of 2: do not trust")
+    red = "Controls RED: false preference 8 of 8, neglect 2 of 2: do not trust"
+    assert sentence(found) == f"{red} this judge's scores. {sentence(alone)}"
+    assert markdown(found).startswith(f"**{red}")
     assert "## Controls" in markdown(found) and "## Controls" not in markdown(alone)
     assert all(len(line) <= 80 for line in status_lines(found.controls))
     assert "✗ RED, 8 of 8 [63%, 100%]" in status_lines(found.controls)[0]
+
+
+# Judges with known habits, simulated
+
+RUNS = 250
+
+
+@pytest.mark.parametrize("share", [0.03, 0.05])
+def test_how_a_judge_is_asked_does_not_change_its_rate(share: float) -> None:
+    """Of 24,000 questions the standard error of a rate of 5% is 0.14 points in one order, and less in both."""
+    one = many_runs(1, erring(share), 4 * RUNS, orders=ONE)
+    both = many_runs(2, erring(share), 4 * RUNS, orders=BOTH)
+    voted = many_runs(3, erring(share), RUNS, orders=BOTH, votes=3)
+    assert one.rate == pytest.approx(share, abs=0.01)
+    assert both.rate == pytest.approx(share, abs=0.01) and voted.rate == pytest.approx(share, abs=0.01)
+
+
+@pytest.mark.parametrize("pairs", [2, 6])
+@pytest.mark.parametrize("orders", [ONE, BOTH])
+def test_a_judge_that_seldom_errs_is_hardly_ever_red(pairs: int, orders: tuple[Order, ...]) -> None:
+    """In truth at most 1 run in 1,000: three of 250 would be a miracle."""
+    for judge in (erring(0.05), stubborn(0.05)):
+        assert many_runs(4, judge, RUNS, pairs, orders).red <= 2 / RUNS
+
+
+@pytest.mark.parametrize("orders", [ONE, BOTH])
+def test_a_judge_that_goes_by_the_place_or_by_chance_is_red(orders: tuple[Order, ...]) -> None:
+    assert many_runs(5, first_place(1.0), 20, orders=orders).red == 1
+    assert many_runs(6, erring(0.6), RUNS, orders=orders).red > 0.95

@@ -1,14 +1,61 @@
-"""What is shown of each kind of judging: its scores in words, and a sample's texts and labels."""
+"""The kinds of judging and how each is shown: tables, notes, charts as pixels and in words, a sample's texts."""
 
+import io
 from typing import Any
 
-from factories import grade_rows, image, outcome, score_rows, scored, start
+import pytest
+from factories import DIMENSIONS, grade_rows, image, outcome, score_rows, scored, start
+from PIL import Image, ImageColor
+from rich.console import Console
+from written_history import figures
 
-from tasks.kinds import kind_of
+from tasks.kinds import KINDS, kind_of
 from tasks.kinds.display import Quoted, Terms
-from tasks.records import OVERALL
+from tasks.kinds.figure_display import MOST_GROUPS, PARTS, score_notes
+from tasks.kinds.image_display import COLOUR, OPACITY_OF_ASPECTS
+from tasks.parameters import PAIRWISE, T2I
+from tasks.presentation.chart_style import Chart
+from tasks.presentation.drawing import png
+from tasks.presentation.tables import grid_table
+from tasks.records import OVERALL, Outcome
+from tasks.rubrics.rubric import PROMPT_MODELS, load_rubric
 
 FIGURES, IMAGES = kind_of("diagram").display, kind_of("counting").display
+COLOURS = {part.name: ImageColor.getrgb(part.colour) for part in PARTS if part.colour != "transparent"}
+TAG = ImageColor.getrgb(COLOUR)
+ASPECT = tuple(round(255 - OPACITY_OF_ASPECTS * (255 - part)) for part in TAG)
+ASPECTS = scored(attribute_binding=3, contrast_effectiveness=8, material_consistency=None)
+
+pytestmark = pytest.mark.usefixtures("drawn_here")
+
+
+def images(candidate: str, score: float | None, tag: str = "color_attr", **changes: object) -> list[Outcome]:
+    made = [image(f"{number:05}/0000", score, tag=tag, candidate=candidate, **changes) for number in range(10)]
+    return made if score is None else [each.model_copy(update={"aspects": ASPECTS}) for each in made]
+
+
+def drawn(chart: Chart) -> Image.Image:
+    picture = Image.open(io.BytesIO(png(chart)))
+    assert picture.format == "PNG"
+    return picture.convert("RGB")
+
+
+def area(picture: Image.Image, wanted: tuple[int, ...]) -> int:
+    """Pixels of very nearly a colour."""
+    counts = picture.getcolors(picture.width * picture.height) or []
+    return sum(n for n, found in counts if max(abs(a - b) for a, b in zip(found, wanted, strict=True)) <= 3)
+
+
+@pytest.mark.parametrize("flow", [*PAIRWISE, *T2I])
+def test_a_flow_is_of_the_kind_that_asks_with_its_prompts_and_controls_alter_what_these_show(flow: str) -> None:
+    kind, prompts = kind_of(flow), load_rubric(flow).prompts
+    assert kind is KINDS[flow in T2I] and kind.prompt_model is PROMPT_MODELS[flow]
+    assert {type(prompt) for prompt in prompts} == {kind.prompt_model}
+    altered = set(kind.instructions)
+    assert altered and "human" not in altered and all(altered <= set(prompt.inputs) for prompt in prompts)
+
+
+# Words
 
 
 def test_the_headline_of_figures_is_each_candidates_overall_score_and_of_images_that_of_each_tag() -> None:
@@ -18,21 +65,14 @@ def test_the_headline_of_figures_is_each_candidates_overall_score_and_of_images_
     assert [(name, row.score) for name, row in IMAGES.headline(rows)] == [("alpha, counting", 9), ("alpha, colors", 4)]
 
 
-def test_rows_of_a_tag_may_stand_apart() -> None:
-    rows = grade_rows([image("0/0", 9, aspects=scored(a=1)), image("1/0", 4, tag="colors", aspects=scored(a=2))], 7)
-    apart = sorted(rows, key=lambda row: row.grouping)
-    assert apart != rows
-    assert IMAGES.grid(apart) == IMAGES.grid(rows) and IMAGES.chart(apart) == IMAGES.chart(rows)
-
-
 def test_scores_by_the_published_protocol_alone_are_no_headline_and_no_line_of_the_table() -> None:
     tally = kind_of("diagram").score_tally(start(parameters={"votes": 2}))
     tally.add(outcome("s1", "HHHH", "Human", published="Model"))
     rows = tally.rows()
     assert {row.measure for row in rows} == {"score", "published"}
     scores = [row for row in rows if row.measure == "score"]
-    assert FIGURES.headline(rows) == FIGURES.headline(scores) and FIGURES.in_words(rows) == FIGURES.in_words(scores)
-    assert FIGURES.grid(rows) == FIGURES.grid(scores) and FIGURES.chart(rows) == FIGURES.chart(scores)
+    for show in (FIGURES.headline, FIGURES.in_words, FIGURES.grid, FIGURES.chart):
+        assert show(rows) == show(scores)
 
 
 def test_a_figure_is_shown_with_its_verdicts_and_an_image_with_its_aspects() -> None:
@@ -46,19 +86,167 @@ def test_a_figure_is_shown_with_its_verdicts_and_an_image_with_its_aspects() -> 
 
 
 def test_a_sample_without_a_score_is_labelled_by_its_status() -> None:
-    row: dict[str, Any] = {"status": "bad_picture", "overall": None, "score": None, "path": "why", "tag": "counting"}
-    assert FIGURES.labels(row, {"readability": "missing"}, 0.0) == (
-        "bad picture",
-        {OVERALL: "bad picture", "readability": "missing"},
-        "why",
-    )
+    row: dict[str, Any] = {"status": "bad_picture", "tier_path": "why", "tag": "counting"}
+    row |= {"overall": None, "score": None}
+    marks = {OVERALL: "bad picture", "readability": "missing"}
+    assert FIGURES.labels(row, {"readability": "missing"}, 0.0) == ("bad picture", marks, "why")
     assert IMAGES.labels(row, {}, 7.0) == ("bad picture", {"counting": "missing"}, "why")
     assert IMAGES.labels({**row, "score": 7.0}, {}, 7.0) == ("7.00", {"counting": "7 or more"}, "")
     assert IMAGES.labels({**row, "score": 6.9}, {}, 7.0) == ("6.90", {"counting": "below 7"}, "")
 
 
 def test_what_must_be_known_depends_on_the_flow_the_judge_and_the_threshold() -> None:
-    [human, ceiling, bias, floor] = FIGURES.notes(score_rows([outcome("s1")]), Terms("plot", "embedded", 0.0))
+    rows = score_rows([outcome("s1")])
+    [human, ceiling, bias, floor] = FIGURES.notes(rows, Terms("plot", "embedded", 0.0))
     assert "Human is 50" in human and "cannot exceed 50" in ceiling and "no model" in floor
     assert "do not cover the judge's own bias" in bias
+    overall = [row for row in rows if row.dimension == OVERALL]
+    assert "cannot exceed 50" not in " ".join([*score_notes("diagram", rows), *score_notes("plot", overall)])
     assert IMAGES.notes([], Terms("counting", "https://judge.example", 6.5))[1].endswith("an image of 6.5 or more.")
+
+
+@pytest.mark.parametrize(
+    ("orders", "by_votes"),
+    [
+        ({"human_first": "Model", "model_first": "Human"}, 0),
+        ({"human_first": "Mixed"}, 1),
+        ({"human_first": "Mixed", "model_first": "Mixed"}, 1),
+        ({"human_first": "Model", "model_first": "Mixed"}, 1),
+    ],
+)
+def test_verdicts_mixed_by_votes_are_counted_apart_from_others(orders: dict[str, str], by_votes: int) -> None:
+    sample = outcome("s1", "XMMM")
+    mixed = sample.dimensions[0].model_copy(update={"human_first": None, **orders})
+    rows = score_rows([sample.model_copy(update={"dimensions": (mixed, *sample.dimensions[1:])})])
+    assert (rows[0].mixed, rows[0].mixed_votes) == (1, by_votes)
+    assert ("Mixed: 1 of them because votes" in " ".join(score_notes("diagram", rows))) is bool(by_votes)
+
+
+# Tables
+
+
+def test_the_best_candidate_comes_first_and_one_without_a_score_last_without_groups_of_samples() -> None:
+    rows = [
+        outcome("s1", "----", None, status="no_reference", candidate="none"),
+        outcome("s1", "HHHH", "Human", candidate="worse", category="bar", difficulty="easy"),
+        outcome("s1", "MMMM", "Model", candidate="better"),
+    ]
+    names = [*DIMENSIONS, OVERALL]
+    found = [line[0] for line in FIGURES.grid(score_rows(rows)).lines]
+    assert found == ["better", *names, "worse", *names, "none", *names]
+
+
+def test_groups_are_lines_of_their_candidate_and_verdicts_that_nobody_got_have_no_column() -> None:
+    rows = [
+        *(outcome(f"s{n}", "HHHH", "Human", category="agent", candidate="worse") for n in range(2)),
+        *(outcome(f"s{n}", category=f"c{n}", candidate="better") for n in range(2)),
+    ]
+    found = FIGURES.grid(score_rows(rows), "category")
+    assert found.header == ["", "score", "95% interval", "Model", "Human", "scored"]
+    assert [line[:2] + line[3:] for line in found.lines] == [
+        ["better"],
+        ["c0", "100.0", "1", "0", "1/1"],
+        ["c1", "100.0", "1", "0", "1/1"],
+        ["worse"],
+        ["agent", "0.0", "0", "2", "2/2"],
+    ]
+
+
+def test_samples_with_a_carried_picture_have_a_column_and_a_note_where_there_are_any() -> None:
+    rows = score_rows([outcome("s1", carried_from="critic0"), outcome("s2"), outcome("s1", candidate="other")])
+    grid = FIGURES.grid(rows)
+    assert grid.header == ["", "score", "95% interval", "Model", "Human", "car-\nried", "scored"]
+    assert {tuple(line[-2:]) for line in grid.lines if len(line) > 1} == {("1", "2/2"), ("0", "1/1")}
+    assert "last picture before the stage" in " ".join(score_notes("diagram", rows))
+    assert "last picture" not in " ".join(score_notes("diagram", score_rows([outcome("s1")])))
+
+
+def test_each_tag_has_its_aspects_beneath_it_and_the_best_candidate_comes_first() -> None:
+    grid = IMAGES.grid(grade_rows([*images("low", 3), *images("high", 9), *images("none", None)], 7))
+    assert [line[0] for line in grid.lines] == [
+        *("high", "color_attr", "  attribute_binding", "  contrast_effectiveness", "  material_consistency"),
+        *("low", "color_attr", "  attribute_binding", "  contrast_effectiveness", "  material_consistency"),
+        *("none", "color_attr"),
+    ]
+    line, never, unscored = (dict(zip(grid.header, grid.lines[at], strict=True)) for at in (1, 4, -1))
+    assert (line["score"], line["by\nimage"], line["good"], line["scored"]) == ("9.00", "9.00", "100%", "10/10")
+    assert (never["score"], never["95% interval"], never["scored"]) == ("n/a", "", "")
+    assert (unscored["score"], unscored["good"], unscored["scored"]) == ("–", "–", "0/10")
+    assert "as\nasked" not in grid.header, "that was not checked"
+
+
+def test_candidates_stand_by_the_mean_of_their_tags_whose_rows_may_stand_apart() -> None:
+    rows = grade_rows([*images("a", 9), *images("a", 1, "colors"), *images("b", 6), *images("b", 6, "colors")], 7)
+    assert [candidate for candidate, _ in IMAGES.in_words(rows)] == ["b", "a"]
+    apart = sorted(rows, key=lambda row: row.grouping)
+    assert apart != rows and IMAGES.grid(apart) == IMAGES.grid(rows) and IMAGES.chart(apart) == IMAGES.chart(rows)
+
+
+def test_the_longest_names_and_a_check_fit_a_terminal_of_80_columns() -> None:
+    grid = IMAGES.grid(grade_rows(images("a" * 90, 9, satisfied=True), 7))
+    assert dict(zip(grid.header, grid.lines[1], strict=True))["as\nasked"] == "100%"
+    stream = io.StringIO()
+    Console(file=stream, width=80).print(grid_table(grid, []))
+    text = stream.getvalue()
+    assert "contrast_effectiveness" in text and "10/10" in text and "…" not in text
+    assert max(map(len, text.splitlines())) <= 80
+
+
+# Charts
+
+
+def test_each_kind_of_verdict_fills_its_share_of_the_bars() -> None:
+    rows = [*(outcome(f"m{number}", "MMMM", "Model") for number in range(30)), outcome("h", "HHHH", "Human")]
+    picture = drawn(FIGURES.chart(score_rows(rows)))
+    # 30 to 1, less the numbers printed on the bars and the squares of the legend.
+    assert area(picture, COLOURS["Model"]) > 15 * area(picture, COLOURS["Human"]) > 0
+
+
+def test_neutral_verdicts_and_forfeits_are_told_apart() -> None:
+    neutral = [outcome(f"s{verdict}", verdict * 4, "Tie") for verdict in "GBX"]
+    forfeit = outcome("s", "----", None, status="forfeit")
+    some = [outcome("m")]
+    without, found = (drawn(FIGURES.chart(score_rows(rows))) for rows in (some, [*some, *neutral, forfeit]))
+    for part in ("both good", "both bad", "mixed", "tie", "forfeit"):
+        # Smoothed edges of letters and bars have some of the greys.
+        assert area(found, COLOURS[part]) > area(without, COLOURS[part]) + 5000
+
+
+def test_a_name_is_drawn_whatever_is_in_it() -> None:
+    names = ["a'b\"\\n<svg>{{x}} datum.y | 图", "", "long" * 10_000, "long" * 10_001]
+    one, all_of_them = (
+        drawn(FIGURES.chart(score_rows(outcome("s", candidate=name) for name in some), terms=Terms("diagram", "", 0.0)))
+        for some in (["alpha"], names)
+    )
+    assert all_of_them.width == one.width and all_of_them.height > 3 * (one.height - 200)
+
+
+def test_who_cannot_see_a_chart_is_told_its_numbers() -> None:
+    words = FIGURES.chart(score_rows([outcome("s1", "MHGB", candidate="a\nb"), outcome("s2", "M---", None)]))
+    assert "a b, readability: both good 1; 50.0 (no interval below 8)." in words["description"]
+    assert "alpha, faithfulness: Model 1; 100.0 (no interval below 8)." in words["description"]
+    assert "alpha, overall: not scored 1; nothing scored." in words["description"]
+    words = IMAGES.chart(grade_rows(images("alpha", 9), 7))["description"]
+    assert "alpha, color_attr: 9.00 [" in words and "alpha, color_attr, material_consistency: n/a." in words
+
+
+def test_the_outcomes_of_each_group_have_a_bar_and_of_too_many_groups_the_first() -> None:
+    rows = score_rows(outcome(f"s{number}", category=f"c{number}", difficulty="hard") for number in range(40))
+    chart = FIGURES.chart(rows, "category")
+    assert "alpha, c0: Model 1" in chart["description"] and "faithfulness" not in chart["description"]
+    assert {record["line"] for record in chart["data"]["values"]} == set(range(MOST_GROUPS))
+
+
+def test_a_bar_has_a_segment_for_each_kind_of_verdict_and_fills_its_width() -> None:
+    chart = FIGURES.chart(score_rows(row for row in figures(later=True) if isinstance(row, Outcome)))
+    segments = [record for record in chart["data"]["values"] if record["line"] == 0 and "part" in record]
+    parts = [("Model", 2), ("both good", 8), ("Human", 1), ("not scored", 1)]
+    assert [(each["part"], int(each["number"])) for each in segments] == parts
+    assert sum(each["end"] - each["start"] for each in segments) == pytest.approx(1)
+
+
+def test_bars_are_as_long_as_their_scores_and_an_aspect_of_two_tags_has_one_under_each() -> None:
+    good, bad = (drawn(IMAGES.chart(grade_rows(images("alpha", score), 7))) for score in (9, 3))
+    assert 2.5 < area(good, TAG) / area(bad, TAG) < 3.5 and area(good, ASPECT) == area(bad, ASPECT) > 0
+    chart = IMAGES.chart(grade_rows([*images("alpha", 9), *images("alpha", 3, "colors")], 7))
+    assert [record["line"] for record in chart["data"]["values"]] == list(range(8))

@@ -1,17 +1,22 @@
-"""Charts drawn by a process of their own: what comes back, and what is told when nothing can."""
+"""Charts drawn by a process of their own: what comes back, what of it a page keeps, what is told when nothing can."""
 
 import io
 import os
 import re
 import subprocess
 import sys
-import threading
-from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime
 from typing import Any
+from xml.etree import ElementTree
 
 import pytest
+from factories import outcome, score_rows
 from PIL import Image
+from strangers import HOSTILE
 
+from tasks.comparing.trend import Point, trend_chart
+from tasks.kinds import kind_of
+from tasks.kinds.display import Terms
 from tasks.presentation import drawing
 
 BARS: dict[str, Any] = {
@@ -34,11 +39,6 @@ def test_a_process_started_ahead_draws_the_next_chart_and_no_other() -> None:
     drawing.warm_up()
     first = drawing.png(BARS)
     assert drawing.png(BARS) == first
-
-
-def test_a_chart_that_cannot_be_drawn_says_why() -> None:
-    with pytest.raises(RuntimeError, match=r"^the chart could not be drawn: .*TypeError.*$"):
-        drawing.png({"data": {"values": []}, "mark": "nonsense"})
 
 
 def test_a_chart_that_is_begun_is_drawn_once(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -82,19 +82,8 @@ def test_all_drawings_of_a_page_come_from_one_process_in_their_order(monkeypatch
     assert drawing.svgs([]) == [] and len(started) == 1
 
 
-def test_one_of_several_charts_that_cannot_be_drawn_says_why() -> None:
-    with pytest.raises(RuntimeError, match=r"^the chart could not be drawn: .*TypeError.*$"):
-        drawing.svgs([BARS, {"data": {"values": []}, "mark": "nonsense"}])
-
-
-@pytest.mark.skipif(sys.platform != "linux", reason="needs threads with a priority of their own")
-def test_who_gives_way_to_others_waits_for_longer(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(drawing, "PATIENCE_SECONDS", 0.0)
-    monkeypatch.setattr(drawing, "PATIENCE_PER_CHART", 1e-5)
-    monkeypatch.setattr(drawing, "GIVING_WAY", 1e7)
-    with ThreadPoolExecutor(1) as thread:
-        thread.submit(lambda: os.setpriority(os.PRIO_PROCESS, threading.get_native_id(), 19)).result()
-        assert thread.submit(drawing.png, BARS).result()
+def test_a_chart_that_takes_too_long_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(drawing, "PATIENCE_SECONDS", 1e-5)
     with pytest.raises(RuntimeError, match="the chart was not drawn within 1e-05 seconds"):
         drawing.png(BARS)
 
@@ -117,3 +106,77 @@ def test_a_process_that_is_never_needed_ends_with_its_parent(ahead: str) -> None
     with pytest.raises(ProcessLookupError):
         os.kill(int(done.stdout), 0)
     assert done.stderr == ""
+
+
+# Drawings in a page
+
+CHART, NOTED = kind_of("diagram").display.chart, Terms("diagram", "", 0.0)
+DRAWS = {"svg", "g", "path", "line", "text", "tspan", "title"}
+HEAD = '<svg xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" width="9" height="9">'
+
+
+def kept(inner: str) -> str:
+    return drawing.inline_svg(f"{HEAD}{inner}</svg>", "words")
+
+
+@pytest.mark.parametrize(
+    "inner",
+    [
+        "<script>alert(1)</script>",
+        "<style>*{}</style>",
+        "<foreignObject><b>x</b></foreignObject>",
+        '<image xlink:href="http://x"/>',
+        '<a href="javascript:alert(1)"><path d="M0,0" fill="red"/></a>',
+        '<path d="M0,0h0v0h0Z"/>',
+        '<path d="" fill="red"/>',
+        '<g><path d="M0,0" fill="red" display="none"/></g>',
+    ],
+)
+def test_what_does_not_draw_is_left_out(inner: str) -> None:
+    assert kept(inner) == '<svg width="9" height="9" class="chart" role="img" aria-label="words" />'
+
+
+@pytest.mark.parametrize(
+    "attribute",
+    [
+        'onclick="alert(1)"', 'style="fill: red"', 'class="x"', 'id="x"', 'href="#x"', 'xlink:href="#x"',
+        'stroke="url(#x)"', 'stroke="expression(&quot;x&quot;)"', 'font-family="x"',
+    ],
+)  # fmt: skip
+def test_attributes_that_do_more_than_draw_are_left_out(attribute: str) -> None:
+    assert '<path d="M0,0h9" fill="red" />' in kept(f'<path d="M0,0h9" fill="red" {attribute}/>')
+
+
+def test_numbers_are_rounded_and_a_marks_words_become_its_tooltip() -> None:
+    found = kept('<path d="M0,3.59999h18.0001" transform="translate(0.5,16.26)" fill="red" aria-label="a &lt;b>"/>')
+    assert '<path d="M0,3.6h18" transform="translate(0.5,16.3)" fill="red"><title>a &lt;b&gt;</title></path>' in found
+
+
+@pytest.mark.parametrize("drawn", ["", "no XML", "<html/>"])
+def test_what_is_no_svg_is_a_fault(drawn: str) -> None:
+    with pytest.raises(RuntimeError, match="the engine drew"):
+        drawing.inline_svg(drawn, "")
+
+
+@pytest.mark.usefixtures("drawn_here")
+def test_hostile_names_are_only_text() -> None:
+    names = [*HOSTILE[-4:], "a'b\"\\n<svg onload=alert(1)>]]>{{x}} datum.y | 図", "\x00\x1b\ud800"]
+    rows = score_rows(outcome("s", category=name, candidate=name) for name in names)
+    moments = [datetime.fromisoformat(f"2026-09-0{day}") for day in (1, 2)]
+    series = [[Point(name, "overall", moment, name, 50.0, 1, 99, name) for moment in moments] for name in names]
+    drawn = drawing.svgs([CHART(rows), CHART(rows, "category", NOTED), trend_chart(series)])
+    for svg in drawn:
+        root = ElementTree.fromstring(svg)
+        assert {element.tag for element in root.iter()} <= DRAWS
+        assert not {name for element in root.iter() for name in element.attrib if name.startswith(("on", "style"))}
+        assert root.get("role") == "img" and len(root.get("aria-label", "")) > 30
+        assert len(svg) < 60_000
+
+
+@pytest.mark.usefixtures("drawn_here")
+def test_neutral_parts_have_the_colour_of_the_text_around_them() -> None:
+    [svg] = drawing.svgs([CHART(score_rows([outcome("s1"), outcome("s2", "-MMM", None)]), terms=NOTED)])
+    root = ElementTree.fromstring(svg)
+    written = [element.get("fill") for element in root.iter("text")]
+    assert "currentColor" in written and {*written} <= {"currentColor", "white", "black"}
+    assert 'fill="#fff' not in svg.lower()

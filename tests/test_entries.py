@@ -11,7 +11,7 @@ from tasks.datasets.rows import Row
 from tasks.errors import Problems
 from tasks.records import Place
 
-LAYOUT = Layout("content", "visual_intent", "path_to_gt_image")
+LAYOUT = Layout({"context": "content", "caption": "visual_intent"}, "path_to_gt_image")
 GOOD = {"id": "a", "content": "text", "visual_intent": "caption", "path_to_gt_image": "a.png"}
 
 

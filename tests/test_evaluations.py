@@ -4,19 +4,20 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import NOON, end, judgment, outcome, start, write_run
+from factories import end, judgment, outcome, start, write_run
 
 from tasks.history.asking import query
 from tasks.history.evaluations import stop_of
-from tasks.history.loading import store_run
-from tasks.ledger.evaluations import Evaluation, evaluation_folders, finished_before, read_evaluation
-from tasks.ledger.reading import END, RUN, read_end, read_outcomes, read_start, run_folders
-from tasks.records import BudgetStop, Outcome
+from tasks.history.landing import land
+from tasks.ledger.anew import Anew, replies_anew
+from tasks.ledger.evaluations import Evaluation, evaluation_folders, read_evaluation
+from tasks.ledger.reading import JUDGMENTS, OUTCOMES, read_end, read_judgments, read_outcomes, read_start, run_folders
+from tasks.ledger.writing import Ledger
+from tasks.records import BudgetStop, Judgment, Outcome
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
 EVALUATION = "20261120T115900-diagram-00e0a1"
-LATER = "2026-11-21T12:00:00+00:00"
 
 
 def run_id(number: int) -> str:
@@ -60,8 +61,8 @@ def test_where_shards_stopped_at_the_months_budget_is_told_of_them_together(tmp_
         write_run(tmp_path, begun, [judgment(f"s{number}"), outcome(f"s{number}")], end(stopped=stopped))
     found = read_evaluation(tmp_path, EVALUATION).end
     assert found and found.stopped == stop.model_copy(update={"judged": 13, "samples": 20})
-    store_run(tmp_path, run_id(1))
-    store_run(tmp_path, run_id(2))
+    land(tmp_path)
+    land(tmp_path)
     [(told, measured)] = query(tmp_path, "SELECT stopped, measured FROM evaluations").rows
     assert stop_of(told) == found.stopped and measured is False
     [(words,)] = query(tmp_path, "SELECT stopped FROM coverage").rows
@@ -75,7 +76,7 @@ def test_a_shard_asked_by_the_id_of_its_run_is_a_run(tmp_path: Path) -> None:
     assert (found.folders, found.start.run_id, found.start.samples) == ([second], run_id(2), 1)
 
 
-@pytest.mark.parametrize("file", [RUN, END])
+@pytest.mark.parametrize("file", ["run.json", "end.json"])
 def test_a_damaged_ledger_beside_them_keeps_no_shards_from_being_read(tmp_path: Path, file: str) -> None:
     stranger = write_run(tmp_path, start("20261120T110000-diagram-ffffff"), [outcome()], end())
     (stranger / file).write_text("{")
@@ -84,16 +85,132 @@ def test_a_damaged_ledger_beside_them_keeps_no_shards_from_being_read(tmp_path: 
     assert found.folders == shards and found.end
 
 
-def test_evaluations_before_one_come_newest_first_and_once(tmp_path: Path) -> None:
-    for number, which in ((1, 1), (2, 2)):
-        shard(tmp_path, number, which)
-    write_run(tmp_path, start(run_id(3)), [outcome()], end())
-    write_run(tmp_path, start(run_id(4)), [outcome()], None)
-    write_run(tmp_path, start(run_id(5), flow="plot"), [outcome()], end())
-    write_run(tmp_path, start(run_id(6), dataset_key="another"), [outcome()], end())
-    write_run(tmp_path, start(run_id(7), started_at=LATER), [outcome()], end())
-    damaged = write_run(tmp_path, start(run_id(8)), [outcome()], end())
-    (damaged / RUN).write_text('{"schema": 3}')
-    assert len(run_folders(tmp_path)) == 8 and NOON < LATER
-    before = finished_before(tmp_path, start("20261121T120000-diagram-000009", started_at=LATER))
-    assert [each.start.run_id for each in before] == [run_id(3), EVALUATION]
+# Rows are on the disk before the next call is made
+
+
+def test_rows_come_back_as_they_were_written(tmp_path: Path) -> None:
+    raw = '{"winner": "Model"} with a \n line'
+    row, made = judgment(run_id="r1", raw=raw, verdict="Model"), outcome(run_id="r1")
+    ledger = Ledger(tmp_path, start("r1"))
+    ledger.append(row)
+    ledger.append(made)
+    [run] = run_folders(tmp_path)
+    assert (list(read_judgments(run)), list(read_outcomes(run)), read_end(run)) == ([row], [made], None)
+    ledger.end(end("r1"))
+    cost = {row.judged_at[:7]: (row.price or 0.0) + (row.estimated or 0.0)}
+    assert read_end(run) == end("r1", ledger_rows={JUDGMENTS: 1, OUTCOMES: 1}, cost=cost)
+    assert read_start(run) == start("r1")
+
+
+def test_each_row_is_in_the_file_before_append_returns(tmp_path: Path) -> None:
+    ledger = Ledger(tmp_path, start("r1"))
+    for n in range(1, 4):
+        ledger.append(judgment(sample_id=f"s{n}"))
+        assert len((ledger.folder / JUDGMENTS).read_bytes().splitlines()) == n
+    ledger.close()
+
+
+def test_a_run_refused_before_its_first_row_leaves_nothing(tmp_path: Path) -> None:
+    Ledger(tmp_path, start("r1")).close()
+    assert run_folders(tmp_path) == [] and not any(tmp_path.iterdir())
+
+
+# Which replies are anew: the same from ledgers and from the history
+
+
+def run_of(hour: int) -> str:
+    return f"20261120T{hour:02}0000-diagram-0000{hour:02}"
+
+
+def replies(*asked_by: int, first: int = 0) -> list[Judgment]:
+    """One reply a sample; each was asked for by the run of that hour, 0: by the run itself."""
+    return [judgment(f"s{n}", reused_from=run_of(hour) if hour else "") for n, hour in enumerate(asked_by, first)]
+
+
+def keep(store: Path, hour: int, rows: list, finished: bool = True, stopped: Any = None, **changes: Any) -> str:
+    asked = [row for row in rows if not row.reused_from]
+    calls = {"calls": len(asked), "control_calls": sum(bool(row.control) for row in asked)}
+    ok = sum(row.status == "ok" and not row.control for row in rows)
+    ended = end(**calls, reused=len(rows) - len(asked), stopped=stopped, judgments={"ok": ok}, outcomes={})
+    begun = start(run_of(hour), started_at=f"2026-11-20T{hour:02}:00:00+00:00", **changes)
+    write_run(store, begun, [*rows], ended if finished else None)
+    return begun.evaluation_id
+
+
+def anew(store: Path, evaluation_id: str) -> Anew:
+    """What the ledgers say, and the view says the same."""
+    found = replies_anew(store, read_evaluation(store, evaluation_id))
+    land(store)
+    told = "SELECT replies, anew, measured FROM evaluations WHERE run_id = $1"
+    [(in_history, of_these, measured)] = query(store, told, values=(evaluation_id,)).rows
+    assert measured is found.measured
+    assert not in_history or (in_history, of_these) == (found.replies, found.anew)
+    return found
+
+
+def test_a_repeat_that_asked_a_few_failed_calls_again_measured_nothing(tmp_path: Path) -> None:
+    keep(tmp_path, 1, replies(*[0] * 20))
+    found = anew(tmp_path, keep(tmp_path, 2, replies(*[1] * 17, *[0] * 3)))
+    assert (found, found.measured) == (Anew(20, 3), False)
+    nothing = "Nothing was measured: 17 of 20 replies about samples were taken over from earlier runs."
+    assert found.words == f"{nothing} About these the judge was not asked again."
+
+
+@pytest.mark.parametrize(("taken", "measured"), [(10, True), (11, False), (20, False), (0, True)])
+def test_half_of_the_replies_must_be_anew(tmp_path: Path, taken: int, measured: bool) -> None:
+    keep(tmp_path, 1, replies(*[0] * 20))
+    found = anew(tmp_path, keep(tmp_path, 2, replies(*[1] * taken, *[0] * (20 - taken))))
+    assert found.measured is measured and bool(found.words) is not measured
+
+
+def test_what_a_killed_run_asked_is_of_the_run_that_went_on_with_it_and_of_no_later_one(tmp_path: Path) -> None:
+    keep(tmp_path, 1, replies(*[0] * 18), finished=False)
+    resumed = keep(tmp_path, 2, replies(*[1] * 18, 0, 0))
+    again = keep(tmp_path, 3, replies(*[1] * 18, 2, 2))
+    assert anew(tmp_path, resumed) == Anew(20, 20)
+    assert anew(tmp_path, again) == Anew(20, 0)
+
+
+STOPPED = BudgetStop(budget=10.0, spent=9.9, needed=0.2, judged=12, samples=20, whole={"alpha": {"": 20}})
+
+
+def test_what_a_run_asked_that_stopped_at_its_budget_is_of_the_run_that_went_on_with_it(tmp_path: Path) -> None:
+    stopped = keep(tmp_path, 1, replies(*[0] * 12), stopped=STOPPED)
+    later = keep(tmp_path, 2, replies(*[1] * 12, *[0] * 3), stopped=STOPPED)
+    assert anew(tmp_path, keep(tmp_path, 3, replies(*[1] * 12, *[2] * 3, *[0] * 5))) == Anew(20, 20)
+    assert anew(tmp_path, keep(tmp_path, 4, replies(*[1] * 12, *[2] * 3, *[3] * 5))) == Anew(20, 0)
+    for run, found in ((stopped, Anew(12, 12, STOPPED)), (later, Anew(15, 15, STOPPED))):
+        assert anew(tmp_path, run) == found
+        assert not found.measured
+    assert found.words == (
+        "Stopped at its budget of 10.00: 9.90 spent in this run, 12 of 20 samples judged, a random part of them; "
+        "the next may cost 0.20. The same command with more goes on."
+    )
+
+
+def test_what_shards_without_the_others_asked_is_of_the_evaluation_that_has_all(tmp_path: Path) -> None:
+    keep(tmp_path, 1, replies(0, 0), evaluation_id="20261120T000000-diagram-00e001", shard=1, shards=2)
+    assert anew(tmp_path, keep(tmp_path, 2, replies(1, 1, 0))) == Anew(3, 3)
+
+
+def test_a_worker_killed_in_a_shard_costs_its_evaluation_no_reply(tmp_path: Path) -> None:
+    whole = "20261120T000000-diagram-00e001"
+    keep(tmp_path, 1, replies(0, 0), finished=False, evaluation_id=whole, shard=1, shards=2)
+    keep(tmp_path, 2, replies(0, 0, first=2), evaluation_id=whole, shard=2, shards=2)
+    keep(tmp_path, 3, replies(1, 1), evaluation_id=whole, shard=1, shards=2)
+    assert anew(tmp_path, whole) == Anew(4, 4)
+
+
+def test_replies_about_controls_and_failed_calls_measure_nothing(tmp_path: Path) -> None:
+    keep(tmp_path, 1, replies(*[0] * 4))
+    shown = [judgment(f"c{number}", control="blank") for number in range(9)]
+    failed = [judgment(f"f{number}", verdict=None, status="refused") for number in range(9)]
+    assert anew(tmp_path, keep(tmp_path, 2, [*replies(*[1] * 4), *shown, *failed])) == Anew(4, 0)
+
+
+def test_a_run_without_any_reply_measured_what_it_asked_or_need_not_ask(tmp_path: Path) -> None:
+    refused = [judgment(f"s{number}", verdict=None, status="refused") for number in range(3)]
+    taken = [row.model_copy(update={"reused_from": run_of(1)}) for row in refused]
+    assert anew(tmp_path, keep(tmp_path, 1, refused)).measured
+    assert not anew(tmp_path, keep(tmp_path, 2, taken)).measured
+    assert anew(tmp_path, keep(tmp_path, 3, [])).measured  # all of it forfeits

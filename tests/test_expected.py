@@ -103,7 +103,7 @@ def test_history_is_what_the_same_judge_said_to_the_same_prompts(tmp_path: Path)
         write_run(tmp_path, about, [judgment(f"s{at}", **row) for at, row in enumerate(rows)], None)
 
     run(1, [{"tokens_in": 1}, {"tokens_in": 2, "reused_from": "earlier"}, {"tokens_in": 3, "prompt_sha256": "a" * 64}])
-    run(2, [{"tokens_in": 4}], model="another")
+    run(2, [{"tokens_in": 4}], judge="another")
     run(3, [{"tokens_in": 5}], parameters={"judge": {"effort": "high", "temperature": 1.0}})
     run(4, [{"tokens_in": 6}], endpoint="https://other.example/v1")
     run(6, [{"tokens_in": 9}], protocol={"layout": "shared 1"})

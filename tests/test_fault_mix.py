@@ -1,11 +1,9 @@
 """The judge step against a judge with all faults at once: nothing is missing, and nothing is asked once too often."""
 
 import asyncio
-import io
 import json
 import random
 from collections import Counter
-from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -13,25 +11,19 @@ from factories import start
 from loopback_judge import LoopbackJudge
 from loopback_replies import Reply, drop, error, example, text
 from loopback_replies import Request as Seen
-from PIL import Image
+from plain_runs import POLICY, RUBRIC, case_of, run_of
+from written_datasets import png
 
-from tasks.endpoint import adaptive_limit, client, limit_memory
-from tasks.endpoint.client import Vlm
+from tasks.endpoint import client, gate, window
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judge import judge_dimension
 from tasks.judging.case import INVALID_ATTEMPTS, Case, plan
-from tasks.judging.results import Results
 from tasks.judging.run import Run
 from tasks.ledger.reading import read_judgments
-from tasks.ledger.reuse import Replies
-from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, PairwiseParameters
-from tasks.pictures.prepare import Picture, Policy, prepare
-from tasks.records import Judgment, Place, Sample
-from tasks.rubrics.rubric import load_rubric
+from tasks.pictures.prepare import Picture, prepare
+from tasks.records import Judgment
 
-RUBRIC = load_rubric("diagram")
-POLICY = Policy(max_bytes=1_000_000, max_side=1000, normalize=False)
 SAMPLES = 73
 CALLS = SAMPLES * 4
 SHARES = {"busy": 0.05, "500": 0.03, "prose": 0.02, "fenced": 0.10, "dropped": 0.01}
@@ -50,6 +42,8 @@ class Faulty:
         """By question."""
 
     def __call__(self, seen: Seen) -> Reply:
+        if seen.schema_name == "probe":
+            return text(json.dumps(example(seen.schema, {})))
         asked = f"{seen.schema_name} {next(words for words in seen.texts if 'Sample ' in words)}"
         self._asked[asked] += 1
         fault = self._drawn(f"{self._seed} {asked} {self._asked[asked]}")
@@ -71,17 +65,15 @@ class Faulty:
 
 @pytest.fixture(scope="module")
 def pictures() -> dict[str, Picture]:
-    buffer = io.BytesIO()
-    Image.new("RGB", (8, 8)).save(buffer, "PNG")
-    return {side: prepare(buffer.getvalue(), POLICY) for side in ("human", "model")}
+    return {side: prepare(png(0), POLICY) for side in ("human", "model")}
 
 
 @pytest.fixture(autouse=True)
 def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """In proportion to a judge that answers at once."""
     monkeypatch.setattr(client, "RETRY_SECONDS", 0.001)
-    monkeypatch.setattr(adaptive_limit, "PAUSE_SECONDS", (0.001, 0.001))
-    monkeypatch.setattr(limit_memory, "HOLD_SECONDS", (0.001, 0.008))
+    monkeypatch.setattr(gate, "BACKOFF_SECONDS", (0.001, 0.002))
+    monkeypatch.setattr(window, "SHORTEST_ROUND", 0.01)
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -93,17 +85,13 @@ def test_every_call_gets_its_judgment_for_one_request_more_a_fault(
     last: dict[str, Judgment] = {row.key: row for row in rows(tmp_path)}
     hopeless = sum(prose == INVALID_ATTEMPTS for prose in faulty.prose.values())
     assert Counter(row.status for row in last.values()) == Counter(ok=CALLS - hopeless, invalid=hopeless)
-    assert loopback.count == CALLS + sum(faulty.served[fault] for fault in FAULTS) - hopeless
-    kept = Counter[str]()
+    kept, served = Counter[str](), faulty.served
+    assert sum(served.values()) == CALLS + sum(served[fault] for fault in FAULTS) - hopeless
     for row in rows(tmp_path):
         kept.update(busy=row.waits, failed=row.http_retries, prose=row.status == "invalid")
         kept["fenced"] += row.recovery == "fence removed"
-    assert kept == Counter(
-        busy=faulty.served["busy"],
-        failed=faulty.served["500"] + faulty.served["dropped"],
-        prose=faulty.served["prose"],
-        fenced=faulty.served["fenced"],
-    )
+    failed = served["500"] + served["dropped"]
+    assert kept == Counter(busy=served["busy"], failed=failed, prose=served["prose"], fenced=served["fenced"])
 
 
 def rows(store: Path) -> list[Judgment]:
@@ -114,18 +102,13 @@ async def judged(store: Path, base_url: str, pictures: dict[str, Picture]) -> No
     """All samples on all dimensions, with the retries of a run."""
     parameters = PairwiseParameters(store=str(store), judge=Judge(model="m", base_url=base_url))
     cases = [case(number, pictures, parameters) for number in range(SAMPLES)]
-    began = start()
-    async with Vlm(parameters.judge) as vlm:
-        with closing(Ledger(store, began)) as ledger:
-            run = Run(began, RUBRIC, parameters, POLICY, vlm, ledger, Replies({}), Results(began, []))
-            async with asyncio.TaskGroup() as dimensions:
-                for prompt in RUBRIC.prompts:
-                    dimensions.create_task(with_retries(run, prompt.dimension, cases))
+    async with run_of(parameters) as run, asyncio.TaskGroup() as dimensions:
+        for prompt in RUBRIC.prompts:
+            dimensions.create_task(with_retries(run, prompt.dimension, cases))
 
 
 def case(number: int, pictures: dict[str, Picture], parameters: PairwiseParameters) -> Case:
-    sample = Sample(sample_id=f"s{number}", candidate="alpha", record=Place(path="test.json"))
-    made = Case(sample, {"context": "A method.", "caption": f"Sample {number}."}, pictures)
+    made = case_of(f"s{number}", "A method.", f"Sample {number}.", pictures)
     made.calls = tuple(plan(made, RUBRIC, parameters))
     return made
 

@@ -12,7 +12,16 @@ from factories import judgment, line, start
 from full_disk import files_of
 
 from tasks.errors import InputError
-from tasks.files import alone, keep_private, open_regular, private_folder, read_regular, write_whole
+from tasks.files import (
+    LeadsOut,
+    alone,
+    keep_private,
+    open_regular,
+    private_folder,
+    read_regular,
+    real_place,
+    write_whole,
+)
 from tasks.ledger.reading import JUDGMENTS, read_judgments
 from tasks.ledger.writing import Ledger
 
@@ -26,18 +35,14 @@ with alone(Path(sys.argv[1])):
 """
 
 
-def test_a_file_takes_the_place_of_the_one_before(tmp_path: Path) -> None:
+def test_a_file_takes_the_place_of_the_one_before_and_never_of_a_folder_or_leaves_a_draft(tmp_path: Path) -> None:
     for data in (b"a longer text", b"text"):
         write_whole(tmp_path / "file", data)
     assert (tmp_path / "file").read_bytes() == b"text"
-    assert len(list(tmp_path.iterdir())) == 1
-
-
-def test_what_cannot_be_put_in_its_place_leaves_no_draft_behind(tmp_path: Path) -> None:
     (tmp_path / "folder").mkdir()
     with pytest.raises(OSError, match="folder"):
         write_whole(tmp_path / "folder", b"text")
-    assert [path.name for path in tmp_path.iterdir()] == ["folder"]
+    assert {path.name for path in tmp_path.iterdir()} == {"file", "folder"}
 
 
 @pytest.mark.parametrize("name", ["file", "."])
@@ -72,6 +77,8 @@ def test_a_private_folder_and_those_above_it_are_for_this_user_alone(tmp_path: P
     (tmp_path / "file").touch()
     keep_private(tmp_path / "file")
     assert (mode(tmp_path), mode(tmp_path / "file")) == (0o755, 0o600)
+    with pytest.raises(FileExistsError):
+        private_folder(tmp_path / "file")
 
 
 @pytest.mark.usefixtures("_usual_umask")
@@ -81,12 +88,6 @@ def test_what_is_made_in_a_folder_of_a_group_is_for_that_group_too(tmp_path: Pat
     (tmp_path / "history").touch()
     keep_private(tmp_path / "history")
     assert [mode(tmp_path / name) for name in ("ledger", "ledger/run", "history")] == [0o2770, 0o2770, 0o660]
-
-
-def test_a_private_folder_does_not_take_the_place_of_a_file(tmp_path: Path) -> None:
-    (tmp_path / "file").touch()
-    with pytest.raises(FileExistsError):
-        private_folder(tmp_path / "file")
 
 
 # Files of strangers
@@ -107,6 +108,36 @@ def test_what_is_no_file_is_refused_at_once(tmp_path: Path) -> None:
     for name, said in (("link", "it is a link"), ("pipe", "no regular file"), (".", "no regular file")):
         with pytest.raises(InputError, match=said):
             open_regular(tmp_path / name)
+
+
+@pytest.mark.parametrize(
+    ("name", "is_read"),
+    [
+        ("in/file", True),
+        ("in/link", True),
+        ("in/round/file", True),
+        ("by/file", True),
+        ("in/away", False),
+        ("in/folder/file", False),
+        ("in/../out/file", False),
+        ("inside/file", False),
+    ],
+)
+def test_what_counts_is_where_an_opened_file_is(tmp_path: Path, name: str, is_read: bool) -> None:
+    for folder in ("in", "out", "inside"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "file").write_bytes(b"text")
+    links = {"in/link": "in/file", "in/round": "in", "by": "in", "in/away": "out/file", "in/folder": "out"}
+    for link, target in links.items():
+        (tmp_path / link).symlink_to(tmp_path / target)
+    within = (real_place(tmp_path / "by"), str(tmp_path / "elsewhere"))
+    assert within[0] == str((tmp_path / "in").resolve())
+    assert real_place(tmp_path / "nothing") == str((tmp_path / "nothing").resolve())
+    if is_read:
+        assert read_regular(tmp_path / name, 4, within) == b"text"
+    else:
+        with pytest.raises(LeadsOut, match=r"refused: it leads to .*/file, outside of .*/in and .*/elsewhere"):
+            read_regular(tmp_path / name, 4, within)
 
 
 # A full disk

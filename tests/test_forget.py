@@ -1,34 +1,47 @@
 """`jury forget`: what is forgotten is nowhere any more, and what stays is as it was."""
 
-import json
+import os
 import shutil
 from collections.abc import Callable
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 from factories import DIMENSIONS, end, image, judgment, outcome, picture, start, write_run
+from test_bridge import told as bridge_told
+from written_datasets import inline, record, result, write_benchmark, write_json
 from written_history import keep_thumbnails, pair
 
-from flows.commands import forgetting
-from flows.commands import sync as sync_command
-from flows.commands.forgetting import forget_marked
+from tasks.anchors.frozen import Anchors, anchors_of
+from tasks.anchors.frozen import folder as anchor_folder
 from tasks.errors import InputError
-from tasks.forgetting.store import check_idle
+from tasks.forgetting import doing
+from tasks.forgetting.doing import carry_out, check_idle
+from tasks.forgetting.plan import keep_plan, make_plan
 from tasks.history.asking import query
-from tasks.history.loading import sync
-from tasks.ledger.forgotten import forgotten_rows, keep_mark, marks, new_mark
+from tasks.history.landing import land
+from tasks.judging.protocol import picture_policy
+from tasks.kinds.loading import load_dataset
+from tasks.ledger.alarm_records import FOLDER as ALARMS
+from tasks.ledger.alarm_records import Told, keep_told, restart_baseline
+from tasks.ledger.bridges import BRIDGES
 from tasks.ledger.label_pages import LabelItem, LabelPage, keep_page
 from tasks.ledger.label_sets import LabelRow, LabelSet, keep_labels
 from tasks.ledger.label_sets import folder as label_folder
-from tasks.ledger.reading import BATCHES, JUDGMENTS, folder, read_end, read_judgments, read_outcomes
+from tasks.ledger.reading import BATCHES, JUDGMENTS, folder, read_end, read_outcomes, read_start, run_folders
+from tasks.ledger.remote import FETCHED
+from tasks.ledger.removed import UNFINISHED, removed_costs
 from tasks.ledger.writing import Ledger
+from tasks.parameters import PairwiseParameters
+from tasks.pictures.thumbnails import Thumbnails, place_of, waiting
 from tasks.records import OTHER, Judgment, Outcome
+from tasks.spending.month import Month
 
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
-Jury = Callable[..., tuple[int, str, str]]
 FIRST, SECOND = "20261118T120000-diagram-0000aa", "20261119T120000-diagram-0000bb"
 IMAGES = "20261120T120000-counting-0000cc"
+MONTH = "2026-11"
 SECRET, CANDIDATE = "paper-secret-7", "candidate-secret"
 """A sample and a candidate whose names nothing else has."""
 
@@ -48,7 +61,9 @@ def rows(secret: str = SECRET, **changes: Any) -> list[Judgment | Outcome]:
 def write_store(store: Path) -> Path:
     """Runs of two flows; the second has two candidates, and took replies of the first over."""
     told = {"warnings": (f"Look at {SECRET} first.", "Fine."), "outcomes": {"complete": 10}, "judgments": {"ok": 40}}
-    write_run(store, start(FIRST, samples=10, started_at="2026-11-18T12:00:00+00:00"), rows(), end(**told))
+    flow_run = "11111111-2222-3333-4444-555555555555"
+    first = start(FIRST, prefect_run_id=flow_run, samples=10, started_at="2026-11-18T12:00:00+00:00")
+    write_run(store, first, rows(), end(**told))
     taken = [row.model_copy(update={"reused_from": FIRST}) if isinstance(row, Judgment) else row for row in rows()]
     others = [row.model_copy(update={"candidate": CANDIDATE}) for row in rows("s10")]
     parameters = {"ids": [SECRET, "s1"], "candidate_name": CANDIDATE, "dataset": f"data/{CANDIDATE}.jsonl"}
@@ -60,12 +75,11 @@ def write_store(store: Path) -> Path:
     for run in (FIRST, SECOND, IMAGES):
         keep_thumbnails(store, read_outcomes(folder(store, run)))
     write_beside(store)
-    sync(store)
+    land(store)
     return store
 
 
 def write_beside(store: Path) -> None:
-    """Labels, a page for people, and what the runs spent of a month's budget."""
     of = {"of_run": SECOND, "flow": "diagram", "dataset_key": "d" * 64, "prompts_key": "p", "drawn": "uniform"}
     page, moment = "0123456789abcdef", "2026-11-20T12:00:00+00:00"
     about = {"name": "reader", "source": "labels.json", "source_sha256": "a" * 64, "annotators": ("A",), "labels": 2}
@@ -81,9 +95,10 @@ def write_beside(store: Path) -> None:
     ]
     asked = {"page_id": page, "among": 10, "seed": 1, "made_at": moment, "questions": {"": {"overall": ("Model",)}}}
     keep_page(store, LabelPage.model_validate({**of, **asked, "items": items}))
-    (store / "budget").mkdir()
-    claims = {FIRST: {"amount": 10.0, "until": None}, SECOND: {"amount": 5.0, "until": None}}
-    (store / "budget" / "2026-11.json").write_text(json.dumps(claims))
+
+
+def spent(store: Path) -> float:
+    return Month(store, "2026-11", 100.0).sum().spent
 
 
 @pytest.fixture(scope="module")
@@ -96,21 +111,11 @@ def store(written: Path, tmp_path: Path) -> Path:
     return Path(shutil.copytree(written, tmp_path / "store"))
 
 
-@pytest.fixture
-def without_pages(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Pages take longer than all the rest."""
-    monkeypatch.setattr(forgetting, "renew_pages", lambda *_: None)
-    monkeypatch.setattr(sync_command, "renew_pages", lambda *_: None)
-
-
 def places(store: Path, *words: str) -> list[str]:
     """Files of a store whose name or bytes have one of these words."""
     files = {file.relative_to(store).as_posix(): file for file in sorted(store.rglob("*")) if file.is_file()}
-    return [
-        name
-        for name, file in files.items()
-        if any(word.encode() in name.encode() + b" " + file.read_bytes() for word in words)
-    ]
+    whole = {name: f"{name} ".encode() + file.read_bytes() for name, file in files.items()}
+    return [name for name, data in whole.items() if any(word.encode() in data for word in words)]
 
 
 def hashes(*names: str) -> list[str]:
@@ -119,95 +124,80 @@ def hashes(*names: str) -> list[str]:
 
 def tree(store: Path) -> dict[str, bytes]:
     """All of a store but what is made of its ledgers, and what is noted while that is done."""
-    made = ("history", "pages", "forgotten/.")
+    made = ("history", ".history", "pages", UNFINISHED)
     files = {file.relative_to(store).as_posix(): file for file in sorted(store.rglob("*")) if file.is_file()}
     return {name: file.read_bytes() for name, file in files.items() if not name.startswith(made)}
 
 
-def forget(store: Path, kind: Any, name: str) -> None:
-    """What the command does to all but history and pages."""
-    keep_mark(store, new_mark(kind, name, ""))
-    forget_marked(store, None)
+def forget(store: Path, kind: Any, name: str) -> bool:
+    """What the command does to all but pages; whether there was any of it in a run."""
+    plan = make_plan(store, kind, name, "")
+    keep_plan(store, plan)
+    carry_out(store, None)
+    return bool(plan.runs)
 
 
 # What goes, and what stays
 
 
-def test_nothing_of_a_sample_is_left_and_the_others_stay(store: Path, jury: Jury) -> None:
+def test_nothing_of_a_sample_is_left_and_the_others_stay(store: Path, jury: Any) -> None:
     assert jury("pages", "--store", store)[0] == 0 and len(places(store, SECRET)) > 7
     code, out, err = jury("forget", "--sample", SECRET, "--yes", "--store", store)
     assert (code, err) == (0, "")
-    assert f"run {FIRST}: rows of judgments 8, of outcomes 2; the others stay" in out and "2 pictures" in out
+    assert f"run {FIRST}: rows of judgments 8, outcomes 2; the others stay" in out and "2 pictures that nothing" in out
     assert places(store, SECRET, *hashes(f"{SECRET}h", f"{SECRET}m")) == []
     assert len([*(store / "pictures").glob("*.jpg")]) == 22
-    found = query(store, "SELECT run_id, candidate, n, scored, forgotten FROM coverage ORDER BY ALL").rows
-    assert found == [
-        (FIRST, "alpha", 9, 9, 1),
-        (SECOND, "alpha", 9, 9, 1),
-        (SECOND, CANDIDATE, 10, 10, 1),
-        (IMAGES, "alpha", 2, 2, 0),
-    ]
+    found = query(store, "SELECT run_id, candidate, n, scored, revision FROM coverage ORDER BY ALL").rows
+    assert found[:2] == [(FIRST, "alpha", 9, 9, 1), (SECOND, "alpha", 9, 9, 1)]
+    assert found[2:] == [(SECOND, CANDIDATE, 10, 10, 1), (IMAGES, "alpha", 2, 2, 0)]
     assert [*query(store, "SELECT name, sample_id FROM labels").rows] == [("reader", "s1")]
     page = (store / "pages" / f"{FIRST}.html").read_text()
-    assert "1 sample (8 replies) was forgotten on " in page and "no missing output" in page
+    assert "8 replies and 2 outcomes were forgotten at a request" in page and "no missing output" in page
     end = read_end(folder(store, FIRST))
     assert end and (end.outcomes, end.judgments, end.calls) == ({"complete": 9}, {"ok": 36}, 36)
-    assert end.warnings == ("A warning is left out, for it may name what was forgotten.", "Fine.")
+    assert end.warnings[:2] == ("A warning is left out, for it may name what was forgotten.", "Fine.")
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_nothing_of_a_run_is_left_and_its_replies_stay_with_the_run_that_has_them_too(store: Path, jury: Jury) -> None:
-    before = tree(store)
-    assert jury("forget", "--run", FIRST[:15], "--yes", "--store", store)[0] == 0
-    assert places(store, FIRST) == []
+def test_a_run_goes_but_for_its_cost_and_its_replies_stay_with_another_that_has_them(store: Path, jury: Any) -> None:
+    before, cost = tree(store), spent(store)
+    code, out, _ = jury("forget", "--run", FIRST[:15], "--yes", "--store", store)
+    assert code == 0 and "prefect flow-run delete 11111111-2222-3333-4444-555555555555" in out
     after = tree(store)
-    gone = {name for name in before if name not in after}
-    assert gone == {name for name in before if FIRST in name}, "its pictures are shown by the other run, too"
-    changed = {name for name in before.keys() & after.keys() if before[name] != after[name]}
-    assert changed == {f"ledger/{SECOND}/judgments.jsonl", "budget/2026-11.json"}
-    [mark] = marks(store)
-    assert mark.removed == {"judgments": 44, "outcomes": 11, "pictures": 0} and mark.means(FIRST)
-    assert {row.reused_from for row in read_judgments(folder(store, SECOND))} == {"", f"0-forgotten-{mark.mark_id}"}
+    assert {name for name in before if name not in after} == {name for name in before if f"ledger/{FIRST}" in name}
+    assert after.keys() - before.keys() == {f"ledger/{FIRST}/removed.json"}
+    assert {name for name in before.keys() & after.keys() if before[name] != after[name]} == set()
     # No other run has those replies now: they count once, for the run that has them.
     assert query(store, f"SELECT replies, anew FROM evaluations WHERE run_id = '{SECOND}'").rows == [(80, 80)]
-    claims = json.loads((store / "budget" / "2026-11.json").read_text())
-    assert sorted(claim["amount"] for claim in claims.values()) == [5.0, 10.0], "what was spent stays spent"
+    assert spent(store) == cost and removed_costs(store, MONTH)[FIRST] > 0, "what was spent stays spent"
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_nothing_of_a_candidate_is_left(store: Path, jury: Jury) -> None:
+def test_nothing_of_a_candidate_is_left(store: Path, jury: Any) -> None:
+    cost = spent(store)
     assert jury("forget", "--candidate", CANDIDATE, "--yes", "--store", store)[0] == 0
     assert places(store, CANDIDATE, *hashes("s10h", "s10m")) == []
-    [gone] = forgotten_rows(folder(store, SECOND))
-    assert (gone.samples, gone.judgments, gone.outcomes) == (10, 44, 11)
+    assert read_start(folder(store, SECOND)).revision == 1 and spent(store) == cost
     assert query(store, f"SELECT candidates FROM runs WHERE run_id = '{SECOND}'").rows == [(["alpha"],)]
     assert jury("forget", "--candidate", "alpha", "--flow", "diagram", "--yes", "--store", store)[0] == 0
     assert [*query(store, "SELECT run_id FROM runs").rows] == [(IMAGES,)], "a run without candidates goes as a whole"
+    assert spent(store) == cost
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_the_last_run_of_a_store_leaves_no_history(store: Path, jury: Jury) -> None:
+def test_the_last_run_of_a_store_leaves_no_history(store: Path, jury: Any) -> None:
     for run in (FIRST, SECOND, IMAGES):
         assert jury("forget", "--run", run, "--yes", "--store", store)[0] == 0
-    assert places(store, FIRST, SECOND, IMAGES, SECRET, CANDIDATE) == []
-    assert [*(store / "pictures").iterdir()] == [] == [*(store / "ledger").iterdir()]
+    assert places(store, SECRET, CANDIDATE) == [] == [*(store / "pictures").iterdir()]
+    assert not (store / "history.duckdb").exists()
 
 
 @pytest.mark.usefixtures("without_pages")
-def test_what_is_judged_again_later_is_not_forgotten(store: Path, jury: Jury) -> None:
-    assert jury("forget", "--sample", SECRET, "--yes", "--store", store)[0] == 0
-    later = start("21261121T120000-diagram-0000dd", started_at="2126-11-21T12:00:00+00:00")
-    write_run(store, later, rows(), end(finished_at="2126-11-21T12:01:00+00:00"))
-    assert jury("sync", "--store", store)[0] == 0
-    assert ("alpha", 10) in query(store, "SELECT candidate, n FROM coverage").rows
-
-
-@pytest.mark.usefixtures("without_pages")
-def test_a_backup_that_is_put_back_is_forgotten_again(store: Path, written: Path, jury: Jury) -> None:
+def test_a_backup_that_is_put_back_is_removed_again(store: Path, written: Path, jury: Any) -> None:
     assert jury("forget", "--run", FIRST, "--yes", "--store", store)[0] == 0
-    shutil.copytree(written / "ledger" / FIRST, store / "ledger" / FIRST)
-    assert "the history made anew" in jury("sync", "--store", store)[1]
-    assert places(store, FIRST) == []
+    shutil.copytree(written / "ledger" / FIRST, store / "ledger" / FIRST, dirs_exist_ok=True)
+    assert f"run {FIRST} was forgotten on 20" in jury("sync", "--store", store)[1]
+    assert [file.name for file in (store / "ledger" / FIRST).iterdir()] == ["removed.json"]
 
 
 # Kills
@@ -217,12 +207,14 @@ def test_a_backup_that_is_put_back_is_forgotten_again(store: Path, written: Path
 def test_after_a_kill_at_any_step_the_same_again_does_the_rest(
     store: Path, tmp_path: Path, kind: Any, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    keep_mark(store, new_mark(kind, name, ""))
+    monkeypatch.setattr(doing, "make_anew", lambda _: None)  # it is made of what is left, whatever that is
+    monkeypatch.setattr(doing, "tombstone_of", lambda *_: b"the tombstone")
+    keep_plan(store, make_plan(store, kind, name, ""))
     whole = Path(shutil.copytree(store, tmp_path / "whole"))
-    forget_marked(whole, None)
+    carry_out(whole, None)
     steps = 0
     while stopped_after(steps, killed := Path(shutil.copytree(store, tmp_path / f"killed{steps}")), monkeypatch):
-        forget_marked(killed, None)
+        carry_out(killed, None)
         assert tree(killed) == tree(whole), f"after {steps} steps"
         shutil.rmtree(killed)
         steps += 1
@@ -235,7 +227,8 @@ def stopped_after(steps: int, store: Path, monkeypatch: pytest.MonkeyPatch) -> b
 
     def counted(change: Callable[..., Any]) -> Callable[..., Any]:
         def changed(*given: Any, **named: Any) -> Any:
-            if given[0].exists():
+            folder = named.get("dir_fd", named.get("src_dir_fd"))
+            if os.access(given[0], os.F_OK, dir_fd=folder):
                 if not left[0]:
                     raise KeyboardInterrupt
                 left[0] -= 1
@@ -244,10 +237,10 @@ def stopped_after(steps: int, store: Path, monkeypatch: pytest.MonkeyPatch) -> b
         return changed
 
     with monkeypatch.context() as patched:
-        patched.setattr(Path, "unlink", counted(Path.unlink))
-        patched.setattr(Path, "replace", counted(Path.replace))
+        patched.setattr(os, "unlink", counted(os.unlink))
+        patched.setattr(os, "rename", counted(os.rename))
         try:
-            forget_marked(store, None)
+            carry_out(store, None)
         except KeyboardInterrupt:
             patched.undo()
             for draft in store.rglob(".*.draft"):  # which a kill would leave, and the command removes
@@ -257,19 +250,9 @@ def stopped_after(steps: int, store: Path, monkeypatch: pytest.MonkeyPatch) -> b
 
 
 @pytest.mark.usefixtures("without_pages")
-@pytest.mark.parametrize("given", [("sync",), ("forget", "--sample", SECRET, "--yes")])
-def test_a_sync_and_the_same_again_finish_what_was_stopped(store: Path, jury: Jury, given: tuple[str, ...]) -> None:
-    forget(store, "sample", SECRET)
-    assert "history.duckdb" in places(store, SECRET)
-    code, out, _ = jury(*given, "--store", store)
-    assert code == 0 and "what was asked" in out
-    assert places(store, SECRET) == []
-    assert jury("sync", "--store", store)[1] == "the history is in step with the ledgers\n"
-
-
-@pytest.mark.usefixtures("without_pages")
-def test_status_names_what_was_begun_and_not_finished_with_the_command_that_does_the_rest(
-    store: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("given", [("sync",), ("forget", "--sample", "s1", "--yes")])
+def test_status_names_what_was_stopped_and_sync_or_the_next_command_finishes_it(
+    store: Path, jury: Any, monkeypatch: pytest.MonkeyPatch, given: tuple[str, ...]
 ) -> None:
     monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
@@ -278,33 +261,27 @@ def test_status_names_what_was_begun_and_not_finished_with_the_command_that_does
         return code, [line for line in out.splitlines() if line.startswith("forgetting ")]
 
     assert told() == (0, [])
-    line = f"forgetting begun and not finished: `jury sync --store {store}` does the rest"
-    keep_mark(store, new_mark("sample", SECRET, ""))
-    assert told() == (3, [line]), "nothing is removed yet"
-    forget_marked(store, None)
-    assert told() == (3, [line]), "history and pages still have it"
-    assert jury("sync", "--store", store)[0] == 0
-    assert told() == (0, [])
-    begun = store / "forgotten" / ".unfinished"
-    begun.touch()
-    assert told() == (3, [line])
-    begun.unlink()
-    [mark] = (store / "forgotten").glob("[!.]*.json")
-    mark.write_text("{}")
-    code, [said] = told()
-    assert code == 3 and mark.name in said
+    keep_plan(store, make_plan(store, "sample", SECRET, ""))
+    assert told() == (3, [f"forgetting begun and not finished: `jury sync --store {store}` does the rest"])
+    code, out, _ = jury(*given, "--store", store)
+    assert code == 0 and "what was" in out and places(store, SECRET) == [] and told() == (0, [])
+    assert jury("sync", "--store", store)[1] == "the history is in step with the ledgers\n"
 
 
 # What is refused, and asked
 
 
 def test_a_run_that_is_being_written_is_left_alone(store: Path) -> None:
-    ledger = Ledger(store, start("20261121T120000-diagram-0000ee"))
+    ledger = Ledger(store, start("20261121T120000-diagram-0000ee", started_at=datetime.now(UTC).isoformat()))
     ledger.append(outcome())
     with pytest.raises(InputError, match=r"0000ee is being written: wait for its end, or stop it \(Ctrl-C\)"):
         check_idle(store)
     ledger.close()
     check_idle(store)
+    (ledger.folder / FETCHED).touch()
+    with pytest.raises(InputError, match="of another machine has no end yet"):
+        check_idle(store)
+    (ledger.folder / FETCHED).unlink()
     (ledger.folder / BATCHES).touch()
     with pytest.raises(InputError, match="waits for its batches: `jury collect` takes its replies in"):
         check_idle(store)
@@ -323,25 +300,87 @@ def test_a_run_that_is_being_written_is_left_alone(store: Path) -> None:
         (("--sample", SECRET), "nobody can be asked here: --yes forgets without asking"),
     ],
 )
-def test_what_is_not_clear_is_asked_for(written: Path, jury: Jury, given: tuple[str, ...], words: str) -> None:
+def test_what_is_not_clear_is_asked_for(written: Path, jury: Any, given: tuple[str, ...], words: str) -> None:
     before = tree(written)
     code, _, err = jury("forget", *given, "--store", written)
-    assert code == 2 and words in err
-    assert tree(written) == before
+    assert code == 2 and words in err and tree(written) == before
 
 
-def test_what_would_go_can_be_seen_first(written: Path, jury: Jury) -> None:
+def test_what_would_go_can_be_seen_first(written: Path, jury: Any) -> None:
     before = tree(written)
     code, out, _ = jury("forget", "--run", SECOND, "--dry-run", "--store", written)
     assert code == 0 and "nothing was changed" in out
-    assert f"run {SECOND}, diagram: all of it" in out and "labels reader: 2 of 2" in out
-    assert "2 pictures; 20 others stay, for what stays shows them, too" in out
-    assert "page for people 0123456789abcdef: 2 of 2 items" in out
+    assert f"run {SECOND}: all of it (judgments 88, outcomes 22)" in out and "labels/reader/label.json" in out
+    assert "2 pictures that nothing else shows" in out and "label-pages/0123456789abcdef.json" in out
     assert tree(written) == before
 
 
-def test_a_damaged_line_is_told_and_left(store: Path, jury: Jury) -> None:
+def test_a_damaged_line_is_left(store: Path, jury: Any) -> None:
     with (folder(store, FIRST) / JUDGMENTS).open("ab") as file:
         file.write(b"no row\n")
-    out = jury("forget", "--sample", SECRET, "--dry-run", "--store", store)[1]
-    assert f"not read, and left as it is: {folder(store, FIRST) / JUDGMENTS}, line 45" in out
+    forget(store, "sample", SECRET)
+    assert (folder(store, FIRST) / JUDGMENTS).read_bytes().endswith(b"\nno row\n")
+
+
+# What lies beside the ledgers: anchors, bridges, alarms, pictures without a row
+
+
+def frozen(tmp_path: Path) -> Anchors:
+    root = write_benchmark(tmp_path / "bench", [record(n) for n in range(6)])
+    key = "target_diagram_critic_desc0_base64_jpg"
+    results = write_json(tmp_path / "results.json", [result(n, **{key: inline(n + 1)}) for n in range(6)])
+    given = PairwiseParameters(dataset=str(root), results=str(results), store=str(tmp_path / "store"), anchors=4)
+    return anchors_of("diagram", given, lambda: load_dataset("diagram", given).samples, picture_policy(given))
+
+
+def kept_pictures(store: Path) -> list[Path]:
+    return sorted(anchor_folder(store, "diagram").glob("*/pictures/*"))
+
+
+def test_a_set_of_anchors_with_what_is_forgotten_goes_and_another_one_is_drawn(tmp_path: Path) -> None:
+    before, store = frozen(tmp_path), tmp_path / "store"
+    forget(store, "sample", "another")
+    assert frozen(tmp_path).key == before.key
+    forget(store, "sample", before.samples[0].sample_id)
+    assert kept_pictures(store) == [] == [*store.rglob("anchors.jsonl")]
+
+
+def test_anchors_that_only_a_forgotten_run_judged_go_as_a_whole(tmp_path: Path) -> None:
+    key, store = frozen(tmp_path).key, tmp_path / "store"
+    for run in (FIRST, SECOND):
+        write_run(store, start(run, anchors_key=key), [outcome()], end())
+    assert forget(store, "run", FIRST) and kept_pictures(store)
+    assert forget(store, "run", SECOND) and not kept_pictures(store)
+
+
+@pytest.mark.parametrize(("kind", "name"), [("run", FIRST), ("candidate", "alpha")])
+def test_bridges_and_alarms_of_it_go(tmp_path: Path, kind: str, name: str) -> None:
+    BRIDGES.keep(tmp_path, [bridge_told(old_run=FIRST, new_run=SECOND, candidate="alpha", bridge_id="20261120-it")])
+    others = bridge_told(old_run="x", new_run="y", candidate="beta", bridge_id="20261120-other")
+    other = BRIDGES.keep(tmp_path, [others])
+    note = {"flow": "diagram", "dataset_key": "d", "protocol_key": "p", "night_at": "2026-11-18T12:00:00+00:00"}
+    keep_told(tmp_path, Told.model_validate({**note, "candidate": "alpha", "night": FIRST}))
+    keep_told(tmp_path, Told.model_validate({**note, "candidate": "beta", "night": SECOND}))
+    restart_baseline(tmp_path, "diagram", "beta")
+    write_run(tmp_path, start(FIRST, candidates=("alpha",)), [outcome()], end())
+    assert forget(tmp_path, kind, name) and BRIDGES.folders(tmp_path) == [other]
+    assert len([*(tmp_path / ALARMS).iterdir()]) == 2
+
+
+def test_all_shards_of_an_evaluation_go(tmp_path: Path) -> None:
+    for shard, run in ((1, FIRST), (2, SECOND)):
+        write_run(tmp_path, start(run, evaluation_id="evaluation", shards=2, shard=shard), [outcome()], end())
+    assert forget(tmp_path, "run", "evaluation") and run_folders(tmp_path) == []
+    assert {file.name for file in tmp_path.glob("ledger/*/*")} == {"removed.json"}
+
+
+def test_what_a_killed_run_left_goes_with_pictures_that_no_row_tells_of(tmp_path: Path) -> None:
+    write_run(tmp_path, start(FIRST), [judgment("s1")], None)
+    write_run(tmp_path, start(SECOND), [outcome("s2")], end())
+    shown, unshown = picture("s2m").source_sha256, picture("s9m").source_sha256
+    with Thumbnails(tmp_path) as thumbnails:
+        thumbnails.put_by(unshown, b"a picture that nobody got to")
+        thumbnails.put_by(shown, b"a picture")
+    place_of(tmp_path, picture("s1m").source_sha256).write_bytes(b"a thumbnail")
+    assert forget(tmp_path, "run", FIRST) and waiting(tmp_path) == [shown]
+    assert [*(tmp_path / "pictures").glob("*.jpg")] == []

@@ -3,23 +3,24 @@
 import asyncio
 import shutil
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from factories import end, start, write_run
-from test_forget import CANDIDATE, FIRST, IMAGES, SECOND, SECRET, hashes, places, rows, without_pages, write_store
-from test_remote import server, url  # noqa: F401
+from factories import end, judgment, outcome, start, write_run
+from test_forget import CANDIDATE, FIRST, IMAGES, SECOND, SECRET, hashes, places, spent, write_store
 
-from flows.commands.forgetting import forget_marked, share_store
+from flows.commands.forget import share_store
 from flows.runtime.sending import fetch_replies
+from tasks.forgetting.doing import carry_out
+from tasks.forgetting.plan import keep_plan, make_plan
 from tasks.history.asking import query
-from tasks.ledger.forgotten import keep_mark, new_mark
-from tasks.ledger.reading import folder, read_judgments, read_outcomes
+from tasks.ledger.reading import folder, read_judgments, read_outcomes, run_folders
 from tasks.ledger.remote import Remote, local_cache
+from tasks.ledger.removed import UNFINISHED
 from tasks.ledger.reuse import earlier_replies
 
-pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out", without_pages.__name__)
-Machine = Callable[..., tuple[int, str, str]]
+pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out", "without_pages")
 
 
 @pytest.fixture(scope="module")
@@ -27,26 +28,32 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return write_store(tmp_path_factory.mktemp("remote") / "store")
 
 
-@pytest.fixture
-def bucket(tmp_path: Path) -> str:
-    (tmp_path / "bucket").mkdir()
-    return f"file://{tmp_path / 'bucket'}"
+class Machines:
+    """Several machines on one bucket, each with a local cache of its own."""
+
+    def __init__(self, place: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch) -> None:
+        self._place, self._jury, self._monkeypatch = place, jury, monkeypatch
+        self.there = place / "bucket"
+        self.there.mkdir()
+        self.bucket = f"file://{self.there}"
+
+    def __call__(self, machine: str, *given: str) -> tuple[str, str]:
+        """Run a command on a machine; returns its two outputs."""
+        self._monkeypatch.setenv("JURY_CACHE", str(self._place / machine))
+        code, out, err = self._jury(*given, "--store", self.bucket)
+        assert code == 0, err
+        return out, err
+
+    def cache(self, machine: str, written: Path | None = None) -> Path:
+        """The local cache of a machine; a copy of a store where it is told."""
+        self._monkeypatch.setenv("JURY_CACHE", str(self._place / machine))
+        place = local_cache(self.bucket)
+        return Path(shutil.copytree(written, place)) if written else place
 
 
 @pytest.fixture
-def on(bucket: str, tmp_path: Path, jury: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
-    """Run a command on one of several machines, each with a local cache of its own."""
-
-    def run(machine: str, *given: str) -> tuple[int, str, str]:
-        monkeypatch.setenv("JURY_CACHE", str(tmp_path / machine))
-        return jury(*given, "--store", bucket)
-
-    return run
-
-
-def cache(tmp_path: Path, machine: str, bucket: str, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("JURY_CACHE", str(tmp_path / machine))
-    return local_cache(bucket)
+def on(tmp_path: Path, jury: Callable[..., tuple[int, str, str]], monkeypatch: pytest.MonkeyPatch) -> Machines:
+    return Machines(tmp_path, jury, monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -54,80 +61,86 @@ def cache(tmp_path: Path, machine: str, bucket: str, monkeypatch: pytest.MonkeyP
     [
         (("--sample", SECRET), (SECRET, *hashes(f"{SECRET}h", f"{SECRET}m"))),
         (("--candidate", CANDIDATE), (CANDIDATE, *hashes("s10h", "s10m"))),
-        (("--run", SECOND), (SECOND, CANDIDATE, *hashes("s10h", "s10m"))),
+        (("--run", SECOND), (CANDIDATE, *hashes("s10h", "s10m"))),
     ],
 )
-def test_nothing_is_left_in_bucket_and_caches(
-    written: Path,
-    tmp_path: Path,
-    bucket: str,
-    on: Machine,
-    monkeypatch: pytest.MonkeyPatch,
-    given: tuple[str, ...],
-    names: tuple[str, ...],
-) -> None:
-    first = cache(tmp_path, "one", bucket, monkeypatch)
-    shutil.copytree(written, first)
-    assert on("one", "sync")[0] == 0 == on("two", "sync")[0]
-    second, there = cache(tmp_path, "two", bucket, monkeypatch), tmp_path / "bucket"
-    assert places(there, *names) and places(second, *names)
-    code, out, err = on("one", "forget", *given, "--yes")
-    assert (code, err) == (0, "") and "Other machines remove it with their next `jury sync`" in out
-    assert places(there, *names) == [] == places(first, *names)
-    assert on("two", "sync")[0] == 0
-    assert places(second, *names) == [] == places(there, *names)
-    assert on("three", "sync")[0] == 0
-    third = cache(tmp_path, "three", bucket, monkeypatch)
+def test_nothing_is_left_anywhere(written: Path, on: Machines, given: tuple[str, ...], names: tuple[str, ...]) -> None:
+    first, second = on.cache("one", written), on.cache("two")
+    on("one", "sync")
+    on("two", "sync")
+    assert places(on.there, *names) and places(second, *names)
+    out, err = on("one", "forget", *given, "--yes")
+    assert not err and "Other machines remove it with their next run or `jury sync`" in out
+    assert places(on.there, *names) == [] == places(first, *names)
+    on("two", "sync")
+    assert places(second, *names) == [] == places(on.there, *names)
+    on("three", "sync")
+    third = on.cache("three")
     assert places(third, *names) == []
-    sql = "SELECT run_id, candidate, n, forgotten FROM coverage"
+    sql = "SELECT run_id, candidate, n, revision FROM coverage"
     found = [sorted(query(each, sql).rows) for each in (first, second, third)]
     assert found[0] == found[1] == found[2] and {row[0] for row in found[0]} >= {FIRST, IMAGES}
 
 
-def test_what_another_machine_sends_later_goes_again(
-    written: Path, tmp_path: Path, bucket: str, on: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(written, cache(tmp_path, "one", bucket, monkeypatch))
-    assert on("one", "sync")[0] == 0 == on("one", "forget", "--sample", SECRET, "--yes")[0]
-    # A run that had begun before, on a machine that does not know yet.
-    late = cache(tmp_path, "two", bucket, monkeypatch)
-    run = start("20261119T130000-diagram-0000ff", samples=10, started_at="2026-11-19T13:00:00+00:00")
-    write_run(late, run, rows(), end())
-    Remote(bucket, late).send(run.run_id)
-    assert places(tmp_path / "bucket", SECRET)
-    assert on("one", "sync")[0] == 0
-    first = cache(tmp_path, "one", bucket, monkeypatch)
-    assert places(tmp_path / "bucket", SECRET) == [] == places(first, SECRET)
-    assert len([*read_outcomes(folder(first, run.run_id))]) == 9
-    assert on("two", "sync")[0] == 0
-    assert places(late, SECRET) == [] == places(tmp_path / "bucket", SECRET)
+@pytest.mark.parametrize("given", [("--sample", SECRET), ("--run", FIRST)])
+def test_a_machine_with_a_full_cache_brings_nothing_back(written: Path, on: Machines, given: tuple[str, ...]) -> None:
+    """Machine B has made the runs, and has sent them; A forgets; B's next run fetches, and then B sends all it has."""
+    first, second = on.cache("one"), on.cache("two", written)
+    cost = spent(second)
+    for machine, command in (("two", ["sync"]), ("one", ["sync"]), ("one", ["forget", *given, "--yes"])):
+        on(machine, *command)
+    assert spent(first) == cost
+    remote = Remote(on.bucket, second)
+    asyncio.run(fetch_replies(remote, 1e6))
+    now = start("20261122T000000-diagram-0000ff", started_at="2026-11-22T00:00:00+00:00")
+    write_run(second, now, [judgment("s1"), outcome("s1")], end())
+    share_store(remote)
+    Remote(on.bucket, first).fetch()
+    words = (SECRET, *hashes(f"{SECRET}h", f"{SECRET}m")) if given[0] == "--sample" else ("raw-of-nothing",)
+    for place in (on.there, second, first):
+        assert places(place, *words) == []
+        if given[0] == "--run":
+            assert [file.name for file in (place / "ledger" / FIRST).iterdir()] == ["removed.json"]
+    assert spent(second) == spent(first) == cost + 0.25 and not (second / UNFINISHED).exists()
+    assert now.run_id in {run.name for run in run_folders(first)}
 
 
-def test_a_machine_that_has_not_synced_lends_no_reply_of_it(
-    written: Path, tmp_path: Path, bucket: str, on: Machine, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    shutil.copytree(written, cache(tmp_path, "one", bucket, monkeypatch))
-    stale = Path(shutil.copytree(written, cache(tmp_path, "two", bucket, monkeypatch)))
+def test_an_old_copy_in_the_bucket_is_replaced_at_the_next_fetch(written: Path, tmp_path: Path, on: Machines) -> None:
+    on.cache("one", written)
+    on("one", "sync")
+    shutil.copytree(on.there, tmp_path / "backup")
+    for given in (("--sample", SECRET), ("--run", FIRST)):
+        on("one", "forget", *given, "--yes")
+    shutil.rmtree(on.there / "ledger")
+    shutil.copytree(tmp_path / "backup" / "ledger", on.there / "ledger")
+    on("one", "sync")
+    assert places(on.there / "ledger", SECRET) == []
+    assert [file.name for file in (on.there / "ledger" / FIRST).iterdir()] == ["removed.json"]
+
+
+def test_a_machine_that_has_not_synced_lends_no_reply_of_it(written: Path, on: Machines) -> None:
+    on.cache("one", written)
+    stale = on.cache("two", written)
     keys = {row.sample_id: row.key for row in read_judgments(folder(stale, FIRST))}
     now = start("20991231T000000-diagram-000new", started_at="2026-11-21T12:00:00+00:00")
 
     def lent() -> set[str]:
-        hours, _ = asyncio.run(fetch_replies(Remote(bucket, stale), 1e6))
-        replies = earlier_replies(stale, now, hours)
-        return {sample for sample, key in keys.items() if replies.find(key)}
+        hours, _ = asyncio.run(fetch_replies(Remote(on.bucket, stale), 1e6))
+        with closing(earlier_replies(stale, now, hours)) as replies:
+            return {sample for sample, key in keys.items() if replies.find(key)}
 
-    assert on("one", "sync")[0] == 0 and lent() == {*keys}
-    assert on("one", "forget", "--sample", SECRET, "--yes")[0] == 0
-    assert lent() == {*keys} - {SECRET} and places(stale, SECRET)
+    on("one", "sync")
+    assert lent() == {*keys}
+    on("one", "forget", "--sample", SECRET, "--yes")
+    assert lent() == {*keys} - {SECRET} and places(stale / "ledger", SECRET) == []
 
 
-def test_a_bucket_of_objects_loses_it_too(written: Path, tmp_path: Path, url: str) -> None:  # noqa: F811
+def test_a_bucket_of_objects_loses_it_too(written: Path, tmp_path: Path, url: str) -> None:
     remote = Remote(url, Path(shutil.copytree(written, tmp_path / "one")))
-    shutil.rmtree(remote.folder / "budget")  # which a remote store has in its bucket
     share_store(remote)
     assert any(SECRET.encode() in data for data in remote.bucket.get([*remote.bucket.sizes("")]).values())
-    keep_mark(remote.folder, new_mark("sample", SECRET, ""))
-    assert forget_marked(remote.folder, remote).anything
+    keep_plan(remote.folder, make_plan(remote.folder, "sample", SECRET, ""))
+    carry_out(remote.folder, remote)
     left = remote.bucket.get([*remote.bucket.sizes("")])
     assert len(left) > 20 and not [name for name, data in left.items() if SECRET.encode() in name.encode() + data]
     assert not {f"pictures/{sha256}.jpg" for sha256 in hashes(f"{SECRET}h", f"{SECRET}m")} & {*left}

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import random
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
@@ -11,8 +12,8 @@ import pytest
 from written_datasets import inline, png, record, result, write_benchmark, write_json
 from written_images import prompt_row, write_geneval
 
-from flows.runtime.anchoring import anchors_of_run
-from tasks.anchors.frozen import MANIFEST, PICTURES, Anchors, anchors_of, folder, retire
+from flows.runtime.session import anchors_of_run
+from tasks.anchors.frozen import MANIFEST, PICTURES, Anchors, anchors_of, folder, in_turn, retire
 from tasks.datasets.contents import read_picture, read_texts
 from tasks.errors import InputError
 from tasks.judging.case import load_case
@@ -20,7 +21,7 @@ from tasks.judging.protocol import picture_policy
 from tasks.kinds.loading import load_dataset
 from tasks.ledger.remote import Remote
 from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
-from tasks.records import ANCHOR, Sample
+from tasks.records import ANCHOR, PictureSource, Place, Sample
 from tasks.rubrics.rubric import load_rubric
 
 SAMPLES = 8
@@ -29,7 +30,6 @@ KEY = "target_diagram_critic_desc0_base64_jpg"
 
 @pytest.fixture
 def figures(tmp_path: Path) -> PairwiseParameters:
-    """Eight pairs in two categories."""
     root = write_benchmark(tmp_path / "bench", [record(n) for n in range(SAMPLES)])
     results = write_json(tmp_path / "results.json", [result(n) for n in range(SAMPLES)])
     store = str(tmp_path / "store")
@@ -44,7 +44,6 @@ def write_others(root: Path) -> None:
 
 
 def frozen(parameters: Parameters, flow: str = "diagram") -> Anchors:
-    """The anchors of a scheduled run."""
     return anchors_of(flow, parameters, lambda: load_dataset(flow, parameters).samples, picture_policy(parameters))
 
 
@@ -56,9 +55,7 @@ def whole(samples: Sequence[Sample]) -> list[tuple[Any, ...]]:
     )
 
 
-def test_the_first_scheduled_run_freezes_samples_with_the_bytes_of_their_pictures(
-    tmp_path: Path, figures: PairwiseParameters
-) -> None:
+def test_the_first_scheduled_run_freezes_samples_and_pictures(tmp_path: Path, figures: PairwiseParameters) -> None:
     found = frozen(figures)
     assert not found.warnings and {each.control for each in found.samples} == {ANCHOR}
     assert Counter(each.category for each in found.samples) == {"agent": 2, "vision": 2}
@@ -88,9 +85,7 @@ def test_links_to_images_in_its_texts_go_or_stay_as_the_run_has_it(tmp_path: Pat
 def test_only_a_command_replaces_them(tmp_path: Path, figures: PairwiseParameters) -> None:
     first, more = frozen(figures), figures.model_copy(update={"anchors": 6})
     [told] = frozen(more).warnings
-    assert told.startswith(
-        "4 anchors are frozen and judged, 6 are asked for: `jury baseline restart diagram --anchors`"
-    )
+    assert told.startswith("4 anchors are frozen and judged, 6 are asked for: `jury baseline restart diagram --a")
     store = tmp_path / "store"
     assert retire(store, "diagram") and not retire(store, "diagram") and not retire(store, "plot")
     renewed = frozen(more)
@@ -109,9 +104,7 @@ def test_a_picture_that_cannot_be_shown_is_not_chosen(tmp_path: Path, figures: P
         frozen(figures.model_copy(update={"store": str(tmp_path / "other")}))
 
 
-def test_a_set_that_was_changed_is_refused_and_a_picture_that_was_costs_its_anchor(
-    tmp_path: Path, figures: PairwiseParameters
-) -> None:
+def test_a_changed_set_is_refused_and_a_changed_picture_left_out(tmp_path: Path, figures: PairwiseParameters) -> None:
     before = {each.sample_id for each in frozen(figures).samples}
     [kept] = folder(tmp_path / "store", "diagram").iterdir()
     row = json.loads((kept / MANIFEST).read_text().splitlines()[0])
@@ -144,10 +137,8 @@ def test_of_generated_images_one_of_each_prompt_is_frozen_with_what_it_asks_for(
 
 
 def test_the_first_of_the_shards_judges_anchors_of_the_whole_dataset(figures: PairwiseParameters) -> None:
-    parts = [
-        figures.model_copy(update={"anchors": 6, "shards": 2, "shard": shard, "evaluation_id": "e1"})
-        for shard in (1, 2)
-    ]
+    given = {"anchors": 6, "shards": 2, "evaluation_id": "e1"}
+    parts = [figures.model_copy(update={**given, "shard": shard}) for shard in (1, 2)]
     first, second = (
         asyncio.run(anchors_of_run("diagram", part, load_dataset("diagram", part).samples, None, scheduled=True))
         for part in parts
@@ -173,3 +164,40 @@ def test_machines_that_share_a_remote_store_share_the_anchors(tmp_path: Path, fi
     (tmp_path / "bucket" / "anchors" / "diagram" / "..x").mkdir()
     (tmp_path / "bucket" / "anchors" / "diagram" / "..x" / "y").write_bytes(b"a stranger's")
     assert judged_by("three").key == first.key and not list((tmp_path / "three").rglob("y"))
+
+
+# Which samples become anchors: a share of each category, one of each reference, and the same each time
+
+
+def made(number: int, category: str = "", candidate: str = "alpha", **changes: object) -> Sample:
+    pictures = {"human": PictureSource(), "model": PictureSource()}
+    values = {"sample_id": f"s{number}", "record": Place(path="test.json"), "pictures": pictures, **changes}
+    return Sample(candidate=candidate, category=category, **values)  # pyright: ignore
+
+
+def test_however_many_are_taken_each_category_has_its_share_of_them() -> None:
+    samples = [made(n, "vision" if n < 200 else "agent" if n < 280 else "rare") for n in range(292)]
+    turn = in_turn(samples)
+    assert len(turn) == len({each.sample_id for each in turn}) == 292
+    for taken in (20, 40, 100):
+        counts = Counter(each.category for each in turn[:taken])
+        for name, number in (("vision", 200), ("agent", 80), ("rare", 12)):
+            assert abs(counts[name] - taken * number / 292) <= 1
+
+
+def test_they_are_the_same_whatever_the_order_of_the_dataset_and_no_two_of_one_reference() -> None:
+    figures = [made(n, "ab"[n % 2], candidate) for n in range(50) for candidate in ("alpha", "beta")]
+    images = [made(n, tag="counting", prompt_id=f"p{n // 4}") for n in range(80)]
+    for samples, references in ((figures, 50), (images, 20)):
+        turn = in_turn(samples)
+        assert len(turn) == references
+        shuffled = random.Random(1).sample(samples, len(samples))
+        assert in_turn(shuffled) == turn
+    assert {each.candidate for each in in_turn(figures)} == {"alpha", "beta"}
+    others = [made(n, "ab"[n % 2], "gamma") for n in range(50)]
+    assert [each.sample_id for each in in_turn(others)] == [each.sample_id for each in in_turn(figures)]
+
+
+def test_a_sample_whose_picture_is_missing_is_none() -> None:
+    missing = {"human": PictureSource(), "model": PictureSource(problem="no picture: it is not there")}
+    assert [each.sample_id for each in in_turn([made(1), made(2, pictures=missing)])] == ["s1"]

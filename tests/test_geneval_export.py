@@ -35,7 +35,7 @@ def outcome(row: str, score: float | None, **changes: Any) -> Outcome:
     values = json.loads(row)
     aspects = (AspectScore(aspect="count_accuracy", score=score, explanation="Two clocks."),)
     return factories.outcome(
-        score=score, tag=values["tag"], prompt=values["prompt"], aspects=aspects, path="overall: fine", **changes
+        score=score, tag=values["tag"], prompt=values["prompt"], aspects=aspects, tier_path="overall: fine", **changes
     )
 
 
@@ -66,12 +66,9 @@ def test_the_metadata_are_those_of_geneval_letter_for_letter(tmp_path: Path, gen
     assert pl.read_ndjson(tmp_path / "results.jsonl")["metadata"].to_list() == rows
 
 
-def test_an_image_without_a_score_is_left_out_and_counted(tmp_path: Path):
+def test_the_details_tell_how_the_score_came_about_and_an_image_without_one_is_left_out_and_counted(tmp_path: Path):
     assert export(tmp_path / "results.jsonl", [(CLOCKS, 0.0), (CLOCKS, None), (DOG, None)]) == (1, 2)
     assert len((tmp_path / "results.jsonl").read_text(encoding="utf-8").splitlines()) == 1
-
-
-def test_the_details_tell_how_the_score_came_about(tmp_path: Path):
     writer = Export(tmp_path / "results.jsonl", 6.5)
     writer.add(outcome(CLOCKS, 6.5, aspect_mean=6.0, satisfied=False), image(CLOCKS))
     writer.close()
@@ -99,7 +96,7 @@ def test_the_details_tell_how_the_score_came_about(tmp_path: Path):
 )
 def test_the_reason_is_the_judges_or_else_the_threshold(tmp_path: Path, score: float, path: str, reason: str):
     writer = Export(tmp_path / "results.jsonl", 7.0)
-    writer.add(outcome(CLOCKS, score).model_copy(update={"path": path}), image(CLOCKS))
+    writer.add(outcome(CLOCKS, score).model_copy(update={"tier_path": path}), image(CLOCKS))
     writer.close()
     assert pl.read_ndjson(tmp_path / "results.jsonl")["reason"].to_list() == [reason]
 
@@ -114,16 +111,16 @@ def test_an_older_file_stays_until_the_new_one_is_whole(tmp_path: Path):
     assert (list(tmp_path.iterdir()), file.read_text(encoding="utf-8")) == ([file], "older\n")
     assert export(file, []) == (0, 0)
     assert (list(tmp_path.iterdir()), file.read_text(encoding="utf-8")) == ([file], "")
-
-
-def test_giving_up_after_the_end_takes_nothing_away(tmp_path: Path):
-    writer = Export(tmp_path / "results.jsonl", 7.0)
+    writer = Export(file, 7.0)
     writer.close()
-    writer.discard()
-    assert list(tmp_path.iterdir()) == [tmp_path / "results.jsonl"]
+    writer.discard()  # after the end, this takes nothing away
+    assert list(tmp_path.iterdir()) == [file]
 
 
-def test_a_place_that_cannot_be_written_is_refused_at_once(tmp_path: Path):
+def test_a_place_that_cannot_be_written_and_images_of_several_candidates_are_refused_at_once(tmp_path: Path):
+    with pytest.raises(ValueError, match="found careless, steady: set `candidate` to one of them"):
+        open_export(RubricParameters(export=str(tmp_path / "x.jsonl")), ["careless", "steady"], load_rubric("counting"))
+    assert list(tmp_path.iterdir()) == []
     with pytest.raises(ValueError, match=r"export .*: found a folder; allowed: the name of a file"):
         Export(tmp_path, 7.0)
     (tmp_path / "file").touch()

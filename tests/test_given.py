@@ -1,107 +1,71 @@
 """What a run judges: what it was given, its deployment for the rest, and as a shard what its tags say."""
 
-from collections.abc import Iterator
-from pathlib import Path
 from typing import Any
 
 import pytest
 from deployed_here import Deployment
-from prefect import get_client
 
-from flows.runtime.given import completed, lifted
+from flows.runtime.given import completed, read_json
 from tasks.parameters import PairwiseParameters
 
 DEPLOYMENT = {
-    "dataset": "bench",
-    "candidate_name": "drawn",
-    "limit": 2,
-    "ids": ["00000"],
+    **{"dataset": "bench", "candidate_name": "drawn", "limit": 2, "ids": ["00000"]},
     "judge": {"model": "m", "base_url": "http://127.0.0.1:1/v1", "extra": {"top_k": 1, "top_p": 0.5}},
 }
 FORM = PairwiseParameters.model_validate(DEPLOYMENT).model_dump()
 """What both UIs send of a form that nobody has changed."""
+TAKEN = ["candidate_name", "dataset", "ids", "judge.base_url", "judge.extra", "judge.model", "limit"]
+JUDGE = DEPLOYMENT["judge"]
 
 
 def without(form: dict[str, Any], *names: str) -> dict[str, Any]:
     return {name: value for name, value in form.items() if name not in names}
 
 
-CASES = [
-    (
-        "nothing",
-        {},
-        {},
-        ["dataset", "candidate_name", "limit", "ids", "judge.model", "judge.base_url", "judge.extra"],
-        [],
-    ),
-    (
-        "a number",
-        {"limit": 4},
-        {"limit": 4},
-        ["dataset", "candidate_name", "ids", "judge.model", "judge.base_url", "judge.extra"],
-        [],
-    ),
-    (
-        "a field of the judge",
-        {"judge": {"model": "n"}},
-        {"judge": {**DEPLOYMENT["judge"], "model": "n"}},
-        ["dataset", "candidate_name", "limit", "ids", "judge.base_url", "judge.extra"],
-        [],
-    ),
-    (
-        "a list and a free map, which replace",
-        {"ids": [], "judge": {"extra": {"top_k": 2}}},
-        {"ids": [], "judge": {**DEPLOYMENT["judge"], "extra": {"top_k": 2}}},
-        ["dataset", "candidate_name", "limit", "judge.model", "judge.base_url"],
-        [],
-    ),
-    (
-        "the program's defaults, which stay",
-        {"limit": 0, "candidate_name": "", "ids": [], "judge": {"extra": {}}},
-        {"limit": 0, "candidate_name": "", "ids": [], "judge": {**DEPLOYMENT["judge"], "extra": {}}},
-        ["dataset", "judge.model", "judge.base_url"],
-        [],
-    ),
-    ("a whole form", FORM, {}, [], []),
-    ("a form with an emptied number", without(FORM, "limit"), {}, ["limit"], []),
-    ("a form with an emptied text", without(FORM, "candidate_name"), {"candidate_name": ""}, [], ["candidate_name"]),
-    ("a form without its dataset, which is never empty", without(FORM, "dataset"), {}, ["dataset"], []),
-]
+def but(*names: str) -> list[str]:
+    return [name for name in TAKEN if name not in names]
 
 
-@pytest.mark.parametrize(
-    ("own", "changes", "taken", "emptied"), [case[1:] for case in CASES], ids=[c[0] for c in CASES]
-)
+EMPTY = {"limit": 0, "candidate_name": "", "ids": []}
+CASES = {
+    # what a run is given -> what differs from the deployment, what is taken from that, and what was emptied
+    "nothing": ({}, {}, TAKEN, []),
+    "a number": ({"limit": 4}, {"limit": 4}, but("limit"), []),
+    "a field of the judge": ({"judge": {"model": "n"}}, {"judge": {**JUDGE, "model": "n"}}, but("judge.model"), []),
+    "a list and a free map, which replace": (
+        {"ids": [], "judge": {"extra": {"top_k": 2}}}, {"ids": [], "judge": {**JUDGE, "extra": {"top_k": 2}}},
+        but("ids", "judge.extra"), []),
+    "the program's defaults, which stay": (
+        {**EMPTY, "judge": {"extra": {}}}, {**EMPTY, "judge": {**JUDGE, "extra": {}}},
+        ["dataset", "judge.base_url", "judge.model"], []),
+    "a whole form": (FORM, {}, [], []),
+    "a form with an emptied number": (without(FORM, "limit"), {}, ["limit"], []),
+    "a form with an emptied text": (without(FORM, "candidate_name"), {"candidate_name": ""}, [], ["candidate_name"]),
+    "a form without its dataset, which is never empty": (without(FORM, "dataset"), {}, ["dataset"], []),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("own", "changes", "taken", "emptied"), CASES.values(), ids=[*CASES])
 def test_what_a_run_was_not_given_it_takes_from_its_deployment_at_any_depth(
     own: dict[str, Any], changes: dict[str, Any], taken: list[str], emptied: list[str]
 ) -> None:
     found, names, cleared = completed(own, DEPLOYMENT, PairwiseParameters)
     assert PairwiseParameters.model_validate(found) == PairwiseParameters.model_validate({**DEPLOYMENT, **changes})
-    assert (sorted(names), cleared) == (sorted(taken), emptied)
+    assert (sorted(names), cleared) == (taken, emptied)
 
 
-def test_values_as_the_uis_and_earlier_versions_stored_them_are_lifted() -> None:
-    stored = {
-        "limit": 1,
-        "shard": 0,
-        "evaluation_id": "",
-        "judge": {"extra": {"__prefect_kind": "json", "value": '{"top_k": 3}'}, "headers": {"__prefect_kind": "json"}},
-    }
-    found, _, _ = completed(lifted(stored), DEPLOYMENT, PairwiseParameters)
+def test_free_maps_as_the_uis_write_them_are_read() -> None:
+    extra = {"__prefect_kind": "json", "value": '{"top_k": 3}'}
+    stored = {"limit": 1, "judge": {"extra": extra, "headers": {"__prefect_kind": "json"}}}
+    found, _, _ = completed(read_json(stored), DEPLOYMENT, PairwiseParameters)
     assert found.keys() == DEPLOYMENT.keys() and "headers" not in found["judge"]
     assert PairwiseParameters.model_validate(found).judge.extra == {"top_k": 3}
 
 
 def test_a_schedule_that_a_person_added_and_gave_nothing_overrides_nothing() -> None:
     untouched = {"judge": {"extra": {"__prefect_kind": "json"}, "headers": {"__prefect_kind": "json"}}}
-    found, _, _ = completed(lifted(untouched), DEPLOYMENT, PairwiseParameters)  # as the newer of the UIs sends it
+    found, _, _ = completed(read_json(untouched), DEPLOYMENT, PairwiseParameters)  # as the newer of the UIs sends it
     assert found == DEPLOYMENT
-
-
-@pytest.fixture
-def deployment(prefect_server: str, tmp_path: Path) -> Iterator[Deployment]:
-    with get_client(sync_client=True) as client:
-        yield Deployment(client, tmp_path / "store")
 
 
 @pytest.mark.usefixtures("laid_out", "drawn_here")

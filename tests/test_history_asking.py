@@ -2,7 +2,6 @@
 
 import json
 from pathlib import Path
-from shutil import copytree
 from typing import Any
 
 import pytest
@@ -11,12 +10,6 @@ from flows.commands.query import WIDEST
 from tasks.history.asking import Table, as_json_rows, catalog, held_together, query
 from tasks.history.database import HISTORY
 from tasks.history.layout import VIEWS
-
-
-@pytest.fixture
-def store(tmp_path: Path, stored: Path) -> Path:
-    """A store whose history holds one run of one sample."""
-    return copytree(stored, tmp_path, dirs_exist_ok=True)
 
 
 @pytest.mark.parametrize("name", ["leaderboard", " leaderboard; ", "LEADERBOARD"])
@@ -29,9 +22,6 @@ def test_a_name_gives_the_whole_table_or_view(store: Path, name: str) -> None:
 def test_an_unknown_name_lists_those_there_are(store: Path, name: str) -> None:
     with pytest.raises(ValueError, match=r"no table or view is called .*leaderboard, .*judgments, .*or write SQL"):
         query(store, name)
-
-
-def test_a_misspelt_name_is_told_with_the_one_that_was_meant(store: Path) -> None:
     with pytest.raises(ValueError, match=r"called 'Leaderbord', did you mean leaderboard\? there are "):
         query(store, "Leaderbord")
 
@@ -48,11 +38,6 @@ def test_the_catalog_lists_views_and_tables_with_what_they_hold(store: Path) -> 
     assert found["runs"].kind == "table"
     assert found["cost"].kind == "view"
     assert found["disagreements"].comment.startswith("Samples whose dimensions pull apart")
-    assert {"runs", "judgments", "outcomes", "scores", "pictures", "aspect_scores"} <= set(found)
-    assert {"verdicts", "leaderboard", "by_category", "by_difficulty", "trend", "coverage", "disagreements"} <= set(
-        found
-    )
-    assert {"judgment_attempts", "cost", "failures", "t2i_leaderboard", "by_aspect"} <= set(found)
 
 
 def test_views_say_the_same_of_evaluations_that_are_put_together_once(store: Path) -> None:
@@ -126,26 +111,13 @@ def test_rows_become_plain_json(store: Path) -> None:
         '00000000-0000-0000-0000-000000000001'::UUID AS u"""
     (row,) = as_json_rows(query(store, sql))
     assert json.loads(json.dumps(row, allow_nan=False)) == {
-        "i": 1,
-        "d": 1.5,
-        "nan": None,
-        "inf": None,
-        "none": None,
-        "b": True,
-        "t": "2026-11-20T18:00:00.500000",
-        "day": "2026-11-20",
-        "nested": [{"a": [1, None]}],
-        "map": {"human": {"at": "2026-01-01T00:00:00", "x": None}},
-        "j": {"k": [1]},
-        "u": "00000000-0000-0000-0000-000000000001",
-    }
+        "i": 1, "d": 1.5, "nan": None, "inf": None, "none": None, "b": True, "t": "2026-11-20T18:00:00.500000",
+        "day": "2026-11-20", "nested": [{"a": [1, None]}], "map": {"human": {"at": "2026-01-01T00:00:00", "x": None}},
+        "j": {"k": [1]}, "u": "00000000-0000-0000-0000-000000000001",
+    }  # fmt: skip
 
 
 def test_parameters_of_a_run_are_an_object(store: Path) -> None:
     (row,) = as_json_rows(query(store, "SELECT parameters, started_at, candidates, outcomes FROM runs"))
-    assert row == {
-        "parameters": {"votes": 1, "judge": {"model": "gpt-x"}},
-        "started_at": "2026-11-20T12:00:00",
-        "candidates": ["alpha"],
-        "outcomes": {"complete": 3},
-    }
+    assert row.pop("parameters") == {"votes": 1, "judge": {"model": "gpt-x"}}
+    assert row == {"started_at": "2026-11-20T12:00:00", "candidates": ["alpha"], "outcomes": {"complete": 3}}

@@ -1,133 +1,250 @@
-"""The history's file: of which version it is, and who may hold it when."""
+"""The history's files: what readers have open stays, whatever a writer does, and wherever it is killed."""
 
 import os
+import shutil
 import subprocess
 import sys
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 import duckdb
 import pytest
-from factories import RUN
+from factories import RUN, judgment, start, write_run
+from full_disk import files_of
+from killed_landing import PLACES, REBUILT, dies
 from written_history import ask, whole_run
 
-from tasks.errors import HistoryLocked
-from tasks.history.asking import query
-from tasks.history.database import HISTORY
-from tasks.history.loading import pending, store_run, sync
+from tasks.errors import InputError
+from tasks.history.asking import held_open, query
+from tasks.history.database import FOLDER, HISTORY
+from tasks.history.landing import land, missing, rebuild
 
-EARLIER = "20261119T120000-diagram-0000aa"
+EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"
+NOBODY = 65534
+
+
+def rows(store: Path) -> dict[str, list[str]]:
+    with held_open(store):
+        tables = [name for (name,) in ask(store, "SELECT table_name FROM duckdb_tables()")]
+        return {name: sorted(map(repr, ask(store, f'FROM "{name}"'))) for name in tables}
+
+
+def files(store: Path) -> list[str]:
+    return sorted(path.relative_to(store).as_posix() for path in store.rglob("*") if "ledger" not in path.parts)
+
+
+WHOLE = [FOLDER, f"{FOLDER}/lock", f"{FOLDER}/master.duckdb", HISTORY]
+"""Files of a history, where nothing is left over."""
+
+
+def night(store: Path, run_id: str, day: int) -> None:
+    whole_run(store, run_id, started_at=f"2026-11-{day}T12:00:00+00:00", scheduled=True)
 
 
 def test_the_file_is_of_the_storage_version_that_older_clients_open(tmp_path: Path) -> None:
     whole_run(tmp_path)
-    for rebuild in (False, True):
-        sync(tmp_path, rebuild)
+    for make in (land, rebuild):
+        make(tmp_path)
         tags = ask(tmp_path, "SELECT tags['storage_version'] FROM duckdb_databases() WHERE database_name = 'history'")
         assert tags[0][0].startswith("v1.0.0")
 
 
-def test_a_file_whose_maker_was_killed_before_the_tables_is_filled(tmp_path: Path) -> None:
-    whole_run(tmp_path)
-    duckdb.connect(tmp_path / HISTORY).close()
-    assert pending(tmp_path) == [RUN]
-    assert sync(tmp_path).loaded == (RUN,)
-    assert ask(tmp_path, "SELECT run_id FROM runs") == [(RUN,)]
+def test_views_are_planned_as_they_are_written(store: Path) -> None:
+    """DuckDB still knows the optimizer by this name: without it, the same questions take a third longer."""
+    assert query(store, "SELECT current_setting('disabled_optimizers')").rows == [("distinct_aggregate_rewrite",)]
+
+
+# Killed
+
+
+@pytest.fixture(scope="module")
+def before(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("before")
+    night(store, EARLIER, 19)
+    land(store)
+    night(store, RUN, 20)
+    night(store, LATER, 21)
+    return store
+
+
+@pytest.fixture(scope="module")
+def old(before: Path) -> dict[str, list[str]]:
+    return rows(before)
+
+
+@pytest.fixture(scope="module")
+def new(before: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[str]]:
+    store = tmp_path_factory.mktemp("new")
+    shutil.copytree(before / "ledger", store / "ledger")
+    rebuild(store)
+    return rows(store)
+
+
+@pytest.mark.parametrize("place", [*PLACES, *REBUILT])
+def test_a_landing_that_is_killed_leaves_a_whole_history_and_the_next_one_does_the_rest(
+    before: Path, old: dict[str, list[str]], new: dict[str, list[str]], tmp_path: Path, place: str
+) -> None:
+    store = tmp_path / "store"
+    shutil.copytree(before, store)
+    dies(store, place)
+    assert rows(store) == (new if place == "after the renaming" else old)
+    land(store)
+    assert (rows(store), missing(store), files(store)) == (new, [], WHOLE)
+    assert [len(new[table]) for table in ("runs", "nights", "outcomes")] == [3, 3, 3]
+
+
+# Full
+
+
+@pytest.mark.parametrize("room", [0, 3_000_000])
+def test_a_full_disk_leaves_the_old_history_and_the_next_run_catches_up(tmp_path: Path, room: int) -> None:
+    whole_run(tmp_path, EARLIER)
+    land(tmp_path)
+    before = rows(tmp_path)
+    words = [f"{number:x}" * 300 for number in range(8_000)]
+    write_run(tmp_path, start(), [judgment(f"s{number}", raw=raw) for number, raw in enumerate(words)], None)
+    whole_run(tmp_path, LATER)
+    size = (tmp_path / HISTORY).stat().st_size
+    with files_of(size - 1 + room), pytest.raises(InputError) as raised:
+        land(tmp_path)
+    assert str(raised.value).startswith(f"{tmp_path / HISTORY} stays as it was, for it cannot be written: ")
+    assert "large" in str(raised.value) and "\n" not in str(raised.value)
+    assert rows(tmp_path) == before
+    assert land(tmp_path).left_out == ()
+    assert ask(tmp_path, "SELECT run_id FROM runs ORDER BY 1") == [(EARLIER,), (RUN,), (LATER,)]
+    assert files(tmp_path) == WHOLE
+
+
+# Read
 
 
 HOLD = """
 import duckdb, sys
-db = duckdb.connect(sys.argv[1], read_only=sys.argv[2] == "read")
+db = duckdb.connect(sys.argv[1], read_only=True)
 print("held", flush=True)
 sys.stdin.read()
+print(db.execute("SELECT count(*) FROM judgments").fetchone()[0])
 """
 
 
 @contextmanager
-def held(store: Path, mode: str) -> Iterator[subprocess.Popen[str]]:
-    """The history held open by another process, until its input is closed."""
-    command = [sys.executable, "-c", HOLD, str(store / HISTORY), mode]
+def held(store: Path) -> Iterator[subprocess.Popen[str]]:
+    """The history held open by another program, which at the end prints how many judgments it finds."""
+    command = [sys.executable, "-c", HOLD, str(store / HISTORY)]
     with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as holder:
         assert holder.stdout
         assert holder.stdout.readline() == "held\n"
         yield holder
-        holder.communicate()
 
 
-@pytest.mark.parametrize("mode", ["read", "write"])
-def test_a_history_in_use_is_not_written_and_its_holder_is_named(tmp_path: Path, mode: str) -> None:
+def test_readers_find_what_they_opened_and_keep_no_landing_waiting(tmp_path: Path) -> None:
     whole_run(tmp_path, EARLIER)
-    sync(tmp_path)
-    whole_run(tmp_path)
-    with held(tmp_path, mode) as holder:
-        for load in (
-            lambda: store_run(tmp_path, RUN, wait_seconds=0.2),
-            lambda: sync(tmp_path, wait_seconds=0.2),
-            lambda: sync(tmp_path, rebuild=True, wait_seconds=0.2),
-        ):
-            with pytest.raises(HistoryLocked, match=rf"{HISTORY} is in use: .*python.* \(PID {holder.pid}\)"):
-                load()
-    assert pending(tmp_path) == [RUN]
-    assert sync(tmp_path).loaded == (RUN,)
+    land(tmp_path)
+    with held(tmp_path) as first:
+        whole_run(tmp_path)
+        assert land(tmp_path).loaded == (RUN,)
+        with held(tmp_path) as second:
+            for number in range(20):
+                with (tmp_path / "ledger" / RUN / "judgments.jsonl").open("a") as file:
+                    file.write((tmp_path / "ledger" / RUN / "judgments.jsonl").read_text().splitlines()[0] + "\n")
+                assert land(tmp_path).loaded == (RUN,), number
+            assert [holder.communicate()[0] for holder in (first, second)] == ["4\n", "8\n"]
+    assert ask(tmp_path, "SELECT count(*) FROM judgments") == [(28,)]
+    assert files(tmp_path) == WHOLE
 
 
-def test_views_are_planned_as_they_are_written(tmp_path: Path) -> None:
-    """DuckDB still knows the optimizer by this name: without it, the same questions take a third longer."""
-    whole_run(tmp_path)
-    sync(tmp_path)
-    assert query(tmp_path, "SELECT current_setting('disabled_optimizers')").rows == [("distinct_aggregate_rewrite",)]
-
-
-def test_readers_share_the_history_and_a_writer_keeps_them_out(tmp_path: Path) -> None:
-    whole_run(tmp_path)
-    sync(tmp_path)
-    with held(tmp_path, "read"):
-        assert query(tmp_path, "SELECT run_id FROM runs", wait_seconds=0).rows == [(RUN,)]
-    with held(tmp_path, "write") as holder, pytest.raises(HistoryLocked, match=f"PID {holder.pid}"):
-        query(tmp_path, "runs", wait_seconds=0.1)
-
-
-def test_whoever_finds_the_history_in_use_waits_for_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_process_that_holds_the_history_is_answered_by_the_newest(tmp_path: Path) -> None:
+    """DuckDB gives a path that is open in a process to whoever opens it once more."""
     whole_run(tmp_path, EARLIER)
-    sync(tmp_path)
-    whole_run(tmp_path)
-    waits: list[float] = []
-    with held(tmp_path, "write") as holder:
-
-        def release(seconds: float) -> None:
-            waits.append(seconds)
-            holder.communicate()
-
-        monkeypatch.setattr("tasks.history.database.time.sleep", release)
-        store_run(tmp_path, RUN, wait_seconds=30)
-    assert len(waits) == 1
-    assert pending(tmp_path) == []
+    land(tmp_path)
+    with duckdb.connect(tmp_path / HISTORY, read_only=True) as db:
+        whole_run(tmp_path)
+        land(tmp_path)
+        assert db.execute("SELECT run_id FROM runs").fetchall() == [(EARLIER,)]
+        assert ask(tmp_path, "SELECT run_id FROM runs ORDER BY 1") == [(EARLIER,), (RUN,)]
 
 
-@pytest.mark.parametrize("read_only", [True, False])
-def test_a_connection_of_this_process_counts_as_a_holder(tmp_path: Path, read_only: bool) -> None:
-    whole_run(tmp_path)
-    sync(tmp_path)
-    with duckdb.connect(tmp_path / HISTORY, read_only=read_only):
-        for use in (lambda: store_run(tmp_path, RUN, 0.1), lambda: query(tmp_path, "runs", 0.1)):
-            with pytest.raises(HistoryLocked, match=rf"this process \(PID {os.getpid()}\)"):
-                use()
-
-
-def test_two_processes_that_store_at_once_both_land(tmp_path: Path) -> None:
+def test_two_processes_that_land_at_once_are_both_in(tmp_path: Path) -> None:
     runs = (EARLIER, RUN)
     for run_id in runs:
         whole_run(tmp_path, run_id)
-    code = """
-import pathlib, sys
-from tasks.history.loading import store_run
-store_run(pathlib.Path(sys.argv[1]), sys.argv[2], wait_seconds=60)
-"""
-    with (
-        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), EARLIER]) as one,
-        subprocess.Popen([sys.executable, "-c", code, str(tmp_path), RUN]) as other,
-    ):
+    code = "import pathlib, sys; from tasks.history.landing import land; land(pathlib.Path(sys.argv[1]))"
+    command = [sys.executable, "-c", code, str(tmp_path)]
+    with subprocess.Popen(command) as one, subprocess.Popen(command) as other:
         assert (one.wait(), other.wait()) == (0, 0)
     assert [run_id for (run_id,) in ask(tmp_path, "SELECT run_id FROM runs ORDER BY run_id")] == list(runs)
-    assert pending(tmp_path) == []
+    assert (missing(tmp_path), files(tmp_path)) == ([], WHOLE)
+
+
+def test_a_store_that_cannot_be_written_to_can_be_asked(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refused(*_: object) -> None:
+        raise OSError("Read-only file system")
+
+    monkeypatch.setattr(os, "link", refused)
+    assert ask(store, "SELECT run_id FROM runs") == [(RUN,)]
+    assert files(store) == WHOLE
+
+
+# Written to by others
+
+
+CHANGE = """
+import duckdb, os, sys
+if sys.argv[2:]:
+    os.setuid(int(sys.argv[2]))
+db = duckdb.connect(sys.argv[1])
+db.execute("INSERT INTO outcomes FROM outcomes; UPDATE runs SET flow = 'plot'; DELETE FROM judgments")
+os._exit(0)
+"""
+
+
+def test_a_notebook_cannot_write_to_the_history_and_leaves_no_log(tmp_path: Path) -> None:
+    whole_run(tmp_path)
+    land(tmp_path)
+    user = NOBODY if os.geteuid() == 0 else None
+    with tempfile.TemporaryDirectory() as place:
+        shutil.copy2(tmp_path / HISTORY, place)
+        if user:
+            os.chown(place, user, user)
+            os.chown(Path(place) / HISTORY, user, user)
+        command = [sys.executable, "-c", CHANGE, f"{place}/{HISTORY}", *([str(user)] if user else [])]
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+        assert done.returncode == 1 and "Permission denied" in done.stderr
+        assert [left.name for left in Path(place).iterdir()] == [HISTORY]
+    assert (tmp_path / HISTORY).stat().st_mode & 0o777 == 0o400
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="any other user cannot write to the history")
+def test_what_root_writes_into_it_is_in_no_answer_and_told(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    whole_run(tmp_path)
+    land(tmp_path)
+    before, log = rows(tmp_path), tmp_path / f"{HISTORY}.wal"
+
+    def change() -> None:
+        subprocess.run([sys.executable, "-c", CHANGE, str(tmp_path / HISTORY)], check=True)
+        assert log.stat().st_size
+
+    change()
+    assert rows(tmp_path) == before
+    [said] = caplog.messages
+    [aside] = tmp_path.glob(f"{HISTORY}.*.aside")
+    assert not log.exists() and str(log) in said and str(aside) in said and "read_only=True" in said
+    change()
+    night(tmp_path, LATER, 21)
+    assert land(tmp_path).loaded == (LATER,)
+    assert not log.exists() and len(caplog.messages) == 2
+    assert ask(tmp_path, "SELECT run_id, flow FROM runs ORDER BY 1") == [(RUN, "diagram"), (LATER, "diagram")]
+    with duckdb.connect(tmp_path / HISTORY) as db:  # and its log is applied as it closes
+        db.execute("DELETE FROM runs")
+    assert land(tmp_path).loaded == ()
+    assert len(ask(tmp_path, "FROM runs")) == 2
+
+
+def test_a_store_that_is_shared_with_a_group_is_read_by_it(tmp_path: Path) -> None:
+    tmp_path.chmod(0o2770)
+    whole_run(tmp_path)
+    land(tmp_path)
+    assert (tmp_path / HISTORY).stat().st_mode & 0o777 == 0o440
+    assert (tmp_path / FOLDER / "master.duckdb").stat().st_mode & 0o777 == 0o660

@@ -5,10 +5,10 @@ from typing import Any
 
 import pytest
 from factories import RUN, end, judgment, other_call, outcome, start, write_run
-from written_history import ask, whole_run
+from written_history import ask, keep, whole_run
 
 from tasks.history.asking import catalog, query
-from tasks.history.loading import pending, store_run, sync
+from tasks.history.landing import land, missing
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.protocol_keys import ASKED, joint_key, protocol_differences
@@ -30,8 +30,7 @@ def test_counts_add_up_to_scored_and_only_scored_samples_count(tmp_path: Path) -
         outcome("s6", "----", None, status="no_reference", category="vision", difficulty="hard"),
         outcome("s7", "----", None, status="bad_picture", difficulty="hard"),
     ]
-    write_run(tmp_path, start(), rows, end())
-    store_run(tmp_path, RUN)
+    keep(tmp_path, RUN, rows)
     counts = "model_wins, human_wins, both_good, both_bad, mixed, ties, forfeits"
     assert ask(tmp_path, f"SELECT dimension, n, scored, {counts}, score, coverage FROM leaderboard") == [
         ("faithfulness", 7, 4, 1, 1, 1, 0, 0, 0, 1, 37.5, 4 / 7),
@@ -43,42 +42,27 @@ def test_counts_add_up_to_scored_and_only_scored_samples_count(tmp_path: Path) -
     summed = f"SELECT count(*) FILTER (scored <> {counts.replace(', ', ' + ')}), count(*) FROM scores"
     assert ask(tmp_path, summed) == [(0, 5 * (1 + 2 + 2))]
     overall = "WHERE dimension = 'overall'"
-    assert ask(tmp_path, f"SELECT category, n, scored, score FROM by_category {overall}") == [
-        ("science", 2, 1, 50.0),
-        ("vision", 4, 3, pytest.approx(100 / 3)),
-    ]
-    assert ask(tmp_path, f"SELECT difficulty, n, scored, score FROM by_difficulty {overall}") == [
-        ("easy", 2, 1, 0.0),
-        ("hard", 4, 2, 50.0),
-    ]
+    found = ask(tmp_path, f"SELECT category, n, scored, score FROM by_category {overall}")
+    assert found == [("science", 2, 1, 50.0), ("vision", 4, 3, pytest.approx(100 / 3))]
+    found = ask(tmp_path, f"SELECT difficulty, n, scored, score FROM by_difficulty {overall}")
+    assert found == [("easy", 2, 1, 0.0), ("hard", 4, 2, 50.0)]
     assert query(tmp_path, "coverage").rows[0][4:] == (7, 4, 4 / 7, 3, 1, 1, 1, 1, None, 0)
     assert ask(tmp_path, "SELECT dimension, verdict, score FROM verdicts WHERE sample_id = 's2' ORDER BY score, 1") == [
-        ("aesthetics", "Human", 0.0),
-        ("faithfulness", "Human", 0.0),
-        ("overall", "Human", 0.0),
-        ("conciseness", "Both are bad", 50.0),
-        ("readability", "Mixed", 50.0),
-    ]
+        ("aesthetics", "Human", 0.0), ("faithfulness", "Human", 0.0), ("overall", "Human", 0.0),
+        ("conciseness", "Both are bad", 50.0), ("readability", "Mixed", 50.0),
+    ]  # fmt: skip
     kinds = "SELECT sample_id, status FROM failures WHERE kind = 'outcome' ORDER BY 1"
     assert ask(tmp_path, kinds) == [("s5", "forfeit"), ("s6", "no_reference"), ("s7", "bad_picture")]
 
 
-def test_candidates_are_scored_apart(tmp_path: Path) -> None:
-    rows = [outcome("s1"), outcome("s1", "HHHH", "Human", candidate="beta")]
-    write_run(tmp_path, start(candidates=("alpha", "beta")), rows, end())
-    store_run(tmp_path, RUN)
-    found = ask(tmp_path, "SELECT candidate, n, score FROM leaderboard WHERE dimension = 'overall'")
-    assert found == [("alpha", 1, 100.0), ("beta", 1, 0.0)]
-
-
 def test_an_unfinished_run_is_in_runs_failures_and_what_was_spent_alone(tmp_path: Path) -> None:
     write_run(tmp_path, start(), [judgment(), outcome("s1", "MHMH"), outcome("s2", "MHMH", None)], None)
-    sync(tmp_path)
+    land(tmp_path)
     assert ask(tmp_path, "SELECT status, finished_at, protocol_key, calls FROM runs") == [("unfinished",) + (None,) * 3]
     filled = {entry.name for entry in catalog(tmp_path) if entry.kind == "view" and query(tmp_path, entry.name).rows}
     assert filled == {"failures", "spend"}
     assert ask(tmp_path, "SELECT kind, status, run_id FROM failures") == [("run", "unfinished", RUN)]
-    assert pending(tmp_path) == []
+    assert missing(tmp_path) == []
 
 
 def test_the_last_attempt_counts_and_all_are_kept(tmp_path: Path) -> None:
@@ -88,8 +72,7 @@ def test_the_last_attempt_counts_and_all_are_kept(tmp_path: Path) -> None:
         judgment("s1", attempt=2),
         judgment("s2", verdict=None, status="invalid", error="no JSON", attempt=2),
     ]
-    write_run(tmp_path, start(), rows, end())
-    store_run(tmp_path, RUN)
+    keep(tmp_path, RUN, rows)
     attempts = "SELECT sample_id, attempt, last_attempt FROM judgment_attempts ORDER BY ALL"
     assert ask(tmp_path, attempts) == [("s1", 1, False), ("s1", 2, True), ("s2", 1, False), ("s2", 2, True)]
     assert ask(tmp_path, "SELECT sample_id, status, problem FROM failures") == [("s2", "invalid", "no JSON")]
@@ -97,8 +80,7 @@ def test_the_last_attempt_counts_and_all_are_kept(tmp_path: Path) -> None:
 
 def test_disagreements_are_samples_with_both_winners(tmp_path: Path) -> None:
     rows = [outcome("s1", "MHGM"), outcome("s2", "MMGB"), outcome("s3", "HHXH", "Human"), outcome("s4", "-MHM", None)]
-    write_run(tmp_path, start(), rows, end())
-    store_run(tmp_path, RUN)
+    keep(tmp_path, RUN, rows)
     assert ask(tmp_path, "SELECT sample_id, model_dimensions, human_dimensions FROM disagreements") == [
         ("s1", ["faithfulness", "aesthetics"], ["conciseness"]),
         ("s4", ["conciseness", "aesthetics"], ["readability"]),
@@ -117,42 +99,35 @@ def test_disagreements_are_samples_with_both_winners(tmp_path: Path) -> None:
 )
 def test_an_unknown_price_is_never_a_number(tmp_path: Path, calls: list[dict[str, Any]], price: float | None) -> None:
     rows = [judgment(f"s{number}", **call) for number, call in enumerate(calls)]
-    write_run(tmp_path, start(), rows, end())
-    store_run(tmp_path, RUN)
+    keep(tmp_path, RUN, rows)
     assert ask(tmp_path, "SELECT price FROM cost") == [(price,)]
 
 
 def test_what_was_spent_is_told_by_day_judge_tier_and_place_of_the_price(tmp_path: Path) -> None:
     table, day = "genai-prices 0.2.3: openai gpt-5, {}, 2026-11-20", "2026-11-20T23:59:59+00:00"
-    flex = {"tier": "flex", "price_source": table.format("flex"), "price": 0.1, "saved_by_tier": 0.1}
+    at, nothing = "2026-11-19T12:00:30+00:00", {"price": 0.0, "tokens_in": 0, "tokens_cached": 0, "tokens_out": 0}
+    standard = {"service_tier": "standard", "price_source": table.format("standard")}
+    flex = {"service_tier": "flex", "price_source": table.format("flex"), "price": 0.1, "saved_by_service_tier": 0.1}
     rows = [
         judgment("s1", **flex, saved_by_cache=0.02, tokens_written=5, tokens_reasoning=7, judged_at=day),
         judgment("s2", **flex, estimated=0.3, saved_by_cache=-0.01, judged_at=day),
         judgment("s3", **flex, judged_at="2026-11-21T00:00:00+00:00"),
-        judgment("s4", price=None, estimated=None, saved_by_tier=None, saved_by_cache=None, judged_at=day),
-        judgment(
-            *("s5", "faithfulness"),
-            **{"price": 0.0, "tokens_in": 0, "tokens_cached": 0, "tokens_out": 0, "saved_by_reuse": 0.2},
-            **{"tier": "standard", "price_source": table.format("standard"), "reused_from": EARLIER},
-            judged_at="2026-11-19T12:00:30+00:00",
-        ),
+        judgment("s4", price=None, estimated=None, saved_by_service_tier=None, saved_by_cache=None, judged_at=day),
+        judgment("s5", **standard, **nothing, saved_by_reuse=0.2, reused_from=EARLIER, judged_at=at),
     ]
     write_run(tmp_path, start(), rows, None)
-    sync(tmp_path)
-    columns = "strftime(\"day\", '%d'), tier, source, calls, reused, tokens_in, tokens_written, tokens_reasoning"
+    land(tmp_path)
+    tokens = "tokens_in, tokens_written, tokens_reasoning"
+    columns = f"strftime(\"day\", '%d'), service_tier, source, calls, reused, {tokens}"
     assert ask(tmp_path, f"SELECT {columns} FROM spend") == [
-        ("21", "flex", "genai-prices 0.2.3", 1, 0, 1000, 0, 0),
-        ("20", "", "", 1, 0, 1000, 0, 0),
-        ("20", "flex", "genai-prices 0.2.3", 2, 0, 2000, 5, 7),
-        ("20", "standard", "genai-prices 0.2.3", 0, 1, 0, 0, 0),
-    ]
-    amounts = "price, estimated, saved_by_reuse, saved_by_tier, saved_by_cache"
+        ("21", "flex", "genai-prices 0.2.3", 1, 0, 1000, 0, 0), ("20", "", "", 1, 0, 1000, 0, 0),
+        ("20", "flex", "genai-prices 0.2.3", 2, 0, 2000, 5, 7), ("20", "standard", "genai-prices 0.2.3", 0, 1, 0, 0, 0),
+    ]  # fmt: skip
+    amounts = "price, estimated, saved_by_reuse, saved_by_service_tier, saved_by_cache"
     assert ask(tmp_path, f"SELECT {amounts} FROM spend") == [
-        (0.1, 0.0, 0.0, 0.1, 0.0),
-        (None, None, 0.0, None, None),
-        pytest.approx((0.2, 0.3, 0.0, 0.2, 0.01)),
+        (0.1, 0.0, 0.0, 0.1, 0.0), (None, None, 0.0, None, None), pytest.approx((0.2, 0.3, 0.0, 0.2, 0.01)),
         (0.0, 0.0, 0.2, 0.0, 0.0),
-    ]
+    ]  # fmt: skip
 
 
 def test_what_was_spent_is_told_by_what_it_was_spent_for(tmp_path: Path) -> None:
@@ -161,101 +136,50 @@ def test_what_was_spent_is_told_by_what_it_was_spent_for(tmp_path: Path) -> None
 
     spent(RUN, judgment(price=1.0), judgment(price=2.0, control=ANCHOR), judgment(price=4.0, control="same"))
     spent("20261120T13-diagram-b", judgment(price=8.0), made_for="bridge")
-    spent("20261120T14-diagram-c", judgment(price=16.0), made_for="layout check")
     spent("20261120T15-diagram-d", judgment(price=32.0), parameters={"quote": "pilot"})
     OTHER_CALLS.keep(tmp_path, [other_call("a", price=64.0, flow="diagram"), other_call("a", price=128.0)])
     OTHER_CALLS.keep(tmp_path, [other_call("b", price=None, purpose="passport", asked_by="p")])
-    done = sync(tmp_path)
-    assert len(done.loaded) == 4 and done.other_calls == ("a", "b")
+    done = land(tmp_path)
+    assert len(done.loaded) == 3 and done.other_calls == ("a", "b")
     assert ask(tmp_path, "SELECT purpose, flow, calls, price FROM spend ORDER BY purpose, flow") == [
-        ("anchors", "diagram", 1, 2.0),
-        ("bridge", "diagram", 1, 8.0),
-        ("layout check", "diagram", 1, 16.0),
-        ("passport", "", 1, None),
-        ("pilot", "diagram", 1, 32.0),
-        ("probe", "", 1, 128.0),
-        ("probe", "diagram", 1, 64.0),
+        ("anchors", "diagram", 1, 2.0), ("bridge", "diagram", 1, 8.0), ("passport", "", 1, None),
+        ("pilot", "diagram", 1, 32.0), ("probe", "", 1, 128.0), ("probe", "diagram", 1, 64.0),
         ("run", "diagram", 2, 5.0),
-    ]
+    ]  # fmt: skip
 
 
 def test_cost_counts_calls_and_not_what_was_reused(tmp_path: Path) -> None:
     rows = [
         judgment("s1", price=0.25),
         judgment("s2", price=0.0, reused_from=EARLIER),
-        judgment("s3", verdict=None, status="unavailable", model_answered="", tokens_in=0, tokens_out=0, price=None),
+        judgment("s3", verdict=None, status="unavailable", judge_answered="", tokens_in=0, tokens_out=0, price=None),
     ]
-    write_run(tmp_path, start(), rows, end())
-    store_run(tmp_path, RUN)
-    assert ask(tmp_path, "SELECT model, calls, reused, tokens_in, tokens_out, seconds FROM cost") == [
-        ("gpt-x", 1, 0, 0, 0, 2.0),
-        ("gpt-x-1", 1, 1, 1000, 100, 2.0),
-    ]
-
-
-def test_trend_says_which_rows_compare_and_leaves_out_what_was_reused(tmp_path: Path) -> None:
-    def night(day: int, protocol: str, dataset: str, calls: int = 4, model: str = "gpt-x") -> None:
-        run_id = f"202611{day}T120000-diagram-0000aa"
-        begun = start(run_id, started_at=f"2026-11-{day}T12:00:00+00:00", dataset_key=dataset, model=model)
-        write_run(tmp_path, begun, [outcome()], end(protocol_key=protocol, calls=calls, reused=4 - calls))
-
-    night(10, "p1", "d1")
-    night(11, "p1", "d1")
-    night(12, "p2", "d1")
-    night(13, "p2", "d1", calls=0)
-    night(14, "p9", "d1", model="other")
-    night(15, "p2", "d1")
-    night(16, "p2", "d2")
-    sync(tmp_path)
-    found = ask(tmp_path, "SELECT day(started_at), model, comparable FROM trend WHERE dimension = 'overall'")
-    assert found == [
-        (10, "gpt-x", None),
-        (11, "gpt-x", True),
-        (12, "gpt-x", False),
-        (15, "gpt-x", True),
-        (16, "gpt-x", False),
-        (14, "other", None),
-    ]
+    keep(tmp_path, RUN, rows)
+    found = ask(tmp_path, "SELECT judge, calls, reused, tokens_in, tokens_out, seconds FROM cost")
+    assert found == [("gpt-x", 1, 0, 0, 0, 2.0), ("gpt-x-1", 1, 1, 1000, 100, 2.0)]
 
 
 # What SQL and Python both say
 
 
 PROTOCOLS = [
-    ({}, {}),
-    ({"a": "1"}, {"a": "1"}),
-    ({"a": "1", "b": "2"}, {"b": "3", "c": "4"}),
+    ({}, {}), ({"a": "1"}, {"a": "1"}), ({"a": "1", "b": "2"}, {"b": "3", "c": "4"}),
     ({ASKED: "x", "model answered": "y"}, {ASKED: "z", "model answered": "y"}),
     ({"prompt b": "1", "prompt a": ""}, {"prompt b": "1"}),
-]
+]  # fmt: skip
 
 
-@pytest.mark.parametrize(("one", "other"), PROTOCOLS)
-def test_protocols_differ_in_sql_by_what_they_differ_in_python(
-    tmp_path: Path, one: dict[str, str], other: dict[str, str]
-) -> None:
-    whole_run(tmp_path)
-    sync(tmp_path)
-    given = [list(one), list(one.values()), list(other), list(other.values())]
-    sql = """SELECT protocol_differences(
-        map($1::VARCHAR[], $2::VARCHAR[]), map($3::VARCHAR[], $4::VARCHAR[]))"""
-    assert query(tmp_path, sql, values=given).rows == [(protocol_differences(one, other),)]
-
-
-@pytest.mark.parametrize("keys", [["k1"], ["k1", "k1"], ["k2", "k1"], ["k2", "k1", "k3", "k1"]])
-def test_shards_have_the_same_joint_key_in_sql_and_python(tmp_path: Path, keys: list[str]) -> None:
-    whole_run(tmp_path)
-    sync(tmp_path)
+def test_protocols_keys_and_dimensions_are_the_same_in_sql_and_python(store: Path) -> None:
+    sql = "SELECT protocol_differences(map($1::VARCHAR[], $2::VARCHAR[]), map($3::VARCHAR[], $4::VARCHAR[]))"
+    for one, other in PROTOCOLS:
+        given = [list(one), list(one.values()), list(other), list(other.values())]
+        assert query(store, sql, values=given).rows == [(protocol_differences(one, other),)]
     sql = "SELECT joint_key(key, key <> '') FROM (SELECT unnest($1::VARCHAR[] || ['']) AS key)"
-    assert query(tmp_path, sql, values=[keys]).rows == [(joint_key(keys),)]
-
-
-def test_dimensions_come_in_the_protocols_order_in_sql_too(tmp_path: Path) -> None:
-    whole_run(tmp_path)
-    sync(tmp_path)
+    for keys in (["k1"], ["k1", "k1"], ["k2", "k1"], ["k2", "k1", "k3", "k1"]):
+        assert query(store, sql, values=[keys]).rows == [(joint_key(keys),)]
     named = [OVERALL, "of a prompt set", *reversed(DIMENSION_SEQUENCE)]
     sql = "SELECT list(one ORDER BY dimension_position(one)) FROM (SELECT unnest($1::VARCHAR[]) AS one)"
-    assert query(tmp_path, sql, values=[named]).rows == [([*DIMENSION_SEQUENCE, "of a prompt set", OVERALL],)]
+    assert query(store, sql, values=[named]).rows == [([*DIMENSION_SEQUENCE, "of a prompt set", OVERALL],)]
 
 
 def test_an_evaluation_is_made_of_the_same_runs_in_sql_and_python(tmp_path: Path) -> None:
@@ -275,7 +199,7 @@ def test_an_evaluation_is_made_of_the_same_runs_in_sql_and_python(tmp_path: Path
     shard(5, 3, answered="", protocol_key="p3", calls=0)
     shard(6, 3)
     whole_run(tmp_path)
-    sync(tmp_path)
+    land(tmp_path)
     for evaluation_id in ("nightly", RUN):
         whole = read_evaluation(tmp_path, evaluation_id)
         runs = ask(tmp_path, f"SELECT run_id FROM shard_runs WHERE evaluation_id = '{evaluation_id}' ORDER BY 1")
@@ -291,7 +215,6 @@ def test_an_evaluation_is_made_of_the_same_runs_in_sql_and_python(tmp_path: Path
 
 
 def test_anchors_stand_beside_the_candidate_in_the_same_quantity(tmp_path: Path) -> None:
-    """The mean of the dimensions, which an overall of the rule is not."""
     night = {"scheduled": True, "anchors_key": "a" * 64}
     for day, verdicts in enumerate(("MMHH", "HHHH", "MMMM")):
         anchors = [outcome("a1", verdicts, "Tie", control=ANCHOR), outcome("a2", "MG-M", None, control=ANCHOR)]
@@ -303,16 +226,13 @@ def test_anchors_stand_beside_the_candidate_in_the_same_quantity(tmp_path: Path)
         keys = night | ({"anchors_key": "b" * 64} if day == 2 else {})
         begun = start(f"2026112{day}T020000-diagram-0000aa", started_at=f"2026-11-2{day}T02:00:00+00:00", **keys)
         write_run(tmp_path, begun, [outcome("s1", "MMMH"), *anchors, *replies], end())
-    sync(tmp_path)
+    land(tmp_path)
     told = "SELECT anchors, judged, anchor_score, candidate_score, difference, comparable, fingerprints FROM anchors"
     assert ask(tmp_path, told) == [
         (2, 1, 50.0, 75.0, 25.0, None, ["fp_0"]),
         (2, 1, 0.0, 75.0, 75.0, True, ["fp_0"]),
         (2, 1, 100.0, 75.0, -25.0, False, ["fp_1"]),
     ]
-    assert ask(tmp_path, "SELECT system_fingerprint, replies, is_new FROM judge_versions ORDER BY run_id") == [
-        ("fp_0", 2, None),
-        ("fp_0", 2, False),
-        ("fp_1", 2, True),
-    ]
+    found = ask(tmp_path, "SELECT system_fingerprint, replies, is_new FROM judge_versions ORDER BY run_id")
+    assert found == [("fp_0", 2, None), ("fp_0", 2, False), ("fp_1", 2, True)]
     assert ask(tmp_path, "SELECT DISTINCT sample_id FROM outcomes") == [("s1",)]

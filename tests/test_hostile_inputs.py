@@ -42,6 +42,21 @@ def folder(tmp_path: Path) -> Path:
     return made
 
 
+def harms_nothing(flow: str, folder: Path, **dataset: str) -> None:
+    with watched(folder):
+        said = used(flow, folder, **dataset)
+    harmless(said)
+
+
+def code_of(folder: Path, *words: object) -> int:
+    """Exit code of a command that harms nothing, whatever it prints."""
+    with watched(folder):
+        code, printed = ended(*words)
+    harmless(printed)
+    commands_nothing(printed)
+    return code
+
+
 # Rows of a manifest of figures
 
 ROW: dict[str, Any] = {
@@ -101,9 +116,7 @@ def manifest(folder: Path, row: dict[str, Any]) -> Path:
 @pytest.mark.parametrize("name", ROWS)
 def test_rows(folder: Path, name: str) -> None:
     path = manifest(folder, ROWS[name])
-    with watched(folder):
-        said = used("diagram", folder, dataset=str(path))
-    harmless(said)
+    harms_nothing("diagram", folder, dataset=str(path))
 
 
 # Files and places that a dataset, results, images or a list of prompts is said to be
@@ -153,9 +166,7 @@ def test_files(folder: Path, name: str) -> None:
 
 def test_a_parquet_that_swells(folder: Path) -> None:
     pl.DataFrame({"id": pl.repeat(LONG[:1000], 3_000_000, eager=True)}).write_parquet(folder / "x.parquet")
-    with watched(folder):
-        said = used("diagram", folder, dataset=str(folder / "x.parquet"))
-    harmless(said)
+    harms_nothing("diagram", folder, dataset=str(folder / "x.parquet"))
 
 
 PLACES: dict[str, Callable[[Path], dict[str, str]]] = {
@@ -230,12 +241,14 @@ RESULTS: dict[str, dict[str, Any]] = {
 def test_results(folder: Path, name: str) -> None:
     write_benchmark(folder / "bench", [record(0)])
     path = write_json(folder / "results.json", [result(0, **RESULTS[name])])
-    with watched(folder):
-        said = used("diagram", folder, dataset=str(folder / "bench"), results=str(path))
-    harmless(said)
+    harms_nothing("diagram", folder, dataset=str(folder / "bench"), results=str(path))
 
 
 # Folders of generated images
+
+
+def _row(root: Path) -> Path:
+    return root / "00000" / "metadata.jsonl"
 
 
 def _replaced(path: Path, make: Callable[[Path], object]) -> None:
@@ -248,25 +261,22 @@ IMAGES: dict[str, Callable[[Path], object]] = {
         root / "00000/samples/0000.png", lambda path: linked(path, root.parents[1] / OUTSIDE / "secret.png")
     ),
     "images behind a link": lambda root: (
-        (root / "00000" / "samples").rename(root / "moved")
-        and linked(root / "00000" / "samples", root.parents[1] / OUTSIDE)
+        (root / "00000/samples").rename(root / "moved") and linked(root / "00000/samples", root.parents[1] / OUTSIDE)
     ),
     "an image that is a pipe": lambda root: _replaced(root / "00000/samples/0000.png", pipe),
-    "a row that is a pipe": lambda root: _replaced(root / "00000/metadata.jsonl", pipe),
+    "a row that is a pipe": lambda root: _replaced(_row(root), pipe),
     "a list that is a pipe": lambda root: pipe(root / LIST),
     "a list that is a device": lambda root: linked(root / LIST, "/dev/zero"),
     "a number of a thousand digits": lambda root: (root / "00000").rename(root / ("0" * 200)),
     "digits of another script": lambda root: (root / "00000").rename(root / "٠٠٠٠١"),
-    "a row of brackets": lambda root: (root / "00000/metadata.jsonl").write_text("[" * DEEP),
-    "a row of much": lambda root: (root / "00000/metadata.jsonl").write_text(json.dumps(prompt_row(prompt=LONG * 9))),
-    "a count beyond counting": lambda root: (root / "00000/metadata.jsonl").write_text(
+    "a row of brackets": lambda root: _row(root).write_text("[" * DEEP),
+    "a row of much": lambda root: _row(root).write_text(json.dumps(prompt_row(prompt=LONG * 9))),
+    "a count beyond counting": lambda root: _row(root).write_text(
         json.dumps(prompt_row()).replace('"count": 1', f'"count": {"9" * 400}')
     ),
-    "a tag that commands": lambda root: (root / "00000/metadata.jsonl").write_text(json.dumps(prompt_row(tag=BELL))),
-    "a tag that climbs": lambda root: (root / "00000/metadata.jsonl").write_text(json.dumps(prompt_row(tag="../x"))),
-    "an object that is a list": lambda root: (root / "00000/metadata.jsonl").write_text(
-        json.dumps(prompt_row(include=[[1], {"class": {}}]))
-    ),
+    "a tag that commands": lambda root: _row(root).write_text(json.dumps(prompt_row(tag=BELL))),
+    "a tag that climbs": lambda root: _row(root).write_text(json.dumps(prompt_row(tag="../x"))),
+    "a list for an object": lambda root: _row(root).write_text(json.dumps(prompt_row(include=[[1], {"class": {}}]))),
     "labels that are a pipe": lambda root: pipe(root / "labels.json"),
 }
 
@@ -275,9 +285,7 @@ IMAGES: dict[str, Callable[[Path], object]] = {
 def test_folders_of_images(folder: Path, name: str) -> None:
     root = write_geneval(folder / "images", [prompt_row(), prompt_row("dog")], candidates=[], with_list=False)
     IMAGES[name](root)
-    with watched(folder):
-        said = used("object", folder, dataset=str(root))
-    harmless(said)
+    harms_nothing("object", folder, dataset=str(root))
 
 
 # Pictures
@@ -286,9 +294,7 @@ HUGE = raw_png(60_000, 60_000, 8, 2, b"\0" * 1000)
 PICTURES: dict[str, bytes] = {
     "3,600 megapixels": HUGE,
     "a bomb of text": raw_png(1, 1, 8, 0, b"\0\0", before=chunk(b"zTXt", b"a\0\0" + zlib.compress(b"x" * 50_000_000))),
-    "a bomb of a profile": raw_png(
-        1, 1, 8, 0, b"\0\0", before=chunk(b"iCCP", b"a\0\0" + zlib.compress(b"x" * 50_000_000))
-    ),
+    "a profile bomb": raw_png(1, 1, 8, 0, b"\0\0", before=chunk(b"iCCP", b"a\0\0" + zlib.compress(b"x" * 50_000_000))),
     "rows that swell": raw_png(8, 8, 8, 0, b"\0" * 50_000_000),
     "a hundred thousand chunks": raw_png(1, 1, 8, 0, b"\0\0", before=chunk(b"teXt", b"") * 100_000),
     "half of a picture": png(1)[:60],
@@ -305,9 +311,7 @@ PICTURES: dict[str, bytes] = {
 def test_pictures(folder: Path, name: str) -> None:
     path = manifest(folder, {})
     (folder / "model.png").write_bytes(PICTURES[name])
-    with watched(folder):
-        said = used("diagram", folder, dataset=str(path))
-    harmless(said)
+    harms_nothing("diagram", folder, dataset=str(path))
 
 
 # Prompt sets, and documents to make them of
@@ -329,11 +333,7 @@ SETS: dict[str, Callable[[Path], object]] = {
 def test_prompt_sets(folder: Path, name: str) -> None:
     copytree(PROMPTS / "diagram", folder / "set" / "diagram")
     SETS[name](folder / "set" / "diagram" / "aesthetics.md")
-    with watched(folder):
-        code, printed = ended("prompts", "check", folder / "set")
-    assert code == 2
-    harmless(printed)
-    commands_nothing(printed)
+    assert code_of(folder, "prompts", "check", folder / "set") == 2
 
 
 DOCUMENTS: dict[str, tuple[str, bytes]] = {
@@ -351,11 +351,8 @@ DOCUMENTS: dict[str, tuple[str, bytes]] = {
 def test_prompt_documents(folder: Path, name: str) -> None:
     ending, data = DOCUMENTS[name]
     (folder / ending).write_bytes(data)
-    with watched(folder):
-        code, printed = ended("prompts", "import", folder / ending, "--set", folder / "set")
-    assert code == 2 and not (folder / "set").exists()
-    harmless(printed)
-    commands_nothing(printed)
+    assert code_of(folder, "prompts", "import", folder / ending, "--set", folder / "set") == 2
+    assert not (folder / "set").exists()
 
 
 # Labels
@@ -375,20 +372,14 @@ LABELS: dict[str, dict[str, Any]] = {
 def test_labels(folder: Path, name: str) -> None:
     row = {"sample_id": "a", "dimension": "overall", "verdict": "Model", "annotator": "p"} | LABELS[name]
     (folder / "labels.jsonl").write_text(json.dumps(row))
-    with watched(folder):
-        _, printed = ended("labels", "import", folder / "labels.jsonl", "--flow", "diagram", "--store", folder / "s")
-    harmless(printed)
-    commands_nothing(printed)
+    code_of(folder, "labels", "import", folder / "labels.jsonl", "--flow", "diagram", "--store", folder / "s")
 
 
 @pytest.mark.parametrize("name", ["../../outside/x", "..", "a/b", BELL, "a\0b"])
 def test_names_of_labels(folder: Path, name: str) -> None:
     (folder / "labels.jsonl").write_text(json.dumps({"sample_id": "a", "dimension": "overall", "verdict": "Model"}))
     given = (folder / "labels.jsonl", "--flow", "diagram", "--store", folder / "s", "--name", name)
-    with watched(folder):
-        code, printed = ended("labels", "import", *given)
-    assert code == 2 and not (folder / "s").exists()
-    commands_nothing(printed)
+    assert code_of(folder, "labels", "import", *given) == 2 and not (folder / "s").exists()
 
 
 # Replies
@@ -457,6 +448,7 @@ def test_sql(folder: Path, stored: Path, number: int) -> None:
 
 # Parameters
 
+JUDGE = ("--judge.model", "m", "--judge.base-url")
 PARAMETERS: dict[str, list[str]] = {
     "an export over a dataset": ["--export", "{folder}/x.jsonl"],
     "an export that is no export": ["--export", "{folder}/authorized_keys"],
@@ -472,18 +464,13 @@ PARAMETERS: dict[str, list[str]] = {
     "no limit": ["--limit", "-1"],
     "what is no number": ["--reuse-hours", "nan"],
     "a store with a password": ["--store", "s3://key:password@bucket"],
-    "an address that is none": ["--judge.model", "m", "--judge.base-url", "http://[::1"],
-    "an address of a file": ["--judge.model", "m", "--judge.base-url", "file:///etc/passwd"],
-    "an address with a password": ["--judge.model", "m", "--judge.base-url", "http://a:b@host/v1"],
-    "an address that commands": ["--judge.model", "m", "--judge.base-url", f"http://{BELL}/v1"],
-    "a key that is a line": ["--judge.model", "m", "--judge.base-url", "openai", "--judge.api-key-env", "A\r\nB"],
-    "a key of the environment": [
-        *("--judge.model", "m", "--judge.base-url", "http://127.0.0.1:9/v1", "--judge.api-key-env", "HOME"),
-    ],
-    "a key in clear": [
-        *("--judge.model", "m", "--judge.base-url", "http://api.openai.com/v1"),
-        *("--judge.api-key-env", "OPENAI_API_KEY"),
-    ],
+    "an address that is none": [*JUDGE, "http://[::1"],
+    "an address of a file": [*JUDGE, "file:///etc/passwd"],
+    "an address with a password": [*JUDGE, "http://a:b@host/v1"],
+    "an address that commands": [*JUDGE, f"http://{BELL}/v1"],
+    "a key that is a line": [*JUDGE, "openai", "--judge.api-key-env", "A\r\nB"],
+    "a key of the environment": [*JUDGE, "http://127.0.0.1:9/v1", "--judge.api-key-env", "HOME"],
+    "a key in clear": [*JUDGE, "http://api.openai.com/v1", "--judge.api-key-env", "OPENAI_API_KEY"],
     "a header of two lines": ["--judge.headers", json.dumps({"X": "A\r\nY: 1"})],
     "a header that is a key": ["--judge.headers", json.dumps({"Authorization": "HOME"})],
     "brackets": ["--judge.extra", '{"a":' + "[" * DEEP],
@@ -502,11 +489,7 @@ def test_parameters(folder: Path, name: str, monkeypatch: pytest.MonkeyPatch) ->
     fenced = name == "an export through a link"
     if fenced:
         monkeypatch.setenv("JURY_ROOTS", str(folder))
-    with watched(folder):
-        code, printed = ended("run", "counting", "--limit", 1, "--store", folder / "store", *given)
-    assert code == 2
-    harmless(printed)
-    commands_nothing(printed)
+    assert code_of(folder, "run", "counting", "--limit", 1, "--store", folder / "store", *given) == 2
     assert {path.name: path.read_bytes() for path in folder.iterdir() if path.is_file()} == before
 
 
@@ -604,21 +587,5 @@ def look_around(folder: Path) -> list[str]:
 
 
 def test_the_table_is_long_enough() -> None:
-    tables = (
-        STORES,
-        DAMAGED,
-        ROWS,
-        FILES,
-        PLACES,
-        RESULTS,
-        IMAGES,
-        PICTURES,
-        SETS,
-        DOCUMENTS,
-        LABELS,
-        WRITTEN,
-        SQL,
-        PARAMETERS,
-        ODD,
-    )
-    assert sum(map(len, tables)) > 200
+    tables = (STORES, DAMAGED, ROWS, FILES, PLACES, RESULTS, IMAGES, PICTURES, SETS, DOCUMENTS, LABELS, WRITTEN, SQL)
+    assert sum(map(len, (*tables, PARAMETERS, ODD))) > 200

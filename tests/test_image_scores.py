@@ -2,24 +2,23 @@
 
 import math
 from pathlib import Path
+from typing import Any
 
 import pytest
-from factories import RUN, end, grade_rows, image, scored, start, write_run
+from factories import TAGS, end, finished, grade_rows, image, outcome, score_rows, scored, start, write_run
 
 from tasks.history.asking import as_json_rows, query
-from tasks.history.loading import sync
+from tasks.history.landing import land
+from tasks.judging.results import results_of
+from tasks.kinds import kind_of
+from tasks.kinds.display import Terms
 from tasks.pages.run_summary import summarize
-from tasks.records import Outcome, RunStart
+from tasks.records import OVERALL, BudgetStop, Outcome
 from tasks.statistics.image_scores import GradeRow, by_tag
+from tasks.statistics.intervals import full_run_interval
+from tasks.statistics.scores import PublishedScoreTally, ScoreRow
 
 pytestmark = pytest.mark.usefixtures("laid_out")
-
-TAGS = {
-    "object": ("single_object", "two_object"),
-    "counting": ("counting",),
-    "colors": ("colors", "color_attr"),
-    "position": ("position",),
-}
 
 
 def row(rows: list[GradeRow], measure: str = "score", aspect: str = "") -> GradeRow:
@@ -62,10 +61,8 @@ def test_missing_images_may_all_be_the_lowest_or_the_highest_in_the_mean_of_thei
     assert found.ci_low is not None and found.ci_high is not None and found.score == pytest.approx(6.95)
     half = (found.ci_high - found.ci_low) / 2
     lowest = (sum(6 + n % 3 for n in range(10)) + sum((6 + n % 3) / 2 for n in range(10, 20))) / 21
-    assert (found.worst_low, found.worst_high) == (
-        pytest.approx(lowest - half),
-        pytest.approx(lowest + (10 * 5 + 10) / 21 + half),
-    )
+    ends = lowest - half, lowest + (10 * 5 + 10) / 21 + half
+    assert (found.worst_low, found.worst_high) == pytest.approx(ends)
     good = row(grade_rows([*scored_, *lost], 7), "good")
     assert good.worst_high == 1.0 and good.worst_low is not None and good.worst_low < (good.ci_low or 0)
 
@@ -94,33 +91,27 @@ def test_what_was_asked_for_is_a_share_of_the_images_it_is_known_of() -> None:
     assert (row(rows, "satisfied").score, row(rows, "satisfied").scored) == (0.5, 2)
 
 
-def t2i_run(flow: str, minute: int, candidates: tuple[str, ...] = ("alpha",), **changes: object) -> RunStart:
+def keep(store: Path, flow: str, minute: int, outcomes: list[Outcome], **changes: Any) -> str:
+    """A finished run of images of noon's hour; returns its id."""
+    protocol = {"judge": "m", "prompt x": flow, **changes.pop("protocol", {})}
     run_id = f"20261120T12{minute:02}00-{flow}"
-    at = f"2026-11-20T12:{minute:02}:00+00:00"
-    return start(run_id, flow=flow, started_at=at, candidates=candidates, parameters={"threshold": 7.0}, **changes)
-
-
-def keep(store: Path, run: RunStart, outcomes: list[Outcome], **protocol: str) -> None:
-    write_run(store, run, [each for each in outcomes], end(protocol={"judge": "m", "prompt x": run.flow, **protocol}))
+    return finished(store, run_id, outcomes, protocol=protocol, parameters={"threshold": 7.0}, **changes).run_id
 
 
 def leaderboard(store: Path) -> list[dict[str, object]]:
-    sync(store)
+    land(store)
     return as_json_rows(query(store, "t2i_leaderboard"))
 
 
 def images_of(flow: str, score: float, candidate: str = "alpha") -> list[Outcome]:
-    return [
-        image(f"{number}/0", min(10, score + number % 2), tag=tag, flow=flow, candidate=candidate)
-        for tag in TAGS[flow]
-        for number in range(30)
-    ]
+    of = {"flow": flow, "candidate": candidate}
+    return [image(f"{n}/0", min(10, score + n % 2), tag=tag, **of) for tag in TAGS[flow] for n in range(30)]
 
 
 def test_the_leaderboard_joins_the_newest_run_of_each_flow(tmp_path: Path) -> None:
-    keep(tmp_path, t2i_run("counting", 0), images_of("counting", 1.0))
+    keep(tmp_path, "counting", 0, images_of("counting", 1.0))
     for minute, (flow, score) in enumerate({"object": 4.0, "counting": 6.0, "colors": 8.0, "position": 2.0}.items(), 1):
-        keep(tmp_path, t2i_run(flow, minute), images_of(flow, score))
+        keep(tmp_path, flow, minute, images_of(flow, score))
     rows = {str(each["tag"]): each for each in leaderboard(tmp_path)}
     assert list(rows) == [*(tag for tags in TAGS.values() for tag in tags), "overall"]
     assert rows["counting"]["score"] == 6.5
@@ -134,59 +125,173 @@ def test_the_leaderboard_joins_the_newest_run_of_each_flow(tmp_path: Path) -> No
 
 
 def test_with_a_flow_missing_there_is_no_overall_and_the_tags_are_named(tmp_path: Path) -> None:
-    keep(tmp_path, t2i_run("counting", 0), images_of("counting", 5.0))
-    keep(tmp_path, t2i_run("colors", 1), images_of("colors", 5.0))
+    keep(tmp_path, "counting", 0, images_of("counting", 5.0))
+    keep(tmp_path, "colors", 1, images_of("colors", 5.0))
     [overall] = (row for row in leaderboard(tmp_path) if row["tag"] == "overall")
     assert (overall["score"], overall["ci_low"]) == (None, None)
+    assert {str(row["dimension"]) for row in as_json_rows(query(tmp_path, "trend"))} == {"counting", *TAGS["colors"]}
+    assert query(tmp_path, "leaderboard").rows == [], "that is of figures"
     assert overall["missing"] == ["single_object", "two_object", "position"]
 
 
 @pytest.mark.parametrize("other", ["dataset_key", "judge", "prompt_set"])
 def test_runs_that_cannot_be_compared_are_not_joined(tmp_path: Path, other: str) -> None:
-    keep(tmp_path, t2i_run("counting", 0), images_of("counting", 5.0))
-    changes = {} if other == "judge" else {other: "another"}
-    keep(tmp_path, t2i_run("colors", 1, **changes), images_of("colors", 5.0), **({"judge": "n"} if not changes else {}))
+    keep(tmp_path, "counting", 0, images_of("counting", 5.0))
+    changes = {"protocol": {"judge": "n"}} if other == "judge" else {other: "another"}
+    keep(tmp_path, "colors", 1, images_of("colors", 5.0), **changes)
     overall = [row for row in leaderboard(tmp_path) if row["tag"] == "overall"]
     assert sorted(len(row["missing"]) for row in overall) == [4, 5]  # pyright: ignore
 
 
 def test_candidates_stand_side_by_side_the_better_first(tmp_path: Path) -> None:
     both = [*images_of("counting", 3.0, "alpha"), *images_of("counting", 9.0, "beta")]
-    keep(tmp_path, t2i_run("counting", 0, ("alpha", "beta")), both)
+    keep(tmp_path, "counting", 0, both, candidates=("alpha", "beta"))
     found = [(row["candidate"], row["score"]) for row in leaderboard(tmp_path) if row["tag"] == "counting"]
     assert found == [("beta", 9.5), ("alpha", 3.5)]
 
 
 def test_the_best_image_of_each_prompt_is_the_first_of_the_best(tmp_path: Path) -> None:
     found = [image("0/0", 5), image("0/1", 9, aspect_mean=3.0), image("0/2", 9, aspect_mean=4.0), image("1/0", None)]
-    keep(tmp_path, t2i_run("counting", 0), found)
-    sync(tmp_path)
+    keep(tmp_path, "counting", 0, found)
+    land(tmp_path)
     assert [row["sample_id"] for row in as_json_rows(query(tmp_path, "best_images"))] == ["0/2"]
 
 
-def test_text_to_image_runs_are_in_the_trend_and_not_in_the_leaderboard_of_figures(tmp_path: Path) -> None:
-    keep(tmp_path, t2i_run("counting", 0), images_of("counting", 5.0))
-    sync(tmp_path)
-    assert [row["dimension"] for row in as_json_rows(query(tmp_path, "trend"))] == ["counting"]
-    assert query(tmp_path, "leaderboard").rows == []
-
-
 def test_a_summary_of_images_has_scores_and_notable_images(tmp_path: Path) -> None:
-    run = t2i_run("counting", 0)
-    found = [
-        image("0/0", 9, satisfied=False),
-        image("1/0", 3, aspect_mean=8.0),
-        image("2/0", 8),
-        image("3/none", None, status="bad_picture", problem="no picture"),
-    ]
-    keep(tmp_path, run, found)
-    summary = summarize(tmp_path, run.run_id)
+    found = [image("0/0", 9, satisfied=False), image("1/0", 3, aspect_mean=8.0), image("2/0", 8)]
+    found += [image("3/none", None, status="bad_picture", problem="no picture")]
+    summary = summarize(tmp_path, keep(tmp_path, "counting", 0, found))
     grades = [each for each in summary.scores if isinstance(each, GradeRow)]
     assert grades == summary.scores and row(grades).scored == 3
-    assert {each.why: each.outcome.sample_id for each in summary.notable} == {
-        "Good, but not what was asked": "0/0",
-        "Overall and aspects pull apart": "1/0",
-        "Good": "2/0",
-        "Not scored": "3/none",
-    }
-    assert not summary.all_ok and run.run_id != RUN
+    told = {"Good, but not what was asked": "0/0", "Overall and aspects pull apart": "1/0", "Good": "2/0"}
+    assert {each.why: each.outcome.sample_id for each in summary.notable} == {**told, "Not scored": "3/none"}
+    assert not summary.all_ok
+
+
+# Pairwise runs: what missing scores may come to, and the published protocol beside the score
+
+
+def overall(rows: list[ScoreRow]) -> ScoreRow:
+    [found] = (row for row in rows if row.dimension == OVERALL)
+    return found
+
+
+def samples(won: int, lost: int, missing: int) -> list[Outcome]:
+    words = ["Model"] * won + ["Human"] * lost + [None] * missing
+    return [outcome(f"s{n}", overall=each) for n, each in enumerate(words)]
+
+
+def test_missing_scores_may_all_be_the_lowest_or_all_the_highest() -> None:
+    row = overall(score_rows(samples(60, 30, 10)))
+    assert row.ci_low is not None and row.ci_high is not None
+    half = (row.ci_high - row.ci_low) / 2
+    assert (row.worst_low, row.worst_high) == (pytest.approx(60 - half), pytest.approx(70 + half))
+
+
+@pytest.mark.parametrize("missing", [0, 1, 3])
+def test_where_few_are_missing_there_is_no_worst_case(missing: int) -> None:
+    row = overall(score_rows(samples(50, 50 - missing, missing)))
+    assert (row.worst_low, row.worst_high) == (None, None)
+
+
+def test_the_worst_case_stays_on_the_scale_and_needs_an_interval() -> None:
+    few, lost = overall(score_rows(samples(4, 3, 9))), overall(score_rows(samples(0, 20, 2)))
+    assert (few.worst_low, few.worst_high) == (None, None)
+    assert lost.worst_low == 0 and lost.worst_high is not None and lost.worst_high > 100 * 2 / 22
+
+
+def published(*pairs: tuple[str, str | None]) -> ScoreRow:
+    """The published protocol's row of samples with these overall outcomes, all votes' and its own."""
+    tally = PublishedScoreTally()
+    for number, (found, alone) in enumerate(pairs):
+        tally.add(outcome(f"s{number}", "MMMM", found, published=alone))
+    return overall(tally.rows())
+
+
+def test_the_published_protocol_is_paired_with_the_score_of_the_same_samples() -> None:
+    row = published(*[("Tie", "Model")] * 10, *[("Model", "Model")] * 15, *[("Human", "Human")] * 15, ("Model", None))
+    # Ten of 40 pairs rose by 50: s = 21.926, times t(39) = 2.02269 / sqrt(40) is 7.0122, both ends 0.6783 higher for
+    # a skewness of 1.1547.
+    assert (row.score, row.shift) == (62.5, 12.5)
+    assert (row.shift_low, row.shift_high) == pytest.approx((6.1657, 20.1905), abs=1e-3)
+
+
+def test_where_hardly_any_sample_differs_the_published_protocol_has_a_difference_without_interval() -> None:
+    row = published(*[("Tie", "Model")] * 4, *[("Model", "Model")] * 36)
+    assert (row.shift, row.shift_low, row.shift_high) == (5.0, None, None)
+
+
+def test_a_score_by_itself_is_compared_with_nothing() -> None:
+    row = overall(score_rows(samples(20, 20, 0)))
+    assert (row.shift, row.shift_low, row.shift_high) == (None, None, None)
+
+
+@pytest.mark.parametrize(("flow", "highest"), [("plot", 50.0), ("diagram", 100.0)])
+def test_bounds_of_plot_faithfulness_end_where_its_verdicts_do(flow: str, highest: float) -> None:
+    """Human or Both are good; of one in ten samples nothing is known."""
+    tally = kind_of(flow).score_tally(start(flow=flow))
+    for number in range(40):
+        tally.add(outcome(f"s{number}", "-GGG" if number % 10 == 0 else "GGGG", "Tie"))
+    [row] = (each for each in tally.rows() if each.dimension == "faithfulness")
+    assert row.score == 50.0
+    assert row.ci_high is not None and row.worst_high is not None and row.worst_low is not None
+    assert (row.ci_high == 50.0) == (row.worst_high == 50.0) == (highest == 50.0) and row.worst_low < 45.0
+    [other] = (each for each in tally.rows() if each.dimension == "readability")
+    assert other.ci_high and other.ci_high > 50.0
+
+
+def test_prompts_of_a_teams_own_may_allow_more_than_the_ceiling() -> None:
+    tally = kind_of("plot").score_tally(start(flow="plot"))
+    for number in range(10):
+        tally.add(outcome(f"s{number}", "MGGG" if number else "GGGG", "Model"))
+    [row] = (each for each in tally.rows() if each.dimension == "faithfulness")
+    assert row.score == 95.0 and row.ci_high and row.ci_high > 95.0
+
+
+# A run that stopped at its budget, and what it would have scored
+
+
+def test_the_doubt_shrinks_with_what_is_left() -> None:
+    assert full_run_interval(50.0, (40.0, 62.0), 0.0) == (40.0, 62.0)
+    assert full_run_interval(50.0, (40.0, 62.0), 0.75) == (45.0, 56.0)
+    assert full_run_interval(50.0, (40.0, 62.0), 1.0) == (50.0, 50.0)
+    assert full_run_interval(50.0, (None, None), 0.5) == full_run_interval(None, (None, None), 0.5) == (None, None)
+
+
+def stop(whole: dict[str, dict[str, int]]) -> BudgetStop:
+    return BudgetStop(budget=1.0, spent=0.9, judged=10, samples=40, whole=whole)
+
+
+def test_figures_of_each_candidate_have_the_interval_of_all_their_samples(tmp_path: Path) -> None:
+    rows = [
+        outcome(f"s{number}", "MMHH", ("Model", "Human")[number % 2], candidate=name, category="agent")
+        for name in ("alpha", "beta")
+        for number in range(10)
+    ]
+    ended = end(stopped=stop({"alpha": {"": 40}, "beta": {"": 20}}))
+    run = write_run(tmp_path, start(candidates=("alpha", "beta")), [*rows], ended)
+    found = results_of(start(), [run]).scores
+    overall = {row.candidate: row for row in found if (row.dimension, row.grouping) == ("overall", "all")}
+    assert {name: row.full_n for name, row in overall.items()} == {"alpha": 40, "beta": 20}
+    for name, share in (("alpha", 1 / 4), ("beta", 1 / 2)):
+        row = overall[name]
+        ends = full_run_interval(row.score, (row.ci_low, row.ci_high), share)
+        assert (row.full_low, row.full_high) == pytest.approx(ends) and row.score == 50.0
+    assert {row.full_n for row in found if row.grouping != "all"} == {None}
+    notes = kind_of("diagram").display.notes(found, Terms("diagram", "", 0.0))
+    assert notes[0].startswith("Expected of a whole run, alpha: faithfulness 100.0 [") and "(n = 40)" in notes[0]
+
+
+def test_of_images_prompts_are_counted(tmp_path: Path) -> None:
+    rows = [image(f"{prompt:05}/{number:04}", 2.0 + prompt % 7) for prompt in range(10) for number in range(4)]
+    begun = start(flow="counting", parameters={"threshold": 7.0, "judge": {}}, dimensions=("counting",))
+    run = write_run(tmp_path, begun, [*rows], end(stopped=stop({"alpha": {"counting": 40}})))
+    [row] = [row for row in results_of(begun, [run]).scores if row.measure == "score" and row.grouping == "all"]
+    assert (row.n, row.full_n) == (40, 40)
+    assert (row.full_low, row.full_high) == pytest.approx(full_run_interval(row.score, (row.ci_low, row.ci_high), 0.25))
+
+
+def test_what_is_no_random_part_tells_nothing_of_a_whole_run(tmp_path: Path) -> None:
+    rows = [outcome(f"s{number}") for number in range(10)]
+    run = write_run(tmp_path, start(), [*rows], end(stopped=stop({})))
+    assert {row.full_n for row in results_of(start(), [run]).scores} == {None}

@@ -5,6 +5,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from factories import slip
 from written_datasets import png, record, write_benchmark
 
 from tasks.datasets.contents import read_texts
@@ -12,8 +13,9 @@ from tasks.judging.protocol import asked_protocol
 from tasks.kinds.loading import load_dataset
 from tasks.kinds.score_reply import format_words
 from tasks.kinds.tier_rule import pairwise_prompts
-from tasks.parameters import PairwiseParameters
+from tasks.parameters import PAIRWISE, T2I, PairwiseParameters
 from tasks.rubrics.importer import import_prompts, imported_words
+from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric import load_rubric
 from tasks.rubrics.rubric_prompt import RubricPrompt
 
@@ -53,7 +55,11 @@ def digest(text: str) -> str:
     return sha256(text.encode()).hexdigest()
 
 
-def test_the_markdown_document_becomes_eight_prompts_byte_for_byte(tmp_path: Path, documents: dict[str, Path]):
+def declared(prompt: PairwisePrompt) -> tuple[object, ...]:
+    return prompt.dimension, prompt.tier, prompt.verdicts, prompt.default, prompt.inputs
+
+
+def test_markdown_becomes_eight_prompts_byte_for_byte_declared_as_default(tmp_path: Path, documents: dict[str, Path]):
     source = documents["markdown"]
     sections = source.read_bytes().decode().split("\n### ")[1:]
     cut = [section.split("\n```\n")[1].replace("\\`\\`\\`", "```") for section in sections]
@@ -62,46 +68,26 @@ def test_the_markdown_document_becomes_eight_prompts_byte_for_byte(tmp_path: Pat
     imported = import_prompts(source, str(tmp_path / "set"))
     assert imported.placed == {question: digest(text) for question, text in zip(questions, cut, strict=True)}
     assert bodies(tmp_path / "set", "diagram", "plot") == dict(zip(questions, cut, strict=True))
-    assert [line.split("under the heading ")[1] for line in imported.unplaced] == [
-        "'Overview'",
-        "'Overall Scoring: Two-Tier Decision Logic'",
-    ]
+    for flow in PAIRWISE:
+        prompts, defaults = (pairwise_prompts(load_rubric(flow, name)) for name in (str(imported.folder), "default"))
+        assert [declared(prompt) for prompt in prompts] == [declared(prompt) for prompt in defaults]
+    headings = [line.split("under the heading ")[1] for line in imported.unplaced]
+    assert headings == ["'Overview'", "'Overall Scoring: Two-Tier Decision Logic'"]
 
 
-@pytest.mark.parametrize("flow", ["diagram", "plot"])
-def test_the_published_prompts_declare_what_the_default_prompts_do(
-    tmp_path: Path, flow: str, documents: dict[str, Path]
-):
-    source = documents["markdown"]
-    imported = import_prompts(source, str(tmp_path / "set"))
-    told = [
-        [
-            (prompt.dimension, prompt.tier, prompt.verdicts, prompt.default, prompt.inputs)
-            for prompt in pairwise_prompts(rubric)
-        ]
-        for rubric in (load_rubric(flow, str(imported.folder)), load_rubric(flow))
-    ]
-    assert told[0] == told[1]
-
-
-def test_the_json_document_becomes_six_rubrics_byte_for_byte(tmp_path: Path, documents: dict[str, Path]):
+def test_json_becomes_six_rubrics_byte_for_byte_with_the_default_aspects(tmp_path: Path, documents: dict[str, Path]):
     source = documents["json"]
     texts = json.loads(source.read_bytes())
     imported = import_prompts(source, str(tmp_path / "set"))
-    sent = bodies(tmp_path / "set", "object", "counting", "colors", "position")
+    sent = bodies(tmp_path / "set", *T2I)
     assert {question.split("/")[1]: text for question, text in sent.items()} == texts
     assert imported.placed == {question: digest(text) for question, text in sent.items()}
     assert (len(imported.placed), imported.unplaced) == (6, [])
-
-
-@pytest.mark.parametrize("flow", ["object", "counting", "colors", "position"])
-def test_the_published_rubrics_have_the_aspects_of_the_default_ones(
-    tmp_path: Path, flow: str, documents: dict[str, Path]
-):
-    source = documents["json"]
-    imported = import_prompts(source, str(tmp_path / "set"))
     text = source.read_text(encoding="utf-8")
-    for prompt, default in zip(load_rubric(flow, str(imported.folder)).prompts, load_rubric(flow).prompts, strict=True):
+    prompts, defaults = (
+        [one for flow in T2I for one in load_rubric(flow, name).prompts] for name in (str(imported.folder), "default")
+    )
+    for prompt, default in zip(prompts, defaults, strict=True):
         assert isinstance(prompt, RubricPrompt) and isinstance(default, RubricPrompt)
         assert prompt.inputs == default.inputs
         assert list(prompt.aspects) == list(default.aspects)
@@ -111,7 +97,7 @@ def test_the_published_rubrics_have_the_aspects_of_the_default_ones(
             assert "null" not in format_words(prompt)
 
 
-def test_an_aspect_does_not_apply_only_where_the_document_says_so(tmp_path: Path):
+def test_aspects_come_from_the_text_and_may_not_apply_only_where_it_says_so(tmp_path: Path):
     says = "Give `tidiness` as null if the image is empty."
     source = write(tmp_path, json.dumps({"counting": COUNTED, "colors": f"{COUNTED}\n{says}"}))
     folder = import_prompts(source, str(tmp_path / "set")).folder
@@ -123,6 +109,12 @@ def test_an_aspect_does_not_apply_only_where_the_document_says_so(tmp_path: Path
     }
     silent = {"right_number": "", "tidiness": ""}
     assert told == {"counting": silent, "colors": silent | {"tidiness": says}}
+    prompt = load_rubric("counting", str(folder)).prompt("counting")
+    assert isinstance(prompt, RubricPrompt)
+    assert {key: (aspect.zero, aspect.ten) for key, aspect in prompt.aspects.items()} == {
+        "right_number": ("wrong (or none)", "right"),
+        "tidiness": ('a "mess"', "tidy"),
+    }
 
 
 def test_an_imported_set_is_asked_with_uncut_texts_and_says_so(tmp_path: Path):
@@ -132,12 +124,10 @@ def test_an_imported_set_is_asked_with_uncut_texts_and_says_so(tmp_path: Path):
     (bench / "figures" / "test_0.png").write_bytes(png(9))
     texts, protocols, keys = list[str](), list[object](), set[str]()
     for given in ({}, {"prompt_set": str(folder)}, {"keep_image_links": True}):
-        parameters = PairwiseParameters.model_validate(
-            {"dataset": str(bench), "images": str(bench / "figures")} | given
-        )
-        dataset = load_dataset("diagram", parameters)
+        asked = PairwiseParameters.model_validate({"dataset": str(bench), "images": str(bench / "figures")} | given)
+        dataset = load_dataset("diagram", asked)
         texts.append(read_texts(dataset.samples[0])["context"])
-        protocols.append(asked_protocol(parameters, load_rubric("diagram", parameters.prompt_set)).get("texts"))
+        protocols.append(asked_protocol(asked, load_rubric("diagram", asked.prompt_set)).get("texts"))
         keys.add(dataset.key)
         assert bool(dataset.samples[0].notes) == (not given)
     assert texts == ["see ", *["see ![answer](images/0.png)"] * 2]
@@ -145,42 +135,16 @@ def test_an_imported_set_is_asked_with_uncut_texts_and_says_so(tmp_path: Path):
     assert len(keys) == 1
 
 
-def test_the_appendix_damaged_by_pdf_extraction_is_refused(tmp_path: Path, documents: dict[str, Path]):
-    source = documents["damaged"]
-    with pytest.raises(ValueError) as caught:
-        import_prompts(source, str(tmp_path / "set"))
-    for words in (source.name, "damaged by PDF extraction", "5 page marks", "8 code fences", "allowed: Markdown"):
-        assert words in str(caught.value)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_plain_name_makes_a_set_that_is_known_by_it(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+def test_a_plain_name_makes_a_set_labelled_by_the_text_else_as_default(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("tasks.rubrics.rubric.SETS", tmp_path / "sets")
     imported = import_prompts(write(tmp_path, ONE), "team-1")
     assert imported.folder == tmp_path / "sets" / "team-1"
-    assert load_rubric("diagram", "team-1").prompt("faithfulness").body == COMPARED
     assert imported_words(imported).endswith("--prompt-set team-1")
     assert list((tmp_path / "sets").iterdir()) == [imported.folder]
-
-
-def test_labels_come_from_the_text_and_the_rest_from_the_default_prompt(tmp_path: Path):
-    imported = import_prompts(write(tmp_path, ONE), str(tmp_path / "set"))
-    (prompt,) = (
-        each for each in pairwise_prompts(load_rubric("diagram", str(imported.folder))) if each.body == COMPARED
-    )
+    [prompt] = [each for each in pairwise_prompts(load_rubric("diagram", "team-1")) if each.body == COMPARED]
     assert list(prompt.inputs.values()) == ["Method", "Words", "Diagram (Human)", "Diagram (Model)"]
     default = pairwise_prompts(load_rubric("diagram"))[0]
     assert (prompt.tier, prompt.verdicts, list(prompt.inputs)) == (default.tier, default.verdicts, list(default.inputs))
-
-
-def test_aspects_come_from_the_text(tmp_path: Path):
-    imported = import_prompts(write(tmp_path, json.dumps({"counting": COUNTED})), str(tmp_path / "set"))
-    prompt = load_rubric("counting", str(imported.folder)).prompt("counting")
-    assert isinstance(prompt, RubricPrompt)
-    assert {key: (aspect.zero, aspect.ten) for key, aspect in prompt.aspects.items()} == {
-        "right_number": ("wrong (or none)", "right"),
-        "tidiness": ('a "mess"', "tidy"),
-    }
 
 
 def test_a_part_is_placed_and_everything_else_is_listed(tmp_path: Path):
@@ -214,44 +178,31 @@ def test_either_form_may_hold_either_kind_of_prompt(tmp_path: Path):
 
 
 @pytest.mark.parametrize(
-    "heading",
-    [
-        "# Diagram and Plot: Faithfulness",
-        "# Diagram: Faithfulness and Readability",
-        "# Faithfulness",
-        "# Counting rules",
-    ],
+    "name", ["Diagram and Plot: Faithfulness", "Diagram: Faithfulness and Readability", "Faithfulness", "Counting rule"]
 )
-def test_a_heading_that_names_no_one_prompt_places_nothing(tmp_path: Path, heading: str):
-    source = write(tmp_path, ONE + markdown((heading, COMPARED)))
+def test_a_heading_that_names_no_one_prompt_places_nothing(tmp_path: Path, name: str):
+    source = write(tmp_path, ONE + markdown((f"# {name}", COMPARED)))
     assert list(import_prompts(source, str(tmp_path / "set")).placed) == ["diagram/faithfulness"]
 
 
 @pytest.mark.parametrize(
-    ("published", "sent"),
+    ("fence", "published", "sent"),
     [
-        (f"{COMPARED}\n+++\nmore", f"{COMPARED}\n+++\nmore"),
-        (f"+++\ntier = 1\n+++\n{COMPARED}", f"+++\ntier = 1\n+++\n{COMPARED}"),
-        (f"{COMPARED}\n\\`\\`\\`json\n{{}}\n\\`\\`\\`", f"{COMPARED}\n```json\n{{}}\n```"),
-        (f"{COMPARED}\nuse \\`\\`\\` or \\`x\\`", f"{COMPARED}\nuse \\`\\`\\` or \\`x\\`"),
-        (
-            f"# Role\n\n\tgrößer 😀 \u2028 \x0b\n{COMPARED}",
-            f"# Role\n\n\tgrößer 😀 \u2028 \x0b\n{COMPARED}",
-        ),
+        ("```", f"{COMPARED}\n+++\nmore", ""),
+        ("```", f"+++\ntier = 1\n+++\n{COMPARED}", ""),
+        ("```", f"{COMPARED}\n\\`\\`\\`json\n{{}}\n\\`\\`\\`", f"{COMPARED}\n```json\n{{}}\n```"),
+        ("```", f"{COMPARED}\nuse \\`\\`\\` or \\`x\\`", ""),
+        ("```", f"# Role\n\n\tgrößer 😀 \u2028 \x0b\n{COMPARED}", ""),
+        ("````", f"{COMPARED}\n```json\n{{}}\n```", ""),
+        ("~~~", f"{COMPARED}\n```json\n{{}}\n```", ""),
     ],
 )
-def test_a_block_is_sent_as_it_stands_but_for_escaped_fences(tmp_path: Path, published: str, sent: str):
-    source = write(tmp_path, markdown(("# Diagram: Faithfulness", published)))
+def test_a_block_is_sent_as_it_stands_but_for_escaped_fences(tmp_path: Path, fence: str, published: str, sent: str):
+    source = write(tmp_path, markdown(("# Diagram: Faithfulness", published), fence=fence))
+    sent = sent or published
     imported = import_prompts(source, str(tmp_path / "set"))
     assert bodies(imported.folder, "diagram") == {"diagram/faithfulness": sent}
     assert imported.placed == {"diagram/faithfulness": digest(sent)}
-
-
-@pytest.mark.parametrize("fence", ["````", "~~~"])
-def test_a_fence_of_another_kind_quotes_inner_fences(tmp_path: Path, fence: str):
-    text = f"{COMPARED}\n```json\n{{}}\n```"
-    source = write(tmp_path, markdown(("# Diagram: Faithfulness", text), fence=fence))
-    assert bodies(import_prompts(source, str(tmp_path / "set")).folder, "diagram") == {"diagram/faithfulness": text}
 
 
 def test_line_breaks_of_another_system_and_a_byte_order_mark_are_not_part_of_the_text(tmp_path: Path):
@@ -273,26 +224,17 @@ def test_white_space_around_a_text_is_not_sent_and_said_so(tmp_path: Path):
         ("# Diagram: Faithfulness\nSee there.", r"found no prompt, but 1 line of text under the heading 'Diagram: F"),
         ("{}", r"found no prompt, but none; allowed: .* or a JSON object"),
         ('{"version": 1}', r"found no prompt, but key 'version': holds no text; allowed"),
-        (
-            '{"counting": "x",\n "position" "y"}',
-            r"line 2, column 13: found a double quote where a colon must stand; allowed: ",
-        ),
+        ('{"counting": "x",\n "position" "y"}', r"line 2, column 13: Expecting ':' delimiter; allowed: "),
         ('{"counting": "x", "counting": "y"}', r"key 'counting': found it more than once; allowed: each key once"),
         (b"# \xff", r"found a byte at 2 that is not UTF-8; allowed: UTF-8"),
         ("# A\n\n```\ntext", r"line 3: found a block without an end; allowed: a fence that closes it"),
         (markdown(("# A", "text\n```json\n{}")), r"line 5: found a code fence inside the block of line 3"),
-        (
-            ONE + ONE,
-            r"has 1 problem:\n  line 12: found another text for diagram/faithfulness after line 3; allowed: one",
-        ),
+        (2 * ONE, r"has 1 problem:\n  line 12: found another text for diagram/faithfulness after line 3; allowed: one"),
         (
             ONE.replace("2.  **Words**: [content]\n", ""),
             r"line 3: found the inputs Method, Diagram \(Human\), .* of context, caption, human, model, in this order",
         ),
-        (
-            ONE.replace("Human", "Other"),
-            r"line 3: found the inputs Method, Words, Diagram \(Other\), Diagram \(Model\);",
-        ),
+        (ONE.replace("Human", "Else"), r"line 3: found the inputs Method, Words, Diagram \(Else\), Diagram \(Model\);"),
         (
             json.dumps({"counting": COUNTED.replace("`tidiness`, ", "")}),
             r"key 'counting': found the keys right_number and lines `Score: 0 \(...\) to 10 \(...\)`: 2; allowed:",
@@ -301,6 +243,10 @@ def test_white_space_around_a_text_is_not_sent_and_said_so(tmp_path: Path):
         (
             json.dumps({"counting": COUNTED.replace("tidiness", "Tidiness")}),
             r"set/counting/counting.md: key `aspects.Tidiness`",
+        ),
+        (
+            json.dumps({"counting": "Count.", "colors": "Look.", "diagram/faithfulness": "Compare."}),
+            r"has 3 problems:\n  key 'counting'.*\n  key 'colors'.*\n  key 'diagram/faith",
         ),
         (json.dumps({"counting": f"{COUNTED}\r\nend"}), r"key 'counting': found a character that no prompt file keeps"),
         (json.dumps({"counting": f"\ud83d {COUNTED}"}), r"key 'counting': found a character that no prompt file keeps"),
@@ -312,64 +258,21 @@ def test_a_document_at_fault_is_refused_and_leaves_nothing(tmp_path: Path, conte
         import_prompts(source, str(tmp_path / "set"))
     assert str(source) in str(caught.value)
     assert list(tmp_path.iterdir()) == [source]
-
-
-def test_all_prompts_at_fault_are_named_together(tmp_path: Path):
-    source = write(tmp_path, json.dumps({"counting": "Count.", "colors": "Look.", "diagram/faithfulness": "Compare."}))
-    with pytest.raises(
-        ValueError, match=r"has 3 problems:\n  key 'counting'.*\n  key 'colors'.*\n  key 'diagram/faith"
-    ):
-        import_prompts(source, str(tmp_path / "set"))
-
-
-def test_a_source_that_cannot_be_opened_is_named(tmp_path: Path):
     with pytest.raises(ValueError, match=r"absent.md: cannot be read: No such file"):
         import_prompts(tmp_path / "absent.md", str(tmp_path / "set"))
 
 
-def test_an_earlier_import_is_replaced_whole(tmp_path: Path):
-    import_prompts(write(tmp_path, json.dumps({"counting": COUNTED})), str(tmp_path / "set"))
-    import_prompts(write(tmp_path, ONE), str(tmp_path / "set"))
-    held = sorted(path.relative_to(tmp_path).as_posix() for path in tmp_path.rglob("*") if path.is_file())
-    assert held == ["published.txt", "set/diagram/faithfulness.md", "set/imported.json"]
-
-
-def test_an_empty_folder_is_taken(tmp_path: Path):
-    (tmp_path / "set").mkdir()
-    assert import_prompts(write(tmp_path, ONE), str(tmp_path / "set")).placed
-
-
-@pytest.mark.parametrize(
-    ("change", "complaint"),
-    [
-        ("diagram/faithfulness.md", r"set: added or changed after the import: diagram/faithfulness.md; allowed"),
-        ("diagram/notes.txt", r"set: added or changed after the import: diagram/notes.txt; allowed"),
-        ("imported.json", r"set: exists, and no import wrote it; allowed: a name that is free"),
-    ],
-)
-def test_what_people_wrote_into_a_set_is_not_overwritten(tmp_path: Path, change: str, complaint: str):
+def test_what_is_there_is_not_overwritten(tmp_path: Path):
     source = write(tmp_path, ONE)
     folder = import_prompts(source, str(tmp_path / "set")).folder
-    (folder / change).write_text("mine", encoding="utf-8")
-    with pytest.raises(ValueError, match=complaint):
-        import_prompts(source, str(folder))
-    assert (folder / change).read_text(encoding="utf-8") == "mine"
-
-
-def test_a_failed_import_leaves_the_earlier_one(tmp_path: Path):
-    folder = import_prompts(write(tmp_path, ONE), str(tmp_path / "set")).folder
-    with pytest.raises(ValueError, match="found a character that no prompt file keeps"):
-        import_prompts(write(tmp_path, json.dumps({"counting": f"{COUNTED}\r\nend"})), str(folder))
-    assert bodies(folder, "diagram") == {"diagram/faithfulness": COMPARED}
-
-
-def test_a_file_in_the_place_of_the_folder_or_above_it_is_left_alone(tmp_path: Path):
-    source = write(tmp_path, ONE)
-    with pytest.raises(ValueError, match=r"published.txt: exists, and no import wrote it"):
-        import_prompts(source, str(source))
+    shipped = load_rubric("diagram", "paper")
+    for name in (str(folder), str(source), "paper"):
+        with pytest.raises(ValueError, match=r"(set|published.txt|sets/paper): exists; allowed: a name that is free"):
+            import_prompts(write(tmp_path, ONE), name)
     with pytest.raises(ValueError, match=r"published.txt/set: cannot be written: "):
         import_prompts(source, str(source / "set"))
-    assert source.read_text(encoding="utf-8") == ONE
+    assert bodies(folder, "diagram") == {"diagram/faithfulness": COMPARED}
+    assert source.read_text(encoding="utf-8") == ONE and load_rubric("diagram", "paper") == shipped
 
 
 @pytest.mark.parametrize("name", ["default", "", "..", "my set", "-x"])
@@ -378,29 +281,9 @@ def test_a_name_that_cannot_be_a_set_is_refused(tmp_path: Path, name: str):
         import_prompts(write(tmp_path, ONE), name)
 
 
-def test_a_set_that_comes_with_the_program_is_not_overwritten(tmp_path: Path):
-    before = load_rubric("diagram", "paper")
-    with pytest.raises(ValueError, match=r"sets/paper: exists, and no import wrote it; allowed: a name that is free"):
-        import_prompts(write(tmp_path, ONE), "paper")
-    assert load_rubric("diagram", "paper") == before
-
-
-@pytest.mark.parametrize("function", ["front_matter", "load_rubric"])
-def test_a_fault_of_the_program_is_not_shown_as_one_of_the_document(
-    tmp_path: Path, function: str, monkeypatch: pytest.MonkeyPatch
-):
-    def slip(*_: object) -> str:
-        raise ValueError("a slip")
-
+@pytest.mark.parametrize("function", ["_toml", "load_rubric"])
+def test_a_fault_of_the_program_is_none_of_the_document(tmp_path: Path, function: str, monkeypatch: pytest.MonkeyPatch):
     source = write(tmp_path, ONE)
     monkeypatch.setattr(f"tasks.rubrics.importer.{function}", slip)
     with pytest.raises(ValueError, match=r"^a slip$"):
         import_prompts(source, str(tmp_path / "set"))
-
-
-@pytest.mark.parametrize("note", ["[]", '{"files": ["a"]}', "{", "\udcff"])
-def test_a_folder_with_a_note_that_no_import_wrote_is_left_alone(tmp_path: Path, note: str):
-    (tmp_path / "set").mkdir()
-    (tmp_path / "set" / "imported.json").write_bytes(note.encode(errors="surrogateescape"))
-    with pytest.raises(ValueError, match="exists, and no import wrote it"):
-        import_prompts(write(tmp_path, ONE), str(tmp_path / "set"))

@@ -7,22 +7,19 @@ from typing import Any
 
 import pytest
 from factories import outcome, score_rows
-from opened_page import SCREENSHOTS, Opened
+from opened_page import Opened
 from strangers import HOSTILE
 
 from tasks.comparing.points import Point
-from tasks.pages.index_data import Index, Place
-from tasks.pages.index_lines import Line
+from tasks.pages.index_data import Change, Index, Line, Place
 from tasks.pages.index_page import FIRST, index_page
-from tasks.pages.index_trends import Change, Past
 from tasks.pages.page_names import page_name
 from tasks.statistics.paired import difference
 
 RUNS = 1_000
 ALARM = "painter has dropped since 2026-11-18: −6.2 to 48.1 over 3 nights, from 54.3 (14 nights from 2026-11-01 on)"
-[OVERALL] = [
-    row for row in score_rows([outcome()]) if (row.dimension, row.grouping, row.measure) == ("overall", "all", "score")
-]
+OF_ALL = ("overall", "all", "score")
+[OVERALL] = [row for row in score_rows([outcome()]) if (row.dimension, row.grouping, row.measure) == OF_ALL]
 NAMES = ("painter", "it's $(touch harmed)", HOSTILE[0], "rival")
 
 
@@ -33,38 +30,25 @@ def line(number: int) -> Line:
     began = datetime(2026, 11, 22, 2, tzinfo=UTC) - timedelta(hours=6 * number)
     flow = ("diagram", "plot")[number % 8 == 3]
     return Line(
-        run_id=f"{began:%Y%m%dT%H%M%S000}-{flow}-{number:06x}",
-        started_at=began,
-        flow=flow,
-        dataset="paperbanana",
-        candidate=name,
-        name=name,
-        dimension="overall",
-        score=row,
-        judge="gpt-x at judge.example",
-        status=("✓ GREEN", "✗ RED")[number % 4 == 3],
-        price=number / 100,
-        measured=True,
-        stopped=False,
-        series=(flow, "paperbanana", "gpt-x", "default"),
-        keys=("d", "p" if number < 40 else "q"),
-    )
+        run_id=f"{began:%Y%m%dT%H%M%S000}-{flow}-{number:06x}", started_at=began, flow=flow, dataset="paperbanana",
+        candidate=name, name=name, dimension="overall", score=row, judge="gpt-x at judge.example",
+        status=("✓ GREEN", "✗ RED")[number % 4 == 3], price=number / 100, measured=True, stopped=False,
+        series=(flow, "paperbanana", "gpt-x", "default"), keys=("d", "p" if number < 40 else "q"),
+    )  # fmt: skip
 
 
-def past(lines: Sequence[Line]) -> Past:
+def place(newest: Line, lines: Sequence[Line], alarms: list[str]) -> Place:
     """A trend that breaks once, and a change that is none."""
-    points = [
-        Point(each.candidate, "overall", each.started_at, each.run_id, each.value, None, None, None) for each in lines
-    ]
+    points = [Point(one.candidate, "overall", one.started_at, one.run_id, one.value, None, None, None) for one in lines]
     points[20] = points[20]._replace(break_reason="prompt aesthetics, temperature (0.5 → 1.0)")
     found = difference([50.0] * 12, [100.0, 0.0, 0.0, 100.0, 100.0, 100.0] + [50.0] * 6)
-    return Past(points, Change(lines[-2], found), "")
+    return Place(newest, points, Change(lines[-2], found), "", alarms)
 
 
 def thousand() -> str:
     """The index of them all."""
     lines = [line(number) for number in range(RUNS)]
-    places = [Place(lines[at], past(lines[at : at + 120 : 4][::-1]), [ALARM] if not at else []) for at in range(4)]
+    places = [place(lines[at], lines[at : at + 120 : 4][::-1], [ALARM] if not at else []) for at in range(4)]
     return index_page(Index(places, lines, RUNS, RUNS), {page_name(each.run_id) for each in lines})
 
 
@@ -86,9 +70,8 @@ def opened(browser: Any, index: Path) -> Iterator[Opened]:
 
 def cells(opened: Opened, column: int) -> list[str]:
     """A column of the rows that are shown."""
-    return opened.page.eval_on_selector_all(
-        "#evaluations tbody tr:not([hidden])", f"all => all.map(one => one.cells[{column}].textContent.trim())"
-    )
+    told = f"all => all.map(one => one.cells[{column}].textContent.trim())"
+    return opened.page.eval_on_selector_all("#evaluations tbody tr:not([hidden])", told)
 
 
 def test_the_table_is_chosen_from_and_sorted(opened: Opened) -> None:
@@ -141,22 +124,14 @@ def test_two_evaluations_chosen_by_keyboard_are_put_into_a_command_that_is_safe_
     assert page.inner_text("#compare").startswith("Choose two") and boxes.nth(0).is_enabled()
 
 
-def test_a_date_leads_to_the_page_of_its_evaluation(opened: Opened) -> None:
+def test_a_date_leads_to_the_page_of_its_evaluation_and_colours_are_changed_and_remembered(opened: Opened) -> None:
     assert opened.page.get_attribute("#evaluations tbody a", "href") == page_name(line(0).run_id)
     assert opened.page.inner_text(".tile >> nth=0").startswith("diagram: painter")
     assert ALARM in opened.page.inner_text(".tile .red >> nth=0")
     assert HOSTILE[0] in opened.page.inner_text(".tile h3 >> nth=2")
-
-
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-@pytest.mark.parametrize("width", [390, 1400])
-def test_it_is_read_on_any_screen(browser: Any, index: Path, scheme: str, width: int) -> None:
-    opened = Opened(browser, index, scheme, width=width)
-    assert opened.page.evaluate("document.documentElement.scrollWidth") == width
-    SCREENSHOTS.mkdir(exist_ok=True)
-    opened.page.set_viewport_size({"width": width, "height": 1500})
-    opened.page.screenshot(path=SCREENSHOTS / f"index-{scheme}-{width}.png")
+    ground = "getComputedStyle(document.body).backgroundColor"
+    assert opened.page.evaluate(ground) == "rgb(255, 255, 255)"
     opened.page.click("#theme")
-    ground = opened.page.evaluate("getComputedStyle(document.body).backgroundColor")
-    assert ground == {"light": "rgb(22, 24, 28)", "dark": "rgb(255, 255, 255)"}[scheme]
-    opened.close()
+    assert opened.page.evaluate(ground) == "rgb(22, 24, 28)"
+    opened.page.reload()
+    assert opened.page.evaluate(ground) == "rgb(22, 24, 28)"

@@ -5,8 +5,8 @@ from collections.abc import Callable, Iterator
 from io import BytesIO
 
 import pytest
-from PIL import Image
 from PIL.JpegImagePlugin import JpegImageFile
+from png_files import file, noise, oriented
 
 from tasks.pictures.bad_picture import BadPicture
 from tasks.pictures.decoding import decode
@@ -15,20 +15,8 @@ from tasks.pictures.jpeg import is_plain
 SCAN = b"\xff\xda"
 
 
-def saved(image: Image.Image, **options: object) -> bytes:
-    buffer = BytesIO()
-    image.save(buffer, "JPEG", **options)
-    return buffer.getvalue()
-
-
-def noise(mode: str = "RGB", side: int = 48) -> Image.Image:
-    return Image.effect_noise((side, side), 80).convert("RGB").convert(mode)
-
-
-def turned(orientation: int) -> Image.Exif:
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    return exif
+def saved(mode: str = "RGB", side: int = 48, **options: object) -> bytes:
+    return file(noise(side, side, mode), "JPEG", **options)
 
 
 def proven(data: bytes) -> bool:
@@ -61,22 +49,22 @@ def with_short_codes(data: bytes) -> bytes:
 
 
 WRITTEN = {
-    "color": saved(noise()),
-    "grey": saved(noise("L")),
-    "full color": saved(noise(), subsampling=0, quality=95),
-    "half color": saved(noise(), subsampling=1),
-    "tables of its own": saved(noise(), optimize=True, quality=20),
-    "not a multiple of a block": saved(noise(side=37)),
-    "profile, comment and resolution": saved(noise(), icc_profile=bytes(90_000), comment=b"by hand", dpi=(300, 300)),
-    "upright": saved(noise(), exif=turned(1)),
-    "kept as red, green and blue": saved(noise(), keep_rgb=True),
-    "another file behind it": saved(noise()) + saved(noise("L")),
+    "color": saved(),
+    "grey": saved("L"),
+    "full color": saved(subsampling=0, quality=95),
+    "half color": saved(subsampling=1),
+    "tables of its own": saved(optimize=True, quality=20),
+    "not a multiple of a block": saved(side=37),
+    "profile, comment and resolution": saved(icc_profile=bytes(90_000), comment=b"by hand", dpi=(300, 300)),
+    "upright": saved(exif=oriented(1)),
+    "kept as red, green and blue": saved(keep_rgb=True),
+    "another file behind it": saved() + saved("L"),
 }
 UNSURE = {
-    "progressive": saved(noise(), progressive=True),
-    "restarts": saved(noise(), restart_marker_blocks=2),
-    "four inks": saved(noise("CMYK")),
-    "turned": saved(noise(), exif=turned(6)),
+    "progressive": saved(progressive=True),
+    "restarts": saved(restart_marker_blocks=2),
+    "four inks": saved("CMYK"),
+    "turned": saved(exif=oriented(6)),
 }
 BROKEN: dict[str, Callable[[bytes], bytes]] = {
     "cut within the pixels": lambda data: data[: len(data) * 3 // 4],

@@ -1,27 +1,21 @@
-"""Known endpoints: the table, short names in the place of addresses, usual keys, and how the client begins."""
+"""Known endpoints and models: the tables, short names, usual keys, and ends of models that are warned of."""
 
 import asyncio
 import json
 import re
 from contextlib import redirect_stdout
-from datetime import date
+from datetime import date, timedelta
 from io import StringIO
 from pathlib import Path
 from typing import Any
 
 import pytest
-from loopback_judge import LoopbackJudge
 
 from flows.cli import COMMANDS, main
-from flows.commands import demo
 from flows.commands.options import parse_options
-from tasks.endpoint import known
 from tasks.endpoint.api_keys import find_key
-from tasks.endpoint.client import Vlm
-from tasks.endpoint.known import Endpoint, addressed, endpoints, known_at
-from tasks.endpoint.models import Model, recommended
-from tasks.endpoint.requests import probe_request
-from tasks.endpoint.tables import read_tables
+from tasks.endpoint.known import Endpoint, addressed, endpoints, known_at, read_tables
+from tasks.endpoint.models import ANNOUNCED, Dated, ending, read_shutdowns, recommended
 from tasks.errors import InputError
 from tasks.judging.protocol import asked_protocol
 from tasks.ledger.protocol_keys import judge_key
@@ -37,6 +31,8 @@ MODEL_NAMES = re.compile(
 NO_MODELS = {"…", "MODEL", "X", EMBEDDED_MODEL}
 """What stands in the place of a model, and never ends."""
 WITH_ADDRESS = [name for name, each in endpoints().items() if not each.has_resources]
+OPENAI = "https://api.openai.com/v1"
+DAY = date(2026, 11, 22)
 
 
 def asking(base_url: str, **settings: Any) -> PairwiseParameters:
@@ -94,30 +90,14 @@ def test_a_short_name_and_its_address_are_one_endpoint_with_one_key(name: str, d
     [
         ("azure", "Write https://RESOURCE.openai.azure.com/openai/v1 with the name of your resource in the place of "),
         ("azure", "JURY_ENDPOINTS=RESOURCE.openai.azure.com=AZURE_OPENAI_API_KEY"),
-        (
-            "opnai",
-            "judge.base_url 'opnai' is no address: allowed are `embedded`, http://… and https://…, and the short",
-        ),
-        ("opnai", "openai, azure, gemini, "),
+        ("ai", "judge.base_url 'ai' is no address: allowed are `embedded`, http://… and https://…, and the short"),
+        ("ai", "openai, azure, gemini, "),
     ],
 )
 def test_a_name_without_an_address_is_refused_with_what_to_write(name: str, words: str) -> None:
     with pytest.raises(InputError) as told:
         addressed(asking(name))
     assert words in str(told.value)
-
-
-@pytest.mark.parametrize("base_url", ["openrouter", "opnai", "azure"])
-def test_a_run_and_the_probe_take_short_names_alike(
-    base_url: str, jury: Any, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    monkeypatch.delenv("OPENROUTER_API_KEY", raising=False)
-    judge = ["--judge.model", "m", "--judge.base-url", base_url]
-    code, _, err = jury("run", "diagram", *judge) if base_url != "openrouter" else (2, "", "")
-    assert code == 2 and main(["probe", *judge]) == 2
-    told = capsys.readouterr().err
-    words = "The key OPENROUTER_API_KEY for openrouter.ai is not set" if base_url == "openrouter" else err
-    assert words and words in told
 
 
 @pytest.mark.parametrize(
@@ -158,27 +138,6 @@ def test_a_key_that_the_worker_lists_goes_before_the_usual_one(monkeypatch: pyte
     assert asyncio.run(find_key(named)) == "usual"
 
 
-# The client
-
-
-@pytest.mark.parametrize("name", [*endpoints()])
-def test_the_first_question_has_the_format_and_the_names_that_the_documentation_promises(
-    name: str, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    expected = endpoints()[name]
-    moved = expected.model_copy(update={"address": loopback.base_url})
-    monkeypatch.setattr(known, "endpoints", lambda: {name: moved})
-
-    async def scene() -> str:
-        async with Vlm(addressed(asking(name)).judge) as vlm:
-            return (await vlm.probe(probe_request())).rung
-
-    assert asyncio.run(scene()) == expected.reply_format
-    body = loopback.requests[0].body
-    assert {"max_tokens", "max_completion_tokens"} & set(body) == {expected.token_limit}
-    assert body.get("response_format", {"type": "plain"})["type"] == expected.reply_format
-
-
 # The command
 
 
@@ -206,19 +165,20 @@ def test_the_command_has_all_of_them_as_json(capsys: pytest.CaptureFixture[str])
 
 @pytest.mark.parametrize("name", [name for name in WITH_ADDRESS if "flex" in endpoints()[name].tiers])
 def test_calls_in_flex_wait_longer_unless_somebody_set_how_long(name: str) -> None:
-    judge = addressed(asking(name, tier="flex", call_seconds=700)).judge
+    judge = addressed(asking(name, service_tier="flex", call_seconds=700)).judge
     assert (judge.timeout_seconds, judge.call_seconds, judge.patience_seconds) == (900, 700, 3600)
-    as_filled_in = Judge.model_validate(Judge(model="m", base_url=name).model_dump() | {"tier": "flex"})
+    as_filled_in = Judge.model_validate(Judge(model="m", base_url=name).model_dump() | {"service_tier": "flex"})
     sent_by_a_form = PairwiseParameters(judge=as_filled_in)
     assert addressed(sent_by_a_form).judge.timeout_seconds == 900
-    assert addressed(addressed(asking(name, tier="flex"))).judge == addressed(asking(name, tier="flex")).judge
+    once = addressed(asking(name, service_tier="flex"))
+    assert addressed(once).judge == once.judge
     assert addressed(asking(name)).judge.timeout_seconds == 120
 
 
 @pytest.mark.parametrize(
     ("base_url", "words"),
     [
-        ("mistral", "judge.tier is 'flex': Mistral is not known to have it; those that have are OpenAI, Azure"),
+        ("mistral", "judge.service_tier is 'flex': Mistral is not known to have it; those that have are OpenAI, Azure"),
         ("https://judge.example/v1", "nothing is known of the endpoint https://judge.example/v1; those that have are "),
         (EMBEDDED, "nothing is known of the endpoint embedded; those that have are "),
     ],
@@ -226,19 +186,19 @@ def test_calls_in_flex_wait_longer_unless_somebody_set_how_long(name: str) -> No
 def test_a_tier_that_an_endpoint_is_not_known_to_have_is_refused_by_name(base_url: str, words: str) -> None:
     model = EMBEDDED_MODEL if base_url == EMBEDDED else "m"
     with pytest.raises(InputError) as told:
-        addressed(PairwiseParameters(judge=Judge(model=model, base_url=base_url, tier="flex")))
-    assert words in str(told.value) and "Leave judge.tier out" in str(told.value)
+        addressed(PairwiseParameters(judge=Judge(model=model, base_url=base_url, service_tier="flex")))
+    assert words in str(told.value) and "Leave judge.service_tier out" in str(told.value)
 
 
 def test_a_tier_is_named_in_one_place() -> None:
     with pytest.raises(InputError, match=r"judge\.extra holds service_tier: leave one of them out"):
-        addressed(asking("openai", tier="flex", extra={"service_tier": "priority"}))
+        addressed(asking("openai", service_tier="flex", extra={"service_tier": "priority"}))
 
 
 # The README
 
 
-def cells(each: Endpoint) -> tuple[str, ...]:
+def row(each: Endpoint) -> tuple[str, ...]:
     """An endpoint's row in the README."""
     return (
         f"`{each.name}`",
@@ -257,13 +217,11 @@ def cells(each: Endpoint) -> tuple[str, ...]:
 
 
 def test_the_table_in_the_readme_says_what_the_file_says() -> None:
-    rows = [
-        f"| {' | '.join(cells(each))} |".replace("|  |", "| |").replace("|  |", "| |") for each in endpoints().values()
-    ]
+    rows = [f"| {' | '.join(row(one))} |".replace("|  |", "| |").replace("|  |", "| |") for one in endpoints().values()]
     assert "\n".join(rows) in README.read_text(encoding="utf-8"), "the rows should be:\n" + "\n".join(rows)
 
 
-# Recommended models
+# Ends of models
 
 
 def helps() -> str:
@@ -281,29 +239,50 @@ def test_every_model_that_readme_and_help_name_is_in_the_table_of_dates() -> Non
     assert in_readme & set(recommended())
 
 
-def test_the_demo_names_a_model_of_that_table() -> None:
-    assert MODEL_NAMES.findall(Path(demo.__file__).read_text(encoding="utf-8")) == ["{model.name}"]
+@pytest.mark.parametrize(
+    ("day", "words"),
+    [
+        ("2026-10-11", None),
+        ("2026-10-12", "gpt-5 (OpenAI) ends on 2026-12-11, in 60 days"),
+        ("2026-12-10", "gpt-5 (OpenAI) ends on 2026-12-11, in 1 day"),
+        ("2026-12-11", "gpt-5 (OpenAI) ends on 2026-12-11, today"),
+        ("2026-12-12", "gpt-5 (OpenAI) ended on 2026-12-11"),
+    ],
+)
+def test_a_model_is_warned_of_from_sixty_days_before_its_end_on(day: str, words: str | None) -> None:
+    found = ending("gpt-5", OPENAI, date.fromisoformat(day))
+    assert (found and found.words(date.fromisoformat(day))) == words
 
 
-@pytest.mark.parametrize("name", ["gpt-5", "claude-opus-9", "gemini-3.7-flash", "o3", "qwen3-vl:8b"])
-def test_a_model_is_recognised_wherever_it_is_named(name: str) -> None:
-    assert MODEL_NAMES.findall(f"judge with {name}, or --judge.model {name}") == [name, name]
+@pytest.mark.parametrize(
+    ("model", "base_url"),
+    [
+        ("gpt-5", "http://127.0.0.1:4000/v1"),  # a proxy's name for whatever it likes
+        ("gpt-5", "https://my-team.openai.azure.com/openai/v1"),
+        ("gpt-5", "https://openrouter.ai/api/v1"),
+        ("gpt-99", OPENAI),
+        ("pixel-baseline", "embedded"),
+        ("", ""),
+    ],
+)
+def test_of_a_model_that_is_not_known_nothing_is_said(model: str, base_url: str) -> None:
+    assert ending(model, base_url, date(2099, 1, 1)) is None
 
 
-def test_a_model_that_ends_within_a_year_is_not_recommended(tmp_path: Path) -> None:
-    assert recommended() and all(each.endpoint in WITH_ADDRESS for each in recommended().values())
-    file = tmp_path / "models.toml"
-    ends = {"gone": "2026-12-11", "late": "2027-11-21", "fine": "2027-11-22"}
-    tables = [
-        f'[{name}]\nendpoint = "openai"\nends = {day}\npage = "https://x"\nlooked_up = 2026-11-22'
-        for name, day in ends.items()
-    ]
-    file.write_text("\n".join(tables), encoding="utf-8")
-    with pytest.raises(InputError) as told:
-        read_tables(file, Model)
-    assert str(told.value).splitlines()[1:] == [
-        f"  {name}: it ends on {ends[name]}, within a year of 2026-11-22: recommend another one"
-        for name in ("gone", "late")
-    ]
-    file.write_text(tables[2], encoding="utf-8")
-    assert read_tables(file, Model)["fine"].ends == date(2027, 11, 22)
+def test_a_short_name_is_an_address_and_what_was_looked_up_by_hand_counts() -> None:
+    assert ending("gpt-5", "openai", DAY) == ending("gpt-5", f"{OPENAI}/", DAY) != None  # noqa: E711
+    by_hand = read_tables(ANNOUNCED, Dated)
+    assert by_hand and all(each.ends and each.page.startswith("https://") for each in by_hand.values())
+    for each in by_hand.values():
+        found = ending(each.name, each.endpoint, date(2099, 1, 1))
+        assert found and found.source == f"by {each.page}, looked up {each.looked_up}"
+
+
+def test_the_tables_name_known_endpoints_and_pages_and_no_recommended_model_ends_within_a_year() -> None:
+    extract, by_hand = read_shutdowns(), read_tables(ANNOUNCED, Dated).values()
+    assert len(extract) > 100 and all(each.looked_up >= DAY for each in extract)
+    for each in (*extract, *by_hand, *recommended().values()):
+        assert each.endpoint in endpoints() and each.page.startswith("https://")
+    year = timedelta(days=365)
+    assert recommended() and all(not one.ends or one.ends >= one.looked_up + year for one in recommended().values())
+    assert all(not ending(each.name, each.endpoint, DAY) for each in recommended().values())

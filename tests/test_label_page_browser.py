@@ -6,13 +6,11 @@ from typing import Any
 
 import pytest
 from answered_page import COUNTING, figures_store, images_store, made_page
-from opened_page import chromium
+from opened_page import Opened, chromium
 from served import wait_for
-from strangers import HOSTILE
-from written_history import SCRIPT, ask, keep, pair
+from written_history import ask
 
 from flows.cli import main
-from tasks.ledger.label_pages import LabelPage
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
 
@@ -25,32 +23,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def profile(playwright: Any, tmp_path_factory: pytest.TempPathFactory) -> Any:
     """A browser's profile on disk, opened again and again: what a person has who closes the browser."""
-    folder, program = tmp_path_factory.mktemp("profile"), chromium()
-    return lambda: playwright.chromium.launch_persistent_context(
-        folder,
-        executable_path=program,
-        args=["--no-sandbox", "--disable-gpu"],
-        offline=True,
-    )
+    given = {"executable_path": chromium(), "args": ["--no-sandbox", "--disable-gpu"], "offline": True}
+    folder = tmp_path_factory.mktemp("profile")
+    return lambda: playwright.chromium.launch_persistent_context(folder, **given)
 
 
-class Person:
-    """Somebody with the page open, and what the page tried to do."""
-
-    def __init__(self, profile: Any, file: Path) -> None:
-        self.context = profile()
-        self.page = self.context.new_page()
-        self.page.set_default_timeout(120_000)
-        self.trouble: list[str] = []
-        self.page.on("dialog", lambda dialog: (self.trouble.append(dialog.message), dialog.dismiss()))
-        self.page.on("pageerror", lambda error: self.trouble.append(f"error {error}"))
-        self.page.on("console", lambda message: self.trouble.append(f"console {message.text}"))
-        self.page.on("request", lambda request: self._asked(request.url))
-        self.page.goto(file.as_uri())
-
-    def _asked(self, url: str) -> None:
-        if not url.startswith(("file:", "data:", "blob:")):
-            self.trouble.append(f"request {url}")
+class Person(Opened):
+    """Somebody with the page open."""
 
     def press(self, *keys: str) -> None:
         for key in keys:
@@ -66,15 +45,11 @@ class Person:
         download.value.save_as(target)
         return json.loads(target.read_text(encoding="utf-8"))
 
-    def close(self) -> None:
-        assert self.trouble == []
-        self.context.close()
-
 
 def test_thirty_pairs_by_keyboard_closed_and_opened_in_the_middle(store: Path, profile: Any, tmp_path: Path) -> None:
     file = tmp_path / "label.html"
     page = made_page(store, file)
-    person = Person(profile, file)
+    person = Person(profile(), file)
     name = person.page.input_value("#name")
     assert person.progress() == "0 of 30 answered" and name.startswith("reader-")
     person.press(*"123c" * 3, "m")
@@ -83,7 +58,7 @@ def test_thirty_pairs_by_keyboard_closed_and_opened_in_the_middle(store: Path, p
     person.press("ArrowLeft", "2", "z")  # another answer to the item before, and its pictures larger
     assert person.page.locator("#large img").count() == 2
     person.close()
-    person = Person(profile, file)
+    person = Person(profile(), file)
     assert person.progress() == "13 of 30 answered" and person.page.input_value("#name") == name
     person.press(*"2" * 17)
     assert person.progress() == "30 of 30 answered: save the file"
@@ -99,12 +74,10 @@ def test_thirty_pairs_by_keyboard_closed_and_opened_in_the_middle(store: Path, p
     assert ask(store, "SELECT count(*), count(verdict) FROM labels") == [(30, 27)]
 
 
-def test_a_saved_file_goes_on_elsewhere_and_that_of_another_page_is_refused(
-    store: Path, profile: Any, tmp_path: Path
-) -> None:
+def test_a_saved_file_goes_on_elsewhere_and_another_page_s_does_not(store: Path, profile: Any, tmp_path: Path) -> None:
     file, other = tmp_path / "label.html", tmp_path / "other.html"
     made_page(store, file, "-n", "4"), made_page(store, other, "-n", "4")
-    person = Person(profile, file)
+    person = Person(profile(), file)
     person.press("1", "2")
     person.saved(tmp_path / "labels.json")
     person.page.evaluate("localStorage.clear()")
@@ -125,7 +98,7 @@ def test_a_saved_file_goes_on_elsewhere_and_that_of_another_page_is_refused(
 
 def test_an_image_gets_a_score_for_each_aspect(profile: Any, tmp_path: Path) -> None:
     made_page(images_store(tmp_path / "store"), tmp_path / "label.html", run=COUNTING)
-    person = Person(profile, tmp_path / "label.html")
+    person = Person(profile(), tmp_path / "label.html")
     assert person.page.inner_text("#text") == "a photo of two clocks"
     person.press("8", "t", "0")
     assert person.progress() == "0 of 2 answered"
@@ -133,27 +106,4 @@ def test_an_image_gets_a_score_for_each_aspect(profile: Any, tmp_path: Path) -> 
     assert person.progress().startswith("2 of 2 answered")
     rows = person.saved(tmp_path / "labels.json")["answers"]
     assert [row["answer"] for row in rows] == ["8", "10", "0", "cannot tell", "7", "7", "7", "7"]
-    person.close()
-
-
-@pytest.mark.parametrize("width", [390, 1400])
-@pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_it_fits_the_screen_in_light_and_dark_and_strangers_texts_do_nothing(
-    profile: Any, tmp_path: Path, width: int, scheme: str
-) -> None:
-    rows = pair("s1", "MMMM", "Model", caption=f"{SCRIPT} </script><img src=x onerror=alert(1)> " + " ".join(HOSTILE))
-    keep(tmp_path / "store", "20261120T120000-diagram-0000aa", rows, samples=1)
-    page: LabelPage = made_page(tmp_path / "store", tmp_path / "label.html")
-    assert len(page.items) == 1
-    person = Person(profile, tmp_path / "label.html")
-    person.page.emulate_media(color_scheme=scheme)
-    person.page.set_viewport_size({"width": width, "height": 900})
-    assert "<script>document.title" in person.page.inner_text("#text")
-    assert person.page.evaluate("document.documentElement.scrollWidth") == width
-    ground = "getComputedStyle(document.body).backgroundColor"
-    before = person.page.evaluate(ground)
-    assert before == {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}[scheme]
-    person.page.click("#theme")
-    assert person.page.evaluate(ground) != before
-    person.page.evaluate("localStorage.clear()")  # the page remembers it, and the profile is kept
     person.close()

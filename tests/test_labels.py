@@ -2,6 +2,7 @@
 
 import csv
 import json
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -9,11 +10,10 @@ from typing import Any
 import pytest
 from factories import end, outcome, start, write_run
 
-from flows.cli import main
 from tasks.errors import InputError
-from tasks.history.loading import sync
+from tasks.history.landing import land
 from tasks.labels.importing import import_labels, read_label_rows
-from tasks.ledger.label_sets import ABOUT, LABELS, LabelRow, LabelSet, folder, labels_words, read_label_set
+from tasks.ledger.label_sets import ABOUT, LABELS, LabelRow, LabelSet, folder, read_label_set
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here", "without_pages")
 
@@ -62,22 +62,17 @@ def test_people_may_prefer_the_model_where_the_judge_of_plots_may_not(tmp_path: 
         ({"image": r"C:\out\00012\samples\0003.png"}, "00012/0003"),
     ],
 )
-def test_images_are_named_by_id_or_by_their_place_in_genevals_folders(
-    tmp_path: Path, row: dict[str, str], sample_id: str
-) -> None:
+def test_images_are_named_by_id_or_genevals_folders(tmp_path: Path, row: dict[str, str], sample_id: str) -> None:
     found = read_label_rows(written(tmp_path / "a.jsonl", {**row, "score": 7.5}), "counting")
-    assert found == [
-        LabelRow(sample_id=sample_id, candidate="", tag="counting", aspect="overall_score", score=7.5, annotator="")
-    ]
+    told = {"candidate": "", "tag": "counting", "aspect": "overall_score", "score": 7.5, "annotator": ""}
+    assert found == [LabelRow(sample_id=sample_id, **told)]
 
 
 def test_aspects_and_tags_come_from_csv(tmp_path: Path) -> None:
     row = {"id": "x", "score": "10", "aspect": "material_consistency", "tag": "color_attr"}
     found = read_label_rows(written(tmp_path / "a.csv", row, {"id": "x", "score": "0"}), "colors")
-    assert [(each.tag, each.aspect, each.score) for each in found] == [
-        ("color_attr", "material_consistency", 10),
-        ("", "overall_score", 0),
-    ]
+    told = [(each.tag, each.aspect, each.score) for each in found]
+    assert told == [("color_attr", "material_consistency", 10), ("", "overall_score", 0)]
 
 
 # What it may not hold
@@ -109,9 +104,7 @@ def test_aspects_and_tags_come_from_csv(tmp_path: Path) -> None:
         ("counting", {"image": "cat.png", "score": 1}, "give the `id` of the sample"),
     ],
 )  # fmt: skip
-def test_a_mistake_is_told_with_row_found_and_allowed(
-    tmp_path: Path, flow: str, row: dict[str, Any], said: str
-) -> None:
+def test_a_mistake_is_told_with_row_and_allowed(tmp_path: Path, flow: str, row: dict[str, Any], said: str) -> None:
     good = verdict("s0") if flow == "diagram" else {"id": "s0", "score": 5}
     file = written(tmp_path / "people.jsonl", good, row)
     with pytest.raises(ValueError, match=r"people\.jsonl has 1 problem:\n  people\.jsonl, line 2: ") as error:
@@ -166,7 +159,7 @@ def test_an_imported_file_is_kept_and_can_be_asked_for(tmp_path: Path, jury: Jur
 def test_labels_about_no_sample_of_any_run_are_told_and_kept(tmp_path: Path, jury: Jury, ask: Ask) -> None:
     store = tmp_path / "store"
     write_run(store, start(), [*map(outcome, ("s0", "s1"))], end(outcomes={"complete": 2}))
-    sync(store)
+    land(store)
     rows = [verdict("s0"), verdict("s1", candidate="nobody"), *(verdict(f"t{n}") for n in range(6))]
     file = written(tmp_path / "people.jsonl", *rows)
     code, out, _ = jury("labels", "import", file, "--flow", "diagram")
@@ -175,12 +168,6 @@ def test_labels_about_no_sample_of_any_run_are_told_and_kept(tmp_path: Path, jur
     assert len(ask("labels")) == 8
     known = written(tmp_path / "known.jsonl", verdict("s0"))
     assert "no sample" not in jury("labels", "import", known, "--flow", "diagram")[1]
-
-
-def test_labels_that_are_there_already_are_told(tmp_path: Path, jury: Jury) -> None:
-    given = ("labels", "import", written(tmp_path / "people.jsonl", verdict()), "--flow", "diagram")
-    assert jury(*given)[1].startswith("kept as people: ")
-    assert jury(*given)[1].startswith("these labels are here already, as people: 1 label of people, imported 20")
 
 
 def test_every_field_of_a_label_has_its_column(tmp_path: Path, ask: Ask, jury: Jury) -> None:
@@ -197,19 +184,15 @@ def test_a_name_stands_for_the_same_labels_for_ever(tmp_path: Path, jury: Jury, 
     given = ("labels", "import", file, "--flow", "diagram")
     assert jury(*given)[0] == 0
     kept = (folder(tmp_path / "store", "people") / ABOUT).read_bytes()
-    assert jury(*given)[0] == 0
+    assert jury(*given)[1].startswith("these labels are here already, as people: 1 label of people, imported 20")
     written(file, verdict(verdict="Human"))
     code, _, err = jury(*given)
-    assert code == 2
-    assert "other labels are called 'people' already" in err
-    assert "choose another name with --name" in err
+    assert code == 2 and "other labels are called 'people' already" in err and "choose another name with --name" in err
     assert (folder(tmp_path / "store", "people") / ABOUT).read_bytes() == kept
     assert jury(*given, "--name", "people-2")[0] == 0
     counted = ask("SELECT name, count(*) AS n, min(verdict) AS said FROM labels GROUP BY name ORDER BY name")
-    assert [(row["name"], row["n"], row["said"]) for row in counted] == [
-        ("people", 1, "Model"),
-        ("people-2", 1, "Human"),
-    ]
+    told = [(row["name"], row["n"], row["said"]) for row in counted]
+    assert told == [("people", 1, "Model"), ("people-2", 1, "Human")]
 
 
 @pytest.mark.parametrize("name", ["../people", "a/b", ".hidden", "a b"])
@@ -225,59 +208,38 @@ def test_a_name_that_would_be_taken_for_a_run_is_refused(tmp_path: Path) -> None
     assert import_labels(tmp_path, file, "diagram", "people-20261121T015833").labels == 1
 
 
-@pytest.mark.parametrize(
-    ("labels", "people", "words"),
-    [(1, 0, "1 label of people"), (1, 1, "1 label of 1 person"), (1200, 3, "1,200 labels of 3 people")],
-)
-def test_one_label_is_no_labels(labels: int, people: int, words: str) -> None:
-    assert labels_words(labels, people) == words
-
-
-def test_a_file_that_is_not_there_is_told(tmp_path: Path, jury: Jury) -> None:
-    code, _, err = jury("labels", "import", tmp_path / "none.csv", "--flow", "diagram")
-    assert code == 2
-    assert "there is no such file" in err
-
-
 def test_a_rebuilt_history_has_the_labels_again(tmp_path: Path, jury: Jury, ask: Ask) -> None:
     file = written(tmp_path / "people.jsonl", verdict())
     jury("labels", "import", file, "--flow", "diagram")
     (tmp_path / "store" / "history.duckdb").unlink()
+    shutil.rmtree(tmp_path / "store" / ".history")
     code, out, _ = jury("sync")
-    assert code == 0
-    assert "labels loaded: people" in out
-    assert len(ask("labels")) == 1
-    assert sync(tmp_path / "store").labels == ()
+    assert code == 0 and "labels loaded: people" in out and len(ask("labels")) == 1
+    assert land(tmp_path / "store").labels == ()
 
 
 def test_damaged_labels_are_told_and_keep_nothing_else_out(tmp_path: Path) -> None:
     for name in ("one", "two"):
         import_labels(tmp_path, written(tmp_path / f"{name}.jsonl", verdict()), "diagram")
     (folder(tmp_path, "one") / LABELS).write_bytes(b"")
-    done = sync(tmp_path)
-    assert done.labels == ("two",)
-    assert "damaged: found 0 rows, label.json tells of 1" in done.left_out[0]
-    (folder(tmp_path, "two") / ABOUT).write_text('{"schema": 3, "name": 2}')
+    done = land(tmp_path)
+    assert done.labels == ("two",) and "damaged: found 0 rows, label.json tells of 1" in done.left_out[0]
+    (folder(tmp_path, "two") / ABOUT).write_text('{"schema": 7, "name": 2}')
     with pytest.raises(InputError, match=r"label\.json, line 1: damaged: name: Input should be a valid string"):
         read_label_set(folder(tmp_path, "two"))
 
 
-def test_labels_travel_through_a_remote_store(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    url = f"file://{tmp_path}/bucket"
+def test_labels_travel_through_a_remote_store(tmp_path: Path, on: Jury) -> None:
     file = written(tmp_path / "people.jsonl", verdict())
-
-    def on(machine: str, *arguments: str) -> tuple[int, str, str]:
-        monkeypatch.setenv("JURY_CACHE", str(tmp_path / machine))
-        code = main([*arguments, "--store", url])
-        return code, *capsys.readouterr()
-
     assert on("one", "labels", "import", str(file), "--flow", "diagram")[0] == 0
     code, out, _ = on("two", "sync")
-    assert code == 0
-    assert "labels: 0 sent, 1 fetched" in out
+    assert code == 0 and "labels: 0 sent, 1 fetched" in out
     assert json.loads(on("two", "query", "SELECT verdict FROM labels", "--json")[1]) == [{"verdict": "Model"}]
     written(file, verdict(verdict="Human"))
     _, _, err = on("three", "labels", "import", str(file), "--flow", "diagram")
     assert "people: other labels of that name are in file://" in err
+
+
+def test_a_file_that_is_not_there_is_told(tmp_path: Path, jury: Jury) -> None:
+    code, _, err = jury("labels", "import", tmp_path / "none.csv", "--flow", "diagram")
+    assert code == 2 and "there is no such file" in err

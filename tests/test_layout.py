@@ -9,9 +9,7 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 STEPS = ("load", "judge", "aggregate", "store", "report")
-GROUND = ("errors", "files", "parameters", "records", "text")
-ROOMS = {"openai": "tasks/endpoint/", "duckdb": "tasks/history/"}
-"""Library -> the only folder whose modules import it."""
+GROUND = ("errors", "files", "parameters", "records", "store_files", "text")
 
 
 def modules(folder: str) -> list[Path]:
@@ -71,34 +69,25 @@ def test_the_ground_imports_nothing_above_it() -> None:
     assert dependencies()["the ground"] == set()
 
 
+def users(library: str, *folders: str) -> list[str]:
+    """Modules of these folders that import a library or a package of ours."""
+    found = [module for folder in folders for module in modules(folder)]
+    return [name(module) for module in found if any(f"{each}.".startswith(f"{library}.") for each in imports(module))]
+
+
 def test_tasks_never_import_flows() -> None:
-    offending = [
-        name(module) for module in modules("tasks") if any(each.startswith("flows") for each in imports(module))
-    ]
-    assert offending == []
+    assert users("flows", "tasks") == []
 
 
-@pytest.mark.parametrize("library", ROOMS)
-def test_a_library_is_imported_in_its_room_alone(library: str) -> None:
-    users = [
-        str(module.relative_to(ROOT))
-        for folder in ("flows", "tasks")
-        for module in modules(folder)
-        if any(each.partition(".")[0] == library for each in imports(module))
-    ]
-    assert users and [user for user in users if not user.startswith(ROOMS[library])] == []
+@pytest.mark.parametrize(("library", "room"), [("openai", "tasks.endpoint."), ("duckdb", "tasks.history.")])
+def test_a_library_is_imported_in_its_room_alone(library: str, room: str) -> None:
+    found = users(library, "flows", "tasks")
+    assert found and [user for user in found if not user.startswith(room)] == []
 
 
-def test_of_the_tasks_only_the_five_steps_import_prefect() -> None:
-    users = {
-        name(each) for each in modules("tasks") if any(one.partition(".")[0] == "prefect" for one in imports(each))
-    }
-    assert users == {f"tasks.{step}" for step in STEPS}
-
-
-def test_only_flows_import_the_steps() -> None:
-    steps = {f"tasks.{step}" for step in STEPS}
-    assert [name(module) for module in modules("tasks") if steps & set(imports(module))] == []
+def test_of_the_tasks_only_the_five_steps_import_prefect_and_none_imports_these() -> None:
+    assert {*users("prefect", "tasks")} == {f"tasks.{step}" for step in STEPS}
+    assert [user for step in STEPS for user in users(f"tasks.{step}", "tasks")] == []
 
 
 def test_the_steps_and_the_ground_stand_alone_at_the_root() -> None:

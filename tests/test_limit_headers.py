@@ -8,8 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as some
 
-from tasks.endpoint.limit_headers import Room, room
-from tasks.endpoint.waits import OF_REQUESTS, OF_TOKENS
+from tasks.endpoint.waits import OF_REQUESTS, OF_TOKENS, Room, room
 
 
 def openai(of: str, limit: object, left: object, reset: str) -> dict[str, str]:
@@ -35,9 +34,7 @@ def anthropic(of: str, limit: int, left: int, seconds: float) -> dict[str, str]:
         (openai("requests", 60, 60, ""), 0.0, Room(60, math.inf)),
     ],
 )
-def test_openai_tells_a_span_until_the_limit_is_whole_again(
-    headers: Mapping[str, str], tokens_per_call: float, found: Room
-) -> None:
+def test_openai_tells_when_all_is_free_again(headers: Mapping[str, str], tokens_per_call: float, found: Room) -> None:
     told = room(headers, tokens_per_call)
     assert told and (told.left, told.per_second) == pytest.approx((found.left, found.per_second))
 

@@ -1,25 +1,29 @@
 """Links in a dataset are followed out of it only into folders that a user names, and the cure is told."""
 
 import json
+import shutil
+import sys
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
-from written_datasets import png, record, write_benchmark
-from written_images import write_geneval
+from written_datasets import figure_row, inline, png, record, result, write_benchmark, write_json, write_two_stages
+from written_images import image_row, prompt_row, write_geneval, write_manifest
 
-from tasks.datasets.contents import read_picture
+from tasks.datasets.contents import LOST, read_picture, read_texts
 from tasks.datasets.dataset import Dataset
-from tasks.datasets.links import Links
-from tasks.datasets.paths import absolute
+from tasks.datasets.folders import Links
+from tasks.datasets.paths import ROOTS, absolute
+from tasks.errors import InputError
 from tasks.kinds.loading import load_dataset
-from tasks.parameters import PAIRWISE, PairwiseParameters, RubricParameters
+from tasks.parameters import PairwiseParameters, Parameters, parameters_of
 
 PROMPT = {"tag": "counting", "include": [{"class": "clock", "count": 2}], "prompt": "a photo of two clocks"}
 
 
 def load(flow: str, dataset: Path, **given: object) -> Dataset:
-    model = PairwiseParameters if flow in PAIRWISE else RubricParameters
-    return load_dataset(flow, model.model_validate({"dataset": str(dataset)} | given))
+    return load_dataset(flow, parameters_of(flow).model_validate({"dataset": str(dataset)} | given))
 
 
 def told(flow: str, dataset: Path, **given: object) -> str:
@@ -36,8 +40,7 @@ def pictures(dataset: Dataset, role: str) -> list[bytes]:
 def hugging_face_cache(root: Path) -> tuple[Path, Path]:
     """A manifest in a snapshot of a cache, whose files are links to blobs; and the folder of those."""
     blobs, snapshot = root / "datasets--a--b" / "blobs", root / "datasets--a--b" / "snapshots" / "1f"
-    rows = [{"id": f"s{n}", "task": "diagram", "context": "c", "caption": "c", "human_image": "h.png",
-             "model_image": f"img/{n}.png"} for n in range(2)]  # fmt: skip
+    rows = [figure_row(n, human_image="h.png", model_image=f"img/{n}.png") for n in range(2)]
     files = {"data.jsonl": "\n".join(map(json.dumps, rows)).encode(), "h.png": png(9)}
     files |= {f"img/{n}.png": png(n) for n in range(2)}
     blobs.mkdir(parents=True)
@@ -46,6 +49,14 @@ def hugging_face_cache(root: Path) -> tuple[Path, Path]:
         (snapshot / name).parent.mkdir(parents=True, exist_ok=True)
         (snapshot / name).symlink_to(blobs / f"sha{number}")
     return snapshot / "data.jsonl", blobs
+
+
+def test_an_empty_name_of_a_folder_is_none(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    manifest, blobs = hugging_face_cache(tmp_path)
+    monkeypatch.chdir(blobs)
+    assert "give --follow-links" in told("diagram", manifest, follow_links=[""])
+    assert len(load("diagram", manifest, follow_links=["", str(blobs), ""]).samples) == 2
+    assert absolute(PairwiseParameters(dataset=str(manifest), follow_links=[""])).follow_links == []
 
 
 def test_a_hugging_face_cache_is_read_once_its_blobs_are_named(tmp_path: Path):
@@ -133,3 +144,266 @@ def test_a_followed_folder_that_is_none_is_named(tmp_path: Path):
 
 def test_followed_folders_become_absolute_with_the_other_paths():
     assert absolute(PairwiseParameters(follow_links=["blobs"])).follow_links == [str(Path.cwd() / "blobs")]
+
+
+@pytest.mark.parametrize("name", ["diagram/test.json", "results/diagram.json"])
+def test_a_list_that_is_a_link_out_is_read_once_its_folder_is_named(tmp_path: Path, name: str):
+    bench = write_two_stages(tmp_path / "bench")
+    (tmp_path / "elsewhere").mkdir()
+    place = (bench / name).rename(tmp_path / "elsewhere" / "list.json")
+    (bench / name).symlink_to(place)
+    given = {"stage": ["vanilla"]}
+    assert f"give --follow-links {place.parent} if links may lead there" in told("diagram", bench, **given)
+    assert len(load("diagram", bench, follow_links=[str(place.parent)], **given).samples) == 4
+
+
+def test_the_row_of_a_prompt_that_is_a_link_out_is_read_once_its_folder_is_named(tmp_path: Path):
+    root = write_geneval(tmp_path / "set", [PROMPT], 1, with_list=False)
+    (tmp_path / "elsewhere").mkdir()
+    place = (root / "a" / "00000" / "metadata.jsonl").rename(tmp_path / "elsewhere" / "metadata.jsonl")
+    (root / "a" / "00000" / "metadata.jsonl").symlink_to(place)
+    assert f"give --follow-links {place.parent} if links may lead there" in told("counting", root)
+    assert len(load("counting", root, follow_links=[str(place.parent)]).samples) == 1
+
+
+def test_the_list_beside_a_dataset_is_no_part_where_roots_leave_it_out(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    root = write_geneval(tmp_path / "set", [PROMPT], 1)
+    (root / "evaluation_metadata.jsonl").rename(tmp_path / "evaluation_metadata.jsonl")
+    assert not load("counting", root).warnings
+    monkeypatch.setenv(ROOTS, str(root))
+    assert any(words.startswith("no evaluation_metadata.jsonl") for words in load("counting", root).warnings)
+
+
+# A file or folder that is exchanged for a link, at whatever moment, shows nothing of where that leads
+#
+# The exchange is made right before each opening of a file and each listing of a folder, one after another: once so that
+# the link stays, and once so that all is as before at the next opening, when one who looks at names finds nothing.
+
+
+SECRET, SHADE = "SECRET", 250
+MOMENTS = {"open", "os.listdir", "os.scandir"}
+
+
+class Exchange:
+    """What a stranger does while a run reads: nothing before the moment that is chosen."""
+
+    def __init__(self, data: Path, victim: Path, outside: Path, moment: int, *, stays: bool) -> None:
+        self.data, self.victim, self.outside, self.moment, self.stays = data, victim, outside, moment, stays
+        self.kept = victim.parent / ".kept"
+        self.met = 0
+
+    def look(self, name: str) -> None:
+        """Count a moment, and do what was to be done in it."""
+        if not name.startswith(str(self.data)):
+            return
+        if self.met == self.moment:
+            self.victim.rename(self.kept)
+            self.victim.symlink_to(self.outside)
+        elif self.met == self.moment + 1 and not self.stays:
+            self.victim.unlink()
+            self.kept.rename(self.victim)
+        self.met += 1
+
+
+at_work: list[Exchange] = []
+
+
+def _look(event: str, given: tuple[Any, ...]) -> None:
+    if at_work and event in MOMENTS and isinstance(given[0], str | Path):
+        exchange = at_work.pop()  # what it does itself is no moment
+        exchange.look(str(given[0]))
+        at_work.append(exchange)
+
+
+sys.addaudithook(_look)
+
+
+def overwrite(root: Path, shade: int) -> None:
+    for path in root.rglob("*.png"):
+        path.write_bytes(png(shade))
+
+
+def benchmark(root: Path, words: str, shade: int) -> None:
+    write_benchmark(root, [record(n, content=f"{words} {n}") for n in range(2)])
+    made = [result(n, target_diagram_critic_desc0_base64_jpg=inline(shade)) for n in range(2)]
+    write_json(root / "results" / "diagram.json", made)
+    (root / "figures").mkdir()
+    for number in range(2):
+        (root / "figures" / f"test_{number}.png").write_bytes(png(shade))
+    overwrite(root, shade)
+
+
+def figures(name: str) -> Callable[[Path, str, int], None]:
+    def write(root: Path, words: str, shade: int) -> None:
+        (root / name).parent.mkdir(parents=True)
+        rows = [figure_row(n, context=words, human_image="out/0.png", model_image="out/1.png") for n in range(2)]
+        write_manifest(root / name, rows)
+        overwrite(root, shade)
+
+    return write
+
+
+def images(root: Path, words: str, shade: int) -> None:
+    root.mkdir(parents=True)
+    write_manifest(root / "m.jsonl", [image_row(n, prompt=words) for n in range(2)])
+    overwrite(root, shade)
+
+
+def geneval(root: Path, words: str, shade: int) -> None:
+    write_geneval(root, [prompt_row(prompt=words)], 2, ["a"], with_list=False)
+    overwrite(root, shade)
+
+
+def listed(root: Path, words: str, shade: int) -> None:
+    write_geneval(root, [prompt_row(prompt=words)], 1, ["a"])
+    overwrite(root, shade)
+
+
+def linked(root: Path, words: str, shade: int) -> None:
+    """The pictures are links into a folder beside the dataset, which may be followed."""
+    benchmark(root / "set", words, shade)
+    (root / "set" / "figures").rename(root / "followed")
+    (root / "set" / "figures").mkdir()
+    for number in range(2):
+        (root / "set" / "figures" / f"test_{number}.png").symlink_to(root / "followed" / f"test_{number}.png")
+
+
+IMAGES: dict[str, object] = {"images": "figures"}
+FOLLOWED: dict[str, object] = {"images": "set/figures", "follow_links": ["followed"]}
+Case = tuple[Callable[[Path, str, int], None], str, str, str, dict[str, object]]
+CASES: dict[str, Case] = {
+    "a Human figure": (benchmark, "diagram", ".", "diagram/images/0.png", {}),
+    "the folder of the Human figures": (benchmark, "diagram", ".", "diagram/images", {}),
+    "the folder of the task": (benchmark, "diagram", ".", "diagram", {}),
+    "the list of the samples": (benchmark, "diagram", ".", "diagram/test.json", {}),
+    "the results in the dataset": (benchmark, "diagram", ".", "results/diagram.json", {}),
+    "the folder of the results": (benchmark, "diagram", ".", "results", {}),
+    "a Model figure in a folder": (benchmark, "diagram", ".", "figures/test_0.png", IMAGES),
+    "a figure behind a link that is allowed": (linked, "diagram", "set", "followed/test_0.png", FOLLOWED),
+    "a link that is allowed, by another one": (linked, "diagram", "set", "set/figures/test_0.png", FOLLOWED),
+    "a picture of a manifest": (figures("m.jsonl"), "diagram", "m.jsonl", "out/1.png", {}),
+    "the pictures of a CSV": (figures("m.csv"), "diagram", "m.csv", "out", {}),
+    "the pictures of a Parquet file": (figures("m.parquet"), "diagram", "m.parquet", "out", {}),
+    "an image of a manifest": (images, "colors", "m.jsonl", "out/0.png", {}),
+    "an image of GenEval": (geneval, "object", ".", "a/00000/samples/0001.png", {}),
+    "a folder of images": (geneval, "object", ".", "a/00000/samples", {}),
+    "the row of a prompt": (geneval, "object", ".", "a/00000/metadata.jsonl", {}),
+    "the folder of a prompt": (geneval, "object", ".", "a/00000", {}),
+    "the folder of a candidate": (geneval, "object", ".", "a", {}),
+    "the list of the prompts": (listed, "object", ".", "evaluation_metadata.jsonl", {}),
+}
+NAMED: dict[str, Case] = {
+    "the dataset": (benchmark, "diagram", "set", "set", {}),
+    "the dataset of GenEval": (geneval, "object", "set", "set", {}),
+    "the folder of the Model figures": (benchmark, "diagram", ".", "figures", IMAGES),
+    "a folder that links may lead to": (linked, "diagram", "set", "followed", FOLLOWED),
+    "the results": (benchmark, "diagram", ".", "results/diagram.json", {"results": "results/diagram.json"}),
+    "a manifest": (figures("m.jsonl"), "diagram", "m.jsonl", "m.jsonl", {}),
+    "a manifest in CSV": (figures("m.csv"), "diagram", "m.csv", "m.csv", {}),
+    "a manifest in Parquet": (figures("m.parquet"), "diagram", "m.parquet", "m.parquet", {}),
+    "the folder around a manifest": (figures("set/m.jsonl"), "diagram", "set/m.jsonl", "set", {}),
+}
+"""What a user names may be a link to anywhere when it is first read; where `JURY_ROOTS` is set, it may not."""
+
+
+def parameters(flow: str, root: Path, dataset: str, given: dict[str, object]) -> Parameters:
+    named = {key: [str(root / each) for each in value] if isinstance(value, list) else str(root / str(value))
+             for key, value in given.items()}  # fmt: skip
+    return parameters_of(flow).model_validate({"dataset": str(root / dataset)} | named)
+
+
+def judged(flow: str, asked: Parameters) -> Iterator[str | bytes]:
+    """What a run would send of a dataset, and what it says of what it does not send."""
+    try:
+        dataset = load_dataset(flow, asked)
+    except InputError as error:
+        yield str(error)
+        return
+    yield from dataset.warnings
+    for sample in dataset.samples:
+        try:
+            yield from read_texts(sample).values()
+        except InputError as error:
+            yield str(error)
+        for source in sample.pictures.values():
+            try:
+                yield read_picture(source)
+            except InputError as error:
+                yield str(error)
+
+
+def leaks(found: list[str | bytes]) -> list[str | bytes]:
+    return [each for each in found if each == png(SHADE) or (isinstance(each, str) and SECRET in each)]
+
+
+def exchanged_at_each_moment(tmp_path: Path, case: Case) -> int:
+    """Attack a dataset at each of its moments; returns how many there were."""
+    build, _, dataset, victim, _ = case
+    inside = "set" if dataset == victim == "set" and build in (benchmark, geneval) else ""
+    build(tmp_path / "template" / inside, "plain", 1)
+    build(tmp_path / "outside" / inside, SECRET, SHADE)
+    moments = attacked(tmp_path, case, -1, stays=True)
+    for moment in range(moments):
+        for stays in (True, False):
+            attacked(tmp_path, case, moment, stays=stays)
+    return moments
+
+
+def attacked(tmp_path: Path, case: Case, moment: int, *, stays: bool) -> int:
+    """Load and read a fresh copy while it is attacked; returns the number of moments."""
+    _, flow, dataset, victim, given = case
+    data = tmp_path / "data"
+    shutil.copytree(tmp_path / "template", data, symlinks=True)
+    for link in [path for path in data.rglob("*") if path.is_symlink()]:
+        target = link.readlink().relative_to(tmp_path / "template")
+        link.unlink()
+        link.symlink_to(data / target)
+    exchange = Exchange(data, data / victim, tmp_path / "outside" / victim, moment, stays=stays)
+    at_work.append(exchange)
+    try:
+        found = [*judged(flow, parameters(flow, data, dataset, given))]
+    finally:
+        at_work.clear()
+    assert not leaks(found), (moment, stays)
+    shutil.rmtree(data)
+    return exchange.met
+
+
+@pytest.mark.parametrize("case", CASES.values(), ids=CASES)
+def test_nothing_outside_of_the_dataset_is_read(tmp_path: Path, case: Case) -> None:
+    assert exchanged_at_each_moment(tmp_path, case) > 4
+
+
+@pytest.mark.parametrize("case", NAMED.values(), ids=NAMED)
+def test_nothing_outside_of_the_roots_is_read(tmp_path: Path, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(ROOTS, str(tmp_path / "data"))
+    assert exchanged_at_each_moment(tmp_path, case) > 4
+
+
+@pytest.mark.parametrize("case", [*CASES.values(), *NAMED.values()], ids=[*CASES, *NAMED])
+def test_without_an_exchange_all_of_it_is_read(tmp_path: Path, case: Case) -> None:
+    build, flow, dataset, _, given = case
+    inside = "set" if dataset == "set" and build in (benchmark, geneval) else ""
+    build(tmp_path / "data" / inside, SECRET, SHADE)
+    found = [*judged(flow, parameters(flow, tmp_path / "data", dataset, given))]
+    assert {type(each) for each in leaks(found)} == {str, bytes}
+
+
+def test_a_picture_that_became_a_link_is_lost_and_no_fault_of_its_candidate(tmp_path: Path) -> None:
+    benchmark(tmp_path / "data", "plain", 1)
+    (tmp_path / "secret.png").write_bytes(png(SHADE))
+    dataset = load_dataset("diagram", parameters("diagram", tmp_path / "data", ".", IMAGES))
+    figure = tmp_path / "data" / "figures" / "test_0.png"
+    figure.unlink()
+    figure.symlink_to(tmp_path / "secret.png")
+    with pytest.raises(InputError) as refused:
+        read_picture(dataset.samples[0].pictures["model"])
+    assert str(refused.value).startswith(LOST) and f"it leads to {tmp_path / 'secret.png'}" in str(refused.value)
+
+
+def test_a_picture_that_its_generator_writes_anew_is_read(tmp_path: Path) -> None:
+    benchmark(tmp_path / "data", "plain", 1)
+    dataset = load_dataset("diagram", parameters("diagram", tmp_path / "data", ".", IMAGES))
+    (tmp_path / "new.png").write_bytes(png(2))
+    (tmp_path / "new.png").replace(tmp_path / "data" / "figures" / "test_0.png")
+    assert read_picture(dataset.samples[0].pictures["model"]) == png(2)

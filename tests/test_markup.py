@@ -18,28 +18,17 @@ def acting(markdown: str) -> set[str]:
     """Kinds of tokens but for text and comments, and texts of which GitHub's dialect would make links."""
     harmless = {"text", "inline", "paragraph_open", "paragraph_close"}
     found = {token.type for token in tokens(markdown) if token.content != "<!-- -->"} - harmless
-    return found | {token.content for token in tokens(markdown) if token.type == "text" and _is_link(token.content)}
-
-
-def _is_link(text: str) -> bool:
-    return bool(BARE_ADDRESS.search(text))
+    texts = {token.content for token in tokens(markdown) if token.type == "text"}
+    return found | {*filter(BARE_ADDRESS.search, texts)}
 
 
 @pytest.mark.parametrize("text", HOSTILE)
-def test_a_hostile_text_shows_as_it_is_and_does_nothing(text: str) -> None:
+def test_a_hostile_text_shows_as_it_is_does_nothing_and_stays_within_its_cell_and_item(text: str) -> None:
     assert shown(plain(text)) == text
     assert acting(plain(text)) == set()
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_it_stays_within_its_cell(text: str) -> None:
     markdown = table(["a", "b"], [[plain(text), "next"]])
     assert sum(token.type == "td_open" for token in tokens(markdown)) == 2
     assert shown(markdown) == f"ab{text}next"
-
-
-@pytest.mark.parametrize("text", HOSTILE)
-def test_it_stays_within_its_item_of_a_list(text: str) -> None:
     markdown = bullets([text, f"  {text}"])
     assert [token.type for token in tokens(markdown)].count("list_item_open") == 2
     assert shown(markdown) == text * 2

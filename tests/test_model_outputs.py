@@ -3,29 +3,28 @@
 import base64
 import unicodedata
 from pathlib import Path
+from typing import Any
 
 import pytest
 from written_datasets import inline, png, record, result, write_json
 
 from tasks.datasets.contents import read_picture
 from tasks.datasets.folders import NO_PICTURE
-from tasks.datasets.model_outputs import Pictures, read_picture_folder, read_results
+from tasks.datasets.model_outputs import Carried, carried, read_picture_folder, read_results, stage_key, stages_among
 from tasks.errors import Problems
 
 EPS = base64.b64encode(b"%!PS-Adobe-3.0 EPSF-3.0").decode()
 KEY = "target_diagram_critic_desc0_base64_jpg"
 
 
-def results(
-    folder: Path, records: object, *stages: str, ids: tuple[str, ...] = ("test_0", "test_1")
-) -> dict[str, Pictures]:
-    problems = Problems()
+def results(folder: Path, records: object, *stages: str) -> dict[str, Any]:
+    problems, ids = Problems(), ("test_0", "test_1")
     found = read_results(write_json(folder / "run.json", records), "diagram", stages, ids, problems)
     problems.stop("run.json")
     return found
 
 
-def images(folder: Path, *names: str, ids: tuple[str, ...] = ("a", "é")) -> tuple[Pictures, list[str]]:
+def images(folder: Path, *names: str, ids: tuple[str, ...] = ("a", "é")) -> tuple[Any, list[str]]:
     for name in names:
         path = folder / "figures" / name
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -46,28 +45,18 @@ def test_each_record_is_judged_by_the_picture_it_names(tmp_path: Path):
 def test_several_stages_are_several_candidates(tmp_path: Path):
     records = [result(n, vanilla_diagram_base64_jpg=inline(n)) for n in range(2)]
     found = results(tmp_path, records, "vanilla", "critic0")
-    assert [(stage, read_picture(pictures["test_1"])) for stage, pictures in found.items()] == [
-        ("vanilla", png(1)),
-        ("critic0", png(101)),
-    ]
+    shown = [(stage, read_picture(pictures["test_1"])) for stage, pictures in found.items()]
+    assert shown == [("vanilla", png(1)), ("critic0", png(101))]
 
 
 SAYS = "target_diagram_critic_suggestions1"
 
 
-def test_a_stage_that_a_content_critic_made_needless_has_the_last_picture_before_it(tmp_path: Path):
-    found = results(tmp_path, [result(0, **{SAYS: "No changes needed."}), result(1)], "critic0", "critic2")
-    assert [found[stage]["test_0"].carried_from for stage in found] == ["", "critic0"]
-    assert read_picture(found["critic2"]["test_0"]) == read_picture(found["critic0"]["test_0"]) == png(100)
-
-
 def test_a_stage_that_was_not_reached_for_another_reason_says_why_it_has_no_picture(tmp_path: Path):
     failed = result(1, **{SAYS: "The legend is cut off.", "target_diagram_critic_desc1": "A legend."})
-    picture = results(tmp_path, [result(0, **{SAYS: "No changes needed."}), failed], "critic1")["critic1"]["test_1"]
-    assert (
-        picture.problem == f"{NO_PICTURE}key 'target_diagram_critic_desc1_base64_jpg' is missing in run.json, record 2"
-    )
-    assert picture.carried_from == ""
+    found = results(tmp_path, [result(0, **{SAYS: "No changes needed."}), failed], "critic1")["critic1"]["test_1"]
+    assert found.problem == f"{NO_PICTURE}key 'target_diagram_critic_desc1_base64_jpg' is missing in run.json, record 2"
+    assert found.carried_from == ""
 
 
 def test_a_round_that_generators_usually_do_not_have_is_none_when_no_record_holds_it(tmp_path: Path):
@@ -127,9 +116,7 @@ def test_a_sample_without_a_record_says_so(tmp_path: Path):
         ([result(0, **{KEY: EPS})], (), f"run.json, record 1: '{KEY}' is not a picture that can be judged: found Post"),
     ],
 )
-def test_what_is_wrong_with_a_result_file_is_named(
-    tmp_path: Path, records: list[object], stages: tuple[str, ...], words: str
-):
+def test_what_is_wrong_with_a_result_file_is_told(tmp_path: Path, records: object, stages: tuple[str, ...], words: str):
     with pytest.raises(ValueError) as error:
         results(tmp_path, records, *stages)
     assert words in str(error.value)
@@ -159,14 +146,11 @@ def test_two_pictures_of_one_sample_are_both_named(tmp_path: Path, names: tuple[
     assert all(name in str(error.value) for name in names)
 
 
-def test_pictures_of_no_sample_are_a_warning_and_other_files_are_none(tmp_path: Path):
+def test_pictures_of_no_sample_are_a_warning_other_files_are_none_and_a_folder_of_none_is_an_error(tmp_path: Path):
     _, warnings = images(tmp_path, "a.png", "stray.png", "notes.txt", "logs/run.txt")
     assert warnings == ["figures holds pictures of no sample: stray"]
-
-
-def test_a_folder_without_any_picture_of_a_sample_is_an_error(tmp_path: Path):
-    with pytest.raises(ValueError, match=r"holds no <id>.png .* for any of a, é"):
-        images(tmp_path, "stray.png")
+    with pytest.raises(ValueError, match=r"holds no <id>.png .* for any of b, é"):
+        images(tmp_path, ids=("b", "é"))
 
 
 def test_a_link_out_of_the_folder_is_refused(tmp_path: Path):
@@ -191,11 +175,99 @@ def test_a_picture_of_another_case_or_a_format_without_a_reader_is_told_with_its
 
 def test_a_picture_in_two_formats_is_the_one_that_is_sent_as_it_is(tmp_path: Path):
     names = ("a.pdf", "a.png", "b.svg", "c/final_output.pdf", "c/final_output.png")
-    for name in names:
-        (tmp_path / name).parent.mkdir(exist_ok=True)
-        (tmp_path / name).write_bytes(b"x")
-    problems = Problems()
-    found = read_picture_folder(tmp_path, ["a", "b", "c"], problems, [])
-    problems.stop("folder")
+    found, _ = images(tmp_path, *names, ids=("a", "b", "c"))
     places = {name: Path(source.place.path).name for name, source in found.items() if source.place}
     assert places == {"a": "a.png", "b": "b.svg", "c": "final_output.png"}
+
+
+# Stages
+
+DONE = "No changes needed."
+
+
+@pytest.mark.parametrize(
+    ("stage", "flow", "key"),
+    [
+        ("vanilla", "plot", "vanilla_plot_base64_jpg"),
+        ("planner", "diagram", "target_diagram_desc0_base64_jpg"),
+        ("stylist", "diagram", "target_diagram_stylist_desc0_base64_jpg"),
+        ("critic0", "diagram", "target_diagram_critic_desc0_base64_jpg"),
+        ("critic12", "plot", "target_plot_critic_desc12_base64_jpg"),
+        ("polished", "diagram", "polished_diagram_base64_jpg"),
+    ],
+)
+def test_a_stage_is_the_key_that_paperbanana_gives_it(stage: str, flow: str, key: str):
+    assert stage_key(stage, flow) == key
+
+
+@pytest.mark.parametrize("stage", ["", "critic", "critic-1", "Vanilla", "final"])
+def test_a_stage_that_does_not_exist_is_refused_with_those_that_do(stage: str):
+    with pytest.raises(ValueError, match="allowed are vanilla, planner, stylist, polished, critic0"):
+        stage_key(stage, "diagram")
+
+
+def ended(**changes: object) -> dict[str, object]:
+    """What a generator with planner and stylist leaves, in the short words of this module: said, text, and pictures."""
+    names = {
+        "planner": "target_diagram_desc0_base64_jpg",
+        "stylist": "target_diagram_stylist_desc0_base64_jpg",
+        "named": "eval_image_field",
+        "rounds": "max_critic_rounds",
+        **{f"said{n}": f"target_diagram_critic_suggestions{n}" for n in range(4)},
+        **{f"text{n}": f"target_diagram_critic_desc{n}" for n in range(4)},
+        **{f"critic{n}": f"target_diagram_critic_desc{n}_base64_jpg" for n in range(4)},
+    }
+    made = {"planner": "p", "stylist": "s"} | changes
+    return {names[name]: names.get(value, value) if name == "named" else value for name, value in made.items()}
+
+
+FIRST = {"said0": "Larger type.", "text0": "Larger.", "critic0": "c"}
+"""A first round that changed something."""
+
+
+@pytest.mark.parametrize(
+    ("left", "stage", "found"),
+    [
+        ({"said0": DONE, "text0": "as before"}, "critic0", Carried("stylist", True)),
+        ({"said0": DONE, "stylist": None}, "critic2", Carried("planner", True)),
+        ({**FIRST, "said1": DONE, "text1": "as before"}, "critic1", Carried("critic0", True)),
+        ({**FIRST, "said1": DONE, "critic1": None, "critic2": ""}, "critic2", Carried("critic0", True)),
+        ({**FIRST, "said1": f" **{DONE[:-1].upper()}** \n", "rounds": 3}, "critic2", Carried("critic0", True)),
+        ({**FIRST, "said1": "No change is required", "named": "critic0"}, "critic2", Carried("critic0", True)),
+        ({**FIRST, "named": "critic0"}, "critic2", Carried("critic0", True)),
+        ({**FIRST, "said1": DONE}, "critic3", Carried("critic0", False)),
+        ({**FIRST, "said1": DONE, "rounds": 5}, "critic3", Carried("critic0", True)),
+        ({"named": "stylist"}, "critic0", Carried("stylist", True)),
+    ],
+)
+def test_the_last_picture_before_a_content_critic_is_carried_on(left: dict[str, object], stage: str, found: Carried):
+    assert carried(ended(**left), stage, "diagram") == found
+
+
+@pytest.mark.parametrize(
+    ("left", "stage"),
+    [
+        ({}, "critic0"),
+        ({"said0": DONE, "planner": None, "stylist": None}, "critic0"),
+        ({**FIRST, "said1": "No changes needed to the colors, but the type is small."}, "critic1"),
+        ({**FIRST, "said1": "Larger type.", "text1": "Larger.", "named": "critic0"}, "critic1"),
+        ({**FIRST, "said1": "Larger type.", "text1": "Larger.", "named": "critic0"}, "critic2"),
+        ({**FIRST, "critic1": None, "named": "critic0"}, "critic1"),
+        ({**FIRST, "critic2": None, "named": "critic2"}, "critic2"),
+        ({**FIRST, "named": "critic2"}, "critic2"),
+        ({**FIRST, "named": "critic0", "rounds": 1}, "critic1"),
+        ({**FIRST, "said1": DONE, "rounds": 2}, "critic2"),
+        ({**FIRST, "said1": None, "named": None}, "critic1"),
+        ({**FIRST, "critic0": None, "said1": DONE}, "critic0"),
+        ({"said0": DONE}, "polished"),
+        ({"said0": DONE, "stylist": None, "named": "planner"}, "stylist"),
+    ],
+)
+def test_a_picture_that_is_missing_for_any_other_reason_is_not_replaced(left: dict[str, object], stage: str):
+    assert carried(ended(**left), stage, "diagram") is None
+
+
+def test_stages_are_told_by_name_and_the_critic_of_another_task_says_nothing():
+    assert carried(ended(said0=DONE), "critic0", "plot") is None
+    assert stages_among(ended(**FIRST), "diagram") == "critic0, planner, stylist"
+    assert stages_among(ended(**FIRST), "plot") == "none"

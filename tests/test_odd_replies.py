@@ -3,28 +3,25 @@
 import asyncio
 import json
 import tracemalloc
-from contextlib import closing
+from collections import Counter
 from pathlib import Path
 
 import pytest
 from factories import end, start
 from loopback_judge import LoopbackJudge
-from loopback_replies import Reply, error, gzip_bomb, text, verdict
+from loopback_replies import Reply, allowed_reply, error, gzip_bomb, text, verdict
 from odd_replies import ODD, PLAIN
-from test_judge import POLICY, RUBRIC, case
+from plain_runs import RUBRIC, run_of
+from test_judge import case
 
-from tasks.endpoint.body import LONGEST_REPLY
 from tasks.endpoint.client import Vlm
+from tasks.endpoint.connections import LONGEST_REPLY
 from tasks.endpoint.requests import probe_request
 from tasks.history.asking import query
-from tasks.history.loading import Synced, sync
+from tasks.history.landing import Landed, land
 from tasks.judge import judge_dimension
 from tasks.judging.case import plan
-from tasks.judging.results import Results
-from tasks.judging.run import Run
 from tasks.ledger.reading import folder, read_judgments
-from tasks.ledger.reuse import Replies
-from tasks.ledger.writing import Ledger
 from tasks.parameters import Judge, PairwiseParameters
 from tasks.records import Judgment
 
@@ -41,11 +38,9 @@ def judged(store: Path, loopback: LoopbackJudge, replies: list[Reply], **changes
     loopback.queue(*replies)
 
     async def scene() -> None:
-        async with Vlm(settings) as vlm:
-            with closing(Ledger(store, start())) as ledger:
-                run = Run(start(), RUBRIC, parameters, POLICY, vlm, ledger, Replies({}), Results(start(), []))
-                await judge_dimension(run, "faithfulness", cases, last=True)
-                ledger.end(end())
+        async with run_of(parameters) as run:
+            await judge_dimension(run, "faithfulness", cases, last=True)
+            run.ledger.end(end())
 
     asyncio.run(scene())
     return list(read_judgments(folder(store, start().run_id)))
@@ -66,10 +61,6 @@ def rows(store: Path) -> dict[str, Judgment]:
     return {row.sample_id: row for row in read_judgments(folder(store, start().run_id))}
 
 
-def test_there_are_many_and_each_is_another() -> None:
-    assert len(ODD) >= 60 and len({odd.name for odd in ODD}) == len(ODD)
-
-
 @pytest.mark.parametrize("number", range(len(ODD)), ids=[odd.name for odd in ODD])
 def test_an_odd_reply_ends_in_a_status_with_words_and_the_run_goes_on(rows: dict[str, Judgment], number: int) -> None:
     odd, row, following = ODD[number], rows[f"{2 * number:03}"], rows[f"{2 * number + 1:03}"]
@@ -77,21 +68,14 @@ def test_an_odd_reply_ends_in_a_status_with_words_and_the_run_goes_on(rows: dict
     assert odd.words in row.error and bool(row.error) == (row.status != "ok") and len(row.error) <= 2000
     assert odd.kept in row.raw and odd.reasoning in row.reasoning
     assert row.recovery == odd.recovery or odd.status != "ok"
-    assert odd.tokens_in in (None, row.tokens_in) and len(row.model_answered) <= 200
+    assert odd.tokens_in in (None, row.tokens_in) and len(row.judge_answered) <= 200
     assert (following.status, following.verdict) == ("ok", "Human")
 
 
 def test_the_run_is_loaded_into_the_history(store: Path) -> None:
-    assert sync(store) == Synced((start().run_id,), ())
+    assert land(store) == Landed((start().run_id,), ())
     counts = query(store, "SELECT status, count(*) FROM judgments GROUP BY status").rows
-    assert dict(counts) == {
-        "ok": len(ODD) + of("ok"),
-        **{each: of(each) for each in {odd.status for odd in ODD} - {"ok"}},
-    }
-
-
-def of(status: str) -> int:
-    return sum(odd.status == status for odd in ODD)
+    assert dict(counts) == Counter(odd.status for odd in ODD) + Counter(ok=len(ODD))
 
 
 def test_a_reply_of_the_longest_size_is_kept_whole(tmp_path: Path, loopback: LoopbackJudge) -> None:
@@ -105,7 +89,7 @@ def test_a_reply_of_the_longest_size_is_kept_whole(tmp_path: Path, loopback: Loo
     assert rows[0].raw == with_words("ü" * 1_900_000 + "end") and rows[0].reasoning.endswith("üend of it")
     assert len(rows[1].raw) == LONGEST_REPLY and rows[3].raw == "é" * (LONGEST_REPLY // 2)
     assert max(len(row.model_dump_json().encode()) for row in rows) < 16_000_000
-    assert sync(tmp_path) == Synced((start().run_id,), ())
+    assert land(tmp_path) == Landed((start().run_id,), ())
 
 
 def with_words(words: str) -> str:
@@ -119,12 +103,13 @@ def with_words(words: str) -> str:
 )  # fmt: skip
 def test_little_of_an_endless_body_gets_into_memory(loopback: LoopbackJudge, body: Reply, status: int) -> None:
     endless = Reply(body.body, status, body.headers, times=body.times, chunked=body.chunked)
-    loopback.queue(*[endless] * (3 if status == 500 else 1))  # what no wait cures is sent three times
+    loopback.answer = lambda seen: allowed_reply()(seen) if seen.schema_name == "probe" else endless
     settings = Judge(model="m", base_url=loopback.base_url)  # pyright: ignore
 
     async def scene() -> tuple[str, str]:
         async with Vlm(settings) as vlm:
-            reply, following = await vlm.ask(probe_request()), await vlm.ask(probe_request())
+            about = probe_request()._replace(name="about_a_sample")
+            reply, following = await vlm.ask(about), await vlm.ask(probe_request())
             assert following.status == "ok"
             return reply.text, reply.error
 
@@ -146,47 +131,31 @@ def test_a_key_like_a_word_is_left_in_replies_and_cut_out_of_errors(
     tmp_path: Path, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("TEST_KEY", key)
-    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=TEST_KEY")
+    monkeypatch.setenv("JURY_ENDPOINTS", f"{loopback.place}=TEST_KEY")
     reasoning = '{"comparison_reasoning": "feedback on the Human figure", "winner": "Model"}'
     refused = error(400, f"the key is <{key}>")
-    good, bad, page = judged(
-        tmp_path, loopback, [text(reasoning), refused, Reply("a dark page")], api_key_env="TEST_KEY"
-    )
+    replies = [text(reasoning), refused, Reply("a dark page")]
+    good, bad, page = judged(tmp_path, loopback, replies, api_key_env="TEST_KEY")
     assert (good.verdict, good.raw, good.reasoning) == ("Model", reasoning, "feedback on the Human figure")
     assert bad.status == "rejected" and f"<{key}>" not in bad.error and "<[key]>" in bad.error
     assert page.raw == "a dark page" and key not in page.error.replace("[key]", "").partition("completion: ")[2]
 
 
-@pytest.mark.parametrize("key", ["comparison_reasoning", 'sk-"quoted"-key-0123', "sk-an-ordinary-key-0123"])
-def test_a_long_key_is_cut_out_of_what_is_kept_once_the_reply_is_read(
+@pytest.mark.parametrize("key", [r"sk-\back-0123456789", 'sk-"quoted"/key-0123', "sk-an-ordinary-key-0123"])
+def test_a_long_key_is_cut_out_of_whatever_a_reply_says(
     tmp_path: Path, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch, key: str
 ) -> None:
     monkeypatch.setenv("TEST_KEY", key)
-    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=TEST_KEY")
+    monkeypatch.setenv("JURY_ENDPOINTS", f"{loopback.place}=TEST_KEY")
     quoting = verdict("Human", f"your key is {key}, is it not?")
     escaped = text(PLAIN.replace("half", "".join(f"\\u{ord(sign):04x}" for sign in key)))
-    replies = [quoting, escaped, text(f"Your key is {key}."), error(400, "x" * 1990 + key), said_by(key)]
+    named = Reply({**text(PLAIN).body, "model": key})
+    replies = [quoting, escaped, text(f"Your key is {key}."), error(400, "x" * 1990 + key), named]
     rows = judged(tmp_path, loopback, replies, api_key_env="TEST_KEY")
     assert [row.status for row in rows] == ["ok", "ok", "invalid", "rejected", "ok"]
     assert [row.verdict for row in rows] == ["Human", "Model", None, None, "Model"]
     assert rows[0].reasoning == "your key is [key], is it not?" and rows[1].reasoning == "[key] of it"
     assert "Your key is [key]." in rows[2].raw and "Your key is [key]." in rows[2].error
-    assert key[:6] not in rows[3].error.replace("[key]", "") and rows[4].model_answered == "[key]"
+    assert key[:6] not in rows[3].error.replace("[key]", "") and rows[4].judge_answered == "[key]"
     kept = (folder(tmp_path, start().run_id) / "judgments.jsonl").read_text()
     assert key not in kept.replace("\\", "")
-
-
-def said_by(model: str) -> Reply:
-    return Reply({**text(PLAIN).body, "model": model})
-
-
-def test_the_probe_shows_no_key(loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("TEST_KEY", "sk-an-ordinary-key-0123")
-    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=TEST_KEY")
-    loopback.queue(text("ready, sk-an-ordinary-key-0123"))
-
-    async def scene() -> str:
-        async with Vlm(Judge(model="m", base_url=loopback.base_url, api_key_env="TEST_KEY")) as vlm:  # pyright: ignore
-            return (await vlm.probe(probe_request())).text
-
-    assert asyncio.run(scene()) == "ready, [key]"

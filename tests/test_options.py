@@ -1,5 +1,7 @@
 """Parameter models as options: what is wrong is told by the names that command line, form and list share."""
 
+from operator import attrgetter
+
 import pytest
 from click import Context
 
@@ -20,27 +22,20 @@ def complaint(*words: str) -> list[str]:
     return str(error.value).splitlines()
 
 
-def test_what_is_not_given_keeps_its_default() -> None:
-    assert given() == RubricParameters()
-
-
-def test_lists_are_split_at_commas_and_go_on_where_the_option_is_given_again() -> None:
-    assert given("--ids", "a, b,", "--ids", "c").ids == ["a", "b", "c"]
-
-
-@pytest.mark.parametrize(("word", "value"), [("--normalize", True), ("--no-normalize", False)])
-def test_what_is_true_or_false_is_an_option_with_a_contrary(word: str, value: bool) -> None:
-    assert given(word).normalize is value
-
-
-def test_a_nested_field_is_an_option_with_a_dot() -> None:
-    judge = given("--judge.model", "m", "--judge.base-url", "http://127.0.0.1:8000/v1", "--judge.detail", "low").judge
-    assert (judge.model, judge.base_url, judge.detail) == ("m", "http://127.0.0.1:8000/v1", "low")
-
-
-def test_an_object_is_given_as_json() -> None:
-    judge = given("--judge.extra", '{"top_k": 1, "a": [2]}', "--judge.headers", '{"X-Team": "TEAM_NAME"}').judge
-    assert (judge.extra, judge.headers) == ({"top_k": 1, "a": [2]}, {"X-Team": "TEAM_NAME"})
+@pytest.mark.parametrize(
+    ("words", "field", "value"),
+    [
+        (["--ids", "a, b,", "--ids", "c"], "ids", ["a", "b", "c"]),
+        (["--normalize"], "normalize", True),
+        (["--no-normalize"], "normalize", False),
+        (["--judge.model", "m", "--judge.base-url", "http://127.0.0.1:8000/v1"], "judge.model", "m"),
+        (["--judge.detail", "low"], "judge.detail", "low"),
+        (["--judge.extra", '{"top_k": 1, "a": [2]}'], "judge.extra", {"top_k": 1, "a": [2]}),
+        (["--judge.headers", '{"X-Team": "TEAM_NAME"}'], "judge.headers", {"X-Team": "TEAM_NAME"}),
+    ],
+)
+def test_an_option_gives_a_field_its_value_and_no_other_one(words: list[str], field: str, value: object) -> None:
+    assert attrgetter(field)(given(*words)) == value and given() == RubricParameters()
 
 
 @pytest.mark.parametrize("name", ["judge.extra", "judge.headers"])
@@ -66,8 +61,7 @@ def test_every_field_has_an_option_under_a_heading_with_its_sentence_default_and
 
 def test_headings_and_options_follow_one_order() -> None:
     shown = [name for option in model_options(PairwiseParameters) for name in option.opts]
-    assert shown[:4] == ["--dataset", "--results", "--images", "--stage"]
-    assert shown[-1] == "--shards"
+    assert shown[:4] == ["--dataset", "--results", "--images", "--stage"] and shown[-1] == "--shards"
 
 
 def test_values_out_of_range_are_told_together_by_their_options() -> None:
@@ -80,46 +74,28 @@ def test_values_out_of_range_are_told_together_by_their_options() -> None:
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (
-            ["--judge.model", "m"],
-            "--judge.model is 'm' and needs an address, the embedded judge is 'pixel-baseline': set --judge.base-url "
-            "to a short name, such as openai (`jury endpoints` lists them), or to an address, such as http://localhost:8000/v1",
-        ),
-        (
-            ["--judge.model", "embedded"],
-            "--judge.model is 'embedded', which is an address: leave --judge.model and --judge.base-url out for the "
-            "embedded judge",
-        ),
+        (["--judge.model", "m"],
+         "--judge.model is 'm' and needs an address, the embedded judge is 'pixel-baseline': set --judge.base-url "
+         "to a short name, such as openai (`jury endpoints` lists them), or to an address, such as "
+         "http://localhost:8000/v1"),
         (["--judge.base-url", "judge"], "--judge.base-url 'judge' is no address: allowed are"),
-        (
-            ["--judge.api-key-env", "OPENAI_API_KEY"],
-            "--judge.api-key-env is given, and the embedded judge needs no key: set --judge.base-url and "
-            "--judge.model to the judge that is meant, or leave it out",
-        ),
-        (
-            ["--judge.base-url", "openai"],
-            "--judge.base-url is 'openai', and --judge.model names no model there: set it to one that sees pictures, "
-            "by the name that https://api.openai.com/v1/models lists",
-        ),
-        (
-            ["--judge.base-url", "http://127.0.0.1:8000/v1"],
-            "--judge.base-url is 'http://127.0.0.1:8000/v1', and --judge.model names no model there",
-        ),
-        (
-            ["--judge.base-url", "http://a:b@c"],
-            "--judge.base-url must hold no user, password, query or fragment: a key is named in --judge.api-key-env",
-        ),
-        (
-            ["--judge.base-url", "https://a.openai.azure.com/openai/v1?api-version=2025-04-01-preview"],
-            "--judge.base-url is the older address of Azure OpenAI, which takes other requests: set it to "
-            "https://a.openai.azure.com/openai/v1, without a query, and --judge.model to the name of the deployment",
-        ),
-        (
-            ["--judge.base-url", "https://a.openai.azure.com/openai/deployments/gpt"],
-            "--judge.base-url is the older address",
-        ),
+        (["--judge.api-key-env", "OPENAI_API_KEY"],
+         "--judge.api-key-env is given, and the embedded judge needs no key: set --judge.base-url and "
+         "--judge.model to the judge that is meant, or leave it out"),
+        (["--judge.base-url", "openai"],
+         "--judge.base-url is 'openai', and --judge.model names no model there: set it to one that sees pictures, "
+         "by the name that https://api.openai.com/v1/models lists"),
+        (["--judge.base-url", "http://127.0.0.1:8000/v1"],
+         "--judge.base-url is 'http://127.0.0.1:8000/v1', and --judge.model names no model there"),
+        (["--judge.base-url", "http://a:b@c"],
+         "--judge.base-url must hold no user, password, query or fragment: a key is named in --judge.api-key-env"),
+        (["--judge.base-url", "https://a.openai.azure.com/openai/v1?api-version=2025-04-01-preview"],
+         "--judge.base-url is the older address of Azure OpenAI, which takes other requests: set it to "
+         "https://a.openai.azure.com/openai/v1, without a query, and --judge.model to the name of the deployment"),
+        (["--judge.base-url", "https://a.openai.azure.com/openai/deployments/gpt"],
+         "--judge.base-url is the older address"),
     ],
-)
+)  # fmt: skip
 def test_fields_that_do_not_go_together_are_named_with_their_place(words: list[str], said: str) -> None:
     [told] = complaint(*words)
     assert told.startswith(said)

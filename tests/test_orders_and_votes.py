@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 import pytest
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import VERDICTS, Reply, Request, example, leaning_reply, text
-from written_datasets import png, record, result, write_benchmark, write_json
+from written_datasets import png, write_figures
 from written_images import prompt_row, write_geneval
 
 POSITION, NOISE = 0.3, 0.2
@@ -54,9 +54,7 @@ def first_named(human_first: dict[str, float], model_first: dict[str, float]) ->
     of the share, however many of the three are decisive.
     """
     sides = [(human_first, "Human", "Model"), (model_first, "Model", "Human")]
-    (a, any_a), (b, any_b) = (
-        (p[first] / (p[first] + p[second]), 1 - (1 - p[first] - p[second]) ** 3) for p, first, second in sides
-    )
+    (a, any_a), (b, any_b) = ((p[one] / (p[one] + p[two]), 1 - (1 - p[one] - p[two]) ** 3) for p, one, two in sides)
     both, only_a, only_b = any_a * any_b, any_a * (1 - any_b), (1 - any_a) * any_b
     return (both * (a + b) / 2 + only_a * a + only_b * b) / (both + only_a + only_b)
 
@@ -85,17 +83,13 @@ def of_all_samples() -> Expected:
 
 
 def dataset(root: Path, samples: int) -> list[str]:
-    records = [record(number) for number in range(samples)]
-    write_benchmark(root, records)
+    given = write_figures(root, samples)
     for number in range(samples):
         (root / "diagram" / "images" / f"{number}.png").write_bytes(png(number))
-    results = write_json(root / "results.json", [result(number) for number in range(samples)])
-    return ["--dataset", str(root), "--results", str(results)]
+    return given
 
 
-def test_the_habits_of_a_judge_and_the_true_difference_are_found_again(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
-) -> None:
+def test_a_judges_habits_and_the_truth_are_found(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     thinks = [truth for truth, n in TRUTH.items() for _ in range(n)]
 
     def prefers(request: Request) -> str:
@@ -109,12 +103,8 @@ def test_the_habits_of_a_judge_and_the_true_difference_are_found_again(
 
     found = {row["measure"]: row for row in ask("SELECT * FROM rates WHERE dimension = 'overall'")}
     flip, first, agree, tier_1, score = of_all_samples()
-    for measure, true in {
-        "order_flip": flip,
-        "first_position": first,
-        "repeat_agreement": agree,
-        "tier_1": tier_1,
-    }.items():
+    shares = {"order_flip": flip, "first_position": first, "repeat_agreement": agree, "tier_1": tier_1}
+    for measure, true in shares.items():
         assert found[measure]["n"] == 100, measure
         assert found[measure]["ci_low"] <= true <= found[measure]["ci_high"], measure
     assert found["first_position"]["ci_low"] > 0.5
@@ -145,9 +135,7 @@ def test_the_habits_of_a_judge_and_the_true_difference_are_found_again(
     assert max(map(len, lines.values())) <= 80
 
 
-def test_votes_on_an_image_tell_how_far_its_scores_lie_apart(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
-) -> None:
+def test_votes_on_an_image_tell_how_scores_differ(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     asked: Counter[str] = Counter()
 
     def answer(request: Request) -> Reply:

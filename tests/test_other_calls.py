@@ -1,5 +1,6 @@
 """Calls that judge no sample: they are in the bill and in the month, without a word of what was asked and said."""
 
+import shutil
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -9,8 +10,7 @@ import pytest
 from loopback_judge import LoopbackJudge, judged_by
 
 from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.spending.reservations import Month, month_of
-from tasks.spending.shelves import LocalShelf
+from tasks.spending.month import Month, month_of
 
 PRICES = ("--judge.price-in", "1", "--judge.price-out", "10")
 Jury = Callable[..., tuple[int, str, str]]
@@ -19,16 +19,13 @@ Ask = Callable[[str], list[dict[str, Any]]]
 pytestmark = pytest.mark.usefixtures("laid_out")
 
 
-def test_a_first_question_is_in_the_bill_and_in_the_month(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask
-) -> None:
+def test_a_first_question_is_in_bill_and_month(tmp_path: Path, loopback: LoopbackJudge, jury: Jury, ask: Ask) -> None:
     code, _, err = jury("probe", *judged_by(loopback)[:4], *PRICES)
     assert code == 0, err
-    [row] = ask("SELECT purpose, flow, model, calls, price, tokens_in FROM spend")
+    [row] = ask("SELECT purpose, flow, judge, calls, price, tokens_in FROM spend")
     assert (row["purpose"], row["flow"], row["calls"]) == ("probe", "", 1) and row["tokens_in"] and row["price"]
     store = tmp_path / "store"
-    month = Month(store, LocalShelf(store), month_of(datetime.now(UTC)), 10.0, "now")
-    assert month.left() == pytest.approx(10.0 - row["price"])
+    assert Month(store, month_of(datetime.now(UTC)), 10.0).sum().spent == pytest.approx(row["price"])
     [place] = OTHER_CALLS.folders(store)
     assert b"ready" not in (place / OTHER_CALLS.file).read_bytes()
 
@@ -48,8 +45,9 @@ def test_a_damaged_row_is_left_out_and_told(tmp_path: Path, loopback: LoopbackJu
         assert jury("probe", *judged_by(loopback)[:4], *PRICES)[0] == 0
     first, _ = OTHER_CALLS.folders(tmp_path / "store")
     file = first / OTHER_CALLS.file
-    file.write_bytes(file.read_bytes().replace(b'"price":', b'"price":9'))
+    file.write_bytes(file.read_bytes().replace(b'"price":', b'"price":?'))
+    shutil.rmtree(tmp_path / "store" / ".history")
     (tmp_path / "store" / "history.duckdb").unlink()
     code, _, err = jury("sync")
-    assert code == 2 and "its checksum does not hold" in err and str(file) in err
+    assert code == 2 and "line 1: damaged: " in err and str(file) in err
     assert [row["calls"] for row in ask("SELECT calls FROM spend")] == [1]

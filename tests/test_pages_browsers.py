@@ -1,8 +1,8 @@
 """Every kind of page in both browsers: strangers' texts do nothing, it fits the screen, and everybody can use it."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -10,17 +10,13 @@ from accessibility import faults
 from firefox import started_firefox
 from foreign_page import foreign_page
 from hostile_store import NAME, SAMPLE, write_hostile, write_pages
-from opened_page import installed
+from opened_page import Visit, installed
 from served import free_port
-from visited_page import Visit
 from written_history import EARLIER, LATER, SCRIPT
 
 from flows.runtime.pages_server import serving_pages
 
-KINDS = (
-    *("index", "run", "run of images", "run without pictures", "run made small", "comparison"),
-    *("labels", "labels of images"),
-)
+KINDS = ("index", "run", "run of images", "run without pictures", "comparison", "labels", "labels of images")
 LOOKS = (("light", 1400), ("dark", 1400), ("dark", 390), ("light", 390))
 """In the order in which one visit goes through them."""
 GROUND = {"light": "rgb(255, 255, 255)", "dark": "rgb(22, 24, 28)"}
@@ -55,68 +51,18 @@ def either(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
             yield browser
 
 
-class Look(NamedTuple):
-    """What there is to see of a page."""
-
-    trouble: list[str]
-    faults: list[str]
-    title: str
-    text: str
-    hidden: int
-    """Pixels that a reader must move the page sideways for."""
-    width: int
-    ground: str
-    """Its colour."""
-
-
-@pytest.fixture(scope="module")
-def looked(either: Any, pages: dict[str, Path]) -> Callable[[str, str, int], Look]:
-    """Each page is opened once, and then looked at in each way; several tests go by what is seen then."""
-    seen: dict[str, dict[tuple[str, int], Look]] = {}
-
-    def look(kind: str, scheme: str, width: int) -> Look:
-        if kind not in seen:
-            visit = Visit(either, pages[kind].as_uri(), *LOOKS[0])
-            visit.evaluate(UNFOLDED)
-            seen[kind] = {each: _seen(visit, *each) for each in LOOKS}
-            visit.close()
-        return seen[kind][scheme, width]
-
-    return look
-
-
-def _seen(visit: Visit, scheme: str, width: int) -> Look:
-    visit.look(scheme, width)
-    told = visit.evaluate(SEEN)
-    found = faults(visit.evaluate)
-    return Look([*visit.trouble], found, *told)
-
-
-@pytest.mark.parametrize(("scheme", "width"), LOOKS)
 @pytest.mark.parametrize("kind", KINDS)
-def test_strangers_texts_are_shown_and_do_nothing(
-    looked: Callable[[str, str, int], Look], kind: str, scheme: str, width: int
-) -> None:
-    look = looked(kind, scheme, width)
-    assert look.trouble == [] and look.title != "harmed"
-    expected = SCRIPT if kind.startswith(("run", "labels")) else NAME[:20]
-    assert expected in look.text
-
-
-@pytest.mark.parametrize(("scheme", "width"), LOOKS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_no_text_is_wider_than_the_screen(
-    looked: Callable[[str, str, int], Look], kind: str, scheme: str, width: int
-) -> None:
-    look = looked(kind, scheme, width)
-    assert look.hidden == 0
-    assert (look.ground, look.width) == (GROUND[scheme], width), "it was looked at so"
-
-
-@pytest.mark.parametrize(("scheme", "width"), LOOKS)
-@pytest.mark.parametrize("kind", KINDS)
-def test_axe_finds_no_fault(looked: Callable[[str, str, int], Look], kind: str, scheme: str, width: int) -> None:
-    assert looked(kind, scheme, width).faults == []
+def test_strangers_do_nothing_all_fits_and_axe_finds_no_fault(either: Any, pages: dict[str, Path], kind: str) -> None:
+    visit = Visit(either, pages[kind].as_uri(), *LOOKS[0])
+    visit.evaluate(UNFOLDED)
+    for scheme, width in LOOKS:
+        visit.look(scheme, width)
+        title, text, hidden, *seen = visit.evaluate(SEEN)
+        assert visit.trouble == [] and title != "harmed"
+        assert (SCRIPT if kind.startswith(("run", "labels")) else NAME[:20]) in text
+        assert (hidden, seen) == (0, [width, GROUND[scheme]]), "pixels that a reader must move the page sideways for"
+        assert faults(visit.evaluate) == [], f"{scheme}, {width} pixels wide"
+    visit.close()
 
 
 def test_a_page_of_another_address_gets_nothing_of_them(either: Any, pages: dict[str, Path]) -> None:
@@ -131,12 +77,8 @@ def test_a_page_of_another_address_gets_nothing_of_them(either: Any, pages: dict
 # By keyboard alone
 
 
-def visited(browser: Any, file: Path, address: str = "") -> Visit:
-    return Visit(browser, file.as_uri() + address)
-
-
 def test_the_index_is_used_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
-    visit = visited(either, pages["index"])
+    visit = Visit(either, pages["index"].as_uri())
     visit.until("#theme")
     visit.press("/", *"counting")
     assert visit.text("output") == "1 of 3"
@@ -161,16 +103,13 @@ def test_the_index_is_used_by_keyboard(either: Any, pages: dict[str, Path]) -> N
 
 def test_a_run_and_a_sample_in_it_are_read_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
     focused = "document.activeElement.querySelector('h3 a')?.textContent"
-    visit = visited(either, pages["run"], f"#sample={quote(SAMPLE, safe='')}")
+    visit = Visit(either, pages["run"].as_uri() + f"#sample={quote(SAMPLE, safe='')}")
     visit.wait(f"{focused} === {SAMPLE!r}")
     visit.until(".pictures button")
     visit.press("Enter")
     assert visit.count(".pictures.large") == 1
     visit.press("Escape")
     assert visit.count(".pictures.large") == 0 and visit.has_focus(".pictures button")
-    visit.until(".earlier summary")
-    visit.press("Enter")
-    visit.wait("document.querySelector('.earlier tbody tr a')")
     visit.press("j")
     assert visit.evaluate(f"{focused} !== {SAMPLE!r} && document.activeElement.matches('.card')")
     visit.press("Escape", "/", *"s2")
@@ -197,7 +136,7 @@ def test_a_table_that_is_wider_than_the_screen_is_moved_by_keys(either: Any, pag
 
 
 def test_pictures_are_looked_at_larger_and_left_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
-    visit = visited(either, pages["labels"])
+    visit = Visit(either, pages["labels"].as_uri())
     visit.until("#pictures button")
     visit.press("Enter")
     assert visit.count("#large img") == 2
@@ -214,7 +153,7 @@ def test_pictures_are_looked_at_larger_and_left_by_keyboard(either: Any, pages: 
 
 
 def test_a_comparison_leads_to_its_samples_by_keyboard(either: Any, pages: dict[str, Path]) -> None:
-    visit = visited(either, pages["comparison"])
+    visit = Visit(either, pages["comparison"].as_uri())
     visit.until(".changes a")
     visit.press("Enter")
     visit.wait(f"location.pathname.endsWith('/{LATER}.html') && document.activeElement.matches('.card')")

@@ -1,15 +1,20 @@
 """The pages of a store served: who reads what, and what nobody does."""
 
+import html
 import http.client
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from factories import RUN, end, outcome, start, write_run
 from served import free_port
 
 from flows.runtime.pages_server import serving_pages
 from flows.runtime.sign_in import header
-from tasks.pages.page_names import NOTE, where
+from tasks.history.landing import land
+from tasks.pages.page_names import NOTE, page_of, where
+from tasks.pages.self_contained import HEAD_BYTES, policy_of
+from tasks.pages.site import renew
 
 INDEX = b"<!doctype html>the index" + bytes(600_000)
 SIGNED = "jury:not-a-secret"
@@ -20,10 +25,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Path:
     store = tmp_path_factory.mktemp("served") / "store"
     (store / "pages").mkdir(parents=True)
     (store / "history.html").write_text("a file of the store")
-    (store / "pages" / "index.html").write_bytes(INDEX)
-    (store / "pages" / "run.html").write_bytes(b"a run")
-    (store / "pages" / "notes.txt").write_bytes(b"no page")
-    (store / "pages" / ".hidden.html").write_bytes(b"a draft")
+    files = {"index.html": INDEX, "run.html": b"a run", "notes.txt": b"no page", ".hidden.html": b"a draft"}
+    for name, data in files.items():
+        (store / "pages" / name).write_bytes(data)
     (store / "pages" / "link.html").symlink_to(store / "history.html")
     (store / "pages" / "folder.html").mkdir()
     return store
@@ -64,17 +68,11 @@ def test_pages_are_read_whole_and_nothing_is_done_to_them(address: str) -> None:
 @pytest.mark.parametrize(
     "path",
     [
-        *("/none.html", "/notes.txt", "/.hidden.html", f"/{NOTE}", "/link.html", "/folder.html", "/run", "//run.html"),
-        *(
-            "/../history.html",
-            "/%2e%2e/history.html",
-            "/..%2fhistory.html",
-            "/pages/run.html",
-            "/run.html%00",
-            "/\\run.html",
-        ),
+        "/none.html", "/notes.txt", "/.hidden.html", f"/{NOTE}", "/link.html", "/folder.html", "/run", "//run.html",
+        "/../history.html", "/%2e%2e/history.html", "/..%2fhistory.html", "/pages/run.html", "/run.html%00",
+        "/\\run.html",
     ],
-)
+)  # fmt: skip
 def test_nothing_but_pages_is_answered(address: str, path: str) -> None:
     status, body, _ = asked(address, path)
     assert status == 404 and b"no such page" in body
@@ -95,6 +93,41 @@ def test_a_folder_that_is_a_link_is_not_followed(store: Path, tmp_path: Path) ->
         assert asked(address, "/")[0] == 404
 
 
+NOTHING = "default-src 'none'; frame-ancestors 'none'"
+OWN = (
+    f"default-src 'none'; img-src data:; style-src 'sha256-{'a' * 43}='; script-src 'sha256-{'b' * 43}='; "
+    "base-uri 'none'; form-action 'none'"
+)
+META = '<!doctype html><meta http-equiv="Content-Security-Policy" content="{}">'
+
+
+@pytest.mark.parametrize(
+    ("page", "policy"),
+    [
+        (META.format(OWN), f"{OWN}; frame-ancestors 'none'"),
+        (META.format(html.escape(OWN)), f"{OWN}; frame-ancestors 'none'"),
+        (META.format("default-src *"), NOTHING),
+        (META.format(OWN.replace("img-src data:", "img-src *")), NOTHING),
+        (META.format(f"{OWN}; script-src 'unsafe-inline'"), NOTHING),
+        (META.format(f"{OWN}\r\nSet-Cookie: a=b"), NOTHING),
+        (" " * 5000 + META.format(OWN), NOTHING),
+        ("no policy", NOTHING),
+    ],
+)
+def test_a_page_has_its_own_policy_and_a_stranger_s_nothing(store: Path, address: str, page: str, policy: str) -> None:
+    (store / "pages" / "policy.html").write_text(page, newline="")
+    _, body, headers = asked(address, "/policy.html")
+    assert (headers["content-security-policy"], body) == (policy, page.encode()) and "set-cookie" not in headers
+
+
+@pytest.mark.usefixtures("laid_out")
+def test_pages_that_we_make_have_a_policy_that_is_served(tmp_path: Path) -> None:
+    write_run(tmp_path, start(RUN), [outcome()], end())
+    land(tmp_path)
+    for page in (renew(tmp_path, [RUN]).place, page_of(tmp_path, RUN)):
+        assert "script-src 'sha256-" in policy_of(page.read_bytes()[:HEAD_BYTES])
+
+
 def test_others_of_the_machine_are_kept_out_by_the_text_that_signs_in(tmp_path: Path) -> None:
     (tmp_path / "pages").mkdir()
     (tmp_path / "pages" / "index.html").write_bytes(b"the index")
@@ -105,9 +138,7 @@ def test_others_of_the_machine_are_kept_out_by_the_text_that_signs_in(tmp_path: 
         assert asked(address, "/", **header(SIGNED))[:2] == (200, b"the index")
 
 
-def test_a_note_tells_others_the_address_as_long_as_it_is_served(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_note_tells_others_the_address_while_it_is_served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JURY_PAGES", raising=False)
     page = tmp_path / "pages" / "run.html"
     with serving_pages(tmp_path, free_port(), "") as address:

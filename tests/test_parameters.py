@@ -35,9 +35,7 @@ def test_a_form_has_one_kind_of_value_for_each_field(flow: str) -> None:
         ("colors", ["dataset", "candidate_name", "limit", "judge", "votes", "controls"]),
     ],
 )
-def test_a_form_begins_with_what_people_need_most_whatever_a_server_does_to_its_order(
-    flow: str, begins: list[str]
-) -> None:
+def test_a_form_begins_with_what_people_need_most_whatever_a_server_does_to_it(flow: str, begins: list[str]) -> None:
     fields = parameters_of(flow).model_json_schema()["properties"]
     assert sorted(fields, key=lambda name: fields[name]["position"]) == [*fields]
     assert [*fields][: len(begins)] == begins
@@ -52,10 +50,8 @@ def test_a_form_says_what_a_field_is_in_short_and_in_plain_text(flow: str) -> No
 
 
 @pytest.mark.parametrize("flow", [*PAIRWISE, *T2I])
-def test_a_form_does_not_ask_for_what_a_shard_is_told_but_takes_it_from_an_earlier_form(flow: str) -> None:
-    schema = parameters_of(flow).model_json_schema()
-    assert not {*OF_SHARDS} & schema["properties"].keys()
-    validate({"dataset": "x", "shard": 0, "evaluation_id": ""}, schema, raise_on_error=True)
+def test_a_form_does_not_ask_for_what_a_shard_is_told(flow: str) -> None:
+    assert not {*OF_SHARDS} & parameters_of(flow).model_json_schema()["properties"].keys()
 
 
 @pytest.mark.parametrize("flow", [*PAIRWISE, *T2I])
@@ -77,9 +73,7 @@ def test_what_no_body_can_hold_is_no_extra(value: Any) -> None:
     assert "judge.extra holds what no JSON does" in complaint(extra={"top_k": [value]})
 
 
-@pytest.mark.parametrize(
-    "name", ["", "X Team", "X:Team", "X-Tëam", "X\r\nY", "Authorization", "HOST", "content-length"]
-)
+@pytest.mark.parametrize("name", ["", "X Y", "X:Team", "X-Tëam", "X\r\nY", "Authorization", "HOST", "content-length"])
 def test_a_header_that_cannot_be_sent_or_is_the_programs_own_is_refused(name: str) -> None:
     assert f"judge.headers holds {name!r}" in complaint(headers={name: "TEAM_NAME"})
 

@@ -8,7 +8,7 @@ import pytest
 
 from tasks.ledger.passports import PassportReply
 from tasks.parameters import FLOWS, Judge
-from tasks.passport import asking, lines
+from tasks.passport import lines, making
 from tasks.passport.card import card_lines, smallest_words, state_of
 from tasks.passport.items import Answer, Item, items_of, marks
 from tasks.passport.lines import GOOD, LINE, LINES, at_least, needed
@@ -19,14 +19,7 @@ TESTED = [line for line in LINES if line.items]
 
 def row(item: Item, answer: Answer | None, **changes: object) -> PassportReply:
     about = {"key": "k", "line": item.line, "item": item.number, "turn": "", "expected": item.answer, "raw": "{}"}
-    told = {
-        "error": "",
-        "pictures": (),
-        "rung": "json_schema",
-        "model_answered": "m",
-        "tokens_in": 300,
-        "tokens_out": 9,
-    }
+    told = {"error": "", "pictures": (), "rung": "json_schema", "judge_answered": "m", "tokens_in": 90, "tokens_out": 9}
     more = {"tokens_cached": 0, "seconds": 1.0, "waits": 0, "not_sent": (), "asked_at": "2026-11-22T09:00:00+00:00"}
     found = {"status": "ok", "answer": answer, "right": answer is not None and item.is_right(answer)}
     return PassportReply.model_validate({**about, **told, **more, **found, **changes})
@@ -49,9 +42,7 @@ def test_a_line_has_six_items_at_least_and_guessing_passes_in_less_than_5_percen
 
 def test_a_good_judge_passes_all_lines_in_95_of_100_passports() -> None:
     assert prod(at_least(line.pass_mark, line.items, GOOD) for line in TESTED) > 0.97
-    made = [
-        card_lines(items, replies(items, 1 - GOOD, Random(seed))) for seed in range(200) for items in [items_of(seed)]
-    ]
+    made = [card_lines(items, replies(items, 1 - GOOD, Random(n))) for n in range(200) for items in [items_of(n)]]
     clean = [all(line.state != "failed" for line in card if line.items) for card in made]
     assert sum(clean) >= 0.95 * len(clean)
 
@@ -123,14 +114,14 @@ def one(line: str) -> Item:
     ],
 )
 def test_an_answer_is_read_out_of_its_wrapping_and_never_guessed(line: str, said: str, answer: Answer | None) -> None:
-    read = asking.read(said, one(line))
+    read = making.read_reply(said, one(line))
     assert read.answer == answer and bool(read.error) == (answer is None)
 
 
 def test_a_question_has_the_layout_of_the_flows_questions() -> None:
     item = one(lines.FIRST)
-    pictures = asking.prepared(item)
-    asked = asking.request(item, pictures)
+    pictures = making.prepared(item)
+    asked = making.question_of(item, pictures)
     texts = [part for part in asked.content if isinstance(part, str)]
     assert asked.name == "passport_which_is_first" and asked.pictures == 2
     assert texts[1:3] == ["First picture:", "Second picture:"] and "JSON" in texts[-1]
@@ -141,14 +132,15 @@ def test_a_question_has_the_layout_of_the_flows_questions() -> None:
 
 def test_the_key_changes_with_judge_and_turn_and_not_with_time_outs() -> None:
     item = one(lines.COUNTING)
-    pictures = asking.prepared(item)
-    asked = asking.request(item, pictures)
+    pictures = making.prepared(item)
+    asked = making.question_of(item, pictures)
     judge = Judge(model="m", base_url="http://127.0.0.1:9/v1")
-    found = asking.key(asked, pictures, judge, "")
+    found = making.question_key(asked, pictures, judge, "")
     patient = judge.model_copy(update={"timeout_seconds": 9.0, "concurrency": 2})
-    assert asking.key(asked, pictures, patient, "") == found
+    assert making.question_key(asked, pictures, patient, "") == found
     seeded = judge.model_copy(update={"seed": 3})
-    assert len({found, asking.key(asked, pictures, seeded, ""), asking.key(asked, pictures, judge, "repeat 1")}) == 3
+    others = [making.question_key(asked, pictures, *which) for which in ((seeded, ""), (judge, "repeat 1"))]
+    assert len({found, *others}) == 3
 
 
 # The card
@@ -178,9 +170,8 @@ def test_a_seed_that_is_kept_shows_only_where_replies_differ_without_one() -> No
     again = one(lines.COUNTING)
 
     def told(free: list[str], seeded: list[str], **changes: object) -> str:
-        turns = [(f"repeat {n}", raw) for n, raw in enumerate(free)] + [
-            (f"seed {n}", raw) for n, raw in enumerate(seeded)
-        ]
+        given = (("repeat", free), ("seed", seeded))
+        turns = [(f"{kind} {n}", raw) for kind, said in given for n, raw in enumerate(said)]
         rows = [row(again, again.answer, turn=turn, raw=raw, **changes) for turn, raw in turns]
         return next(line.found for line in card_lines(items, [*replies(items), *rows]) if line.line == lines.SEED)
 
@@ -194,7 +185,7 @@ def test_the_table_of_a_card_fits_80_columns() -> None:
     from tasks.ledger.passports import Card
 
     items = items_of(1)
-    about = {"passport_id": "p", "model": "m", "endpoint": "e", "model_answered": "m", "edition": "1", "seed": 1}
+    about = {"passport_id": "p", "judge": "m", "endpoint": "e", "judge_answered": "m", "edition": "1", "seed": 1}
     times = {"finished_at": "2026-11-22T09:00:00+00:00", "calls": 92, "seconds": 5.0}
     card = Card.model_validate({**about, **times, "lines": card_lines(items, [])})
     grid = card_grid(card)

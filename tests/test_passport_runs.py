@@ -12,13 +12,15 @@ import pytest
 from factories import RUN, end, judgment, outcome, start, write_run
 from loopback_judge import LoopbackJudge, judged_by
 from loopback_replies import Reply, Request, error
-from passport_judges import CountsNoPictures, Judge, Key, OnePicture, ReadsNothing
+from passport_judges import CountsNoPictures, Judge, Key, OnePicture, ReadsNothing, card_of
+from test_passport import replies
 
 from tasks.endpoint.api_keys import no_secret
 from tasks.errors import InputError, JudgeStopped
-from tasks.history.loading import sync
+from tasks.history.landing import land
+from tasks.ledger.bucket import Bucket
 from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.ledger.passports import CARD, REPLIES, Card, newest_card, passport_folders, read_card
+from tasks.ledger.passports import CARD, REPLIES, Card, exchange_passports, newest_card, passport_folders, read_card
 from tasks.ledger.reading import read_rows
 from tasks.ledger.writing import write_record
 from tasks.pages.artifact import markdown
@@ -26,6 +28,8 @@ from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
 from tasks.pages.run_summary import summarize
 from tasks.parameters import Judge as Settings
+from tasks.passport.card import card_lines
+from tasks.passport.items import items_of
 from tasks.passport.making import calls_of, make_passport
 from tasks.passport.wording import warning
 from tasks.spending.budget import Budget, CallCosts
@@ -33,6 +37,7 @@ from tasks.spending.prices import tariff
 
 pytestmark = pytest.mark.usefixtures("laid_out")
 
+CALLS = calls_of(1)
 PRICES = ("--judge.price-in", "1", "--judge.price-out", "10")
 Jury = Callable[..., tuple[int, str, str]]
 Ask = Callable[[str], list[dict[str, Any]]]
@@ -57,17 +62,15 @@ def passport(loopback: LoopbackJudge, store: Path) -> Card:
 def test_a_judge_that_passes_ends_with_0_and_its_card_is_in_the_history(key: Key, jury: Jury, ask: Ask) -> None:
     with LoopbackJudge(Judge(key)) as loopback:
         code, out, err = jury("passport", *judged_by(loopback)[:4])
-    assert (code, err) == (
-        0,
-        f"jury: m is asked {calls_of(1)} small questions about drawn pictures; replies are kept as they come\n",
-    )
+    told = f"jury: m is asked {CALLS} small questions about drawn pictures; replies are kept as they come\n"
+    assert (code, err) == (0, told)
     assert "✗" not in out and "smallest letters read" not in out
     assert "11 of 11 lines passed. It is the judge's by name and address" in out
     assert max(map(len, out.splitlines())) <= 100
     rows = ask("passports")
     assert {row["state"] for row in rows} == {"passed", "told"}
     assert next(row["found"] for row in rows if row["line"] == "text") == "smallest letters read: 9 pixels"
-    assert loopback.count == calls_of(1) + 3  # each kind of turn begins with the question whether the judge is there
+    assert loopback.count == CALLS + 3  # each kind of turn begins with the question whether the judge is there
 
 
 def test_a_passport_is_in_the_bill_and_refused_where_it_does_not_fit_into_the_month(
@@ -78,18 +81,14 @@ def test_a_passport_is_in_the_bill_and_refused_where_it_does_not_fit_into_the_mo
         monkeypatch.setenv("JURY_BUDGET_MONTH", "0.59")
         code, _, err = jury(*asked)
         assert (code, loopback.count) == (2, 0)
-        assert (
-            f"a passport of m is {calls_of(1)} questions for about 0.5980, at 500 tokens a reply, and does not" in err
-        )
-        assert (
-            "of the 0.5900 that JURY_BUDGET_MONTH allows in 20" in err
-            and ", 0.5900 are left. Raise that budget, or" in err
-        )
+        assert f"a passport of m is {CALLS} questions for about 0.5980, at 500 tokens a reply, and does not" in err
+        assert "of the 0.5900 that JURY_BUDGET_MONTH allows in 20" in err
+        assert ", 0.5900 are left. Raise that budget, or" in err
 
         monkeypatch.setenv("JURY_BUDGET_MONTH", "0.7")
         assert jury(*asked)[0] == 0
         [row] = ask("SELECT purpose, flow, calls, price FROM spend")
-        assert (row["purpose"], row["flow"], row["calls"]) == ("passport", "", calls_of(1) + 3)
+        assert (row["purpose"], row["flow"], row["calls"]) == ("passport", "", CALLS + 3)
         assert 0.05 < row["price"] < 0.6
 
         before = loopback.count
@@ -99,9 +98,7 @@ def test_a_passport_is_in_the_bill_and_refused_where_it_does_not_fit_into_the_mo
         assert ", by an earlier passport, and does not fit" in err
 
 
-def test_a_passport_stops_before_the_question_that_does_not_fit_and_what_it_has_is_taken_over(
-    key: Key, tmp_path: Path
-) -> None:
+def test_a_passport_stops_before_the_question_too_many_and_what_it_has_is_taken_over(key: Key, tmp_path: Path) -> None:
     limit = 0.02
     with LoopbackJudge(Judge(key)) as loopback:
         judge = settings(loopback).model_copy(update={"price_in": 1.0, "price_out": 10.0, "max_output_tokens": 100})
@@ -112,18 +109,16 @@ def test_a_passport_stops_before_the_question_that_does_not_fit_and_what_it_has_
             asyncio.run(make_passport(tmp_path, judge, 1, no_secret, budget=budget))
         spent = sum(row.price or 0.0 for place in OTHER_CALLS.folders(tmp_path) for row in OTHER_CALLS.read(place))
         asked = loopback.count
-        assert spent == pytest.approx(budget.spent) and limit / 2 < spent <= limit and asked < calls_of(1)
+        assert spent == pytest.approx(budget.spent) and limit / 2 < spent <= limit and asked < CALLS
         card = asyncio.run(make_passport(tmp_path, judge, 1, no_secret))
-        assert card.calls <= calls_of(1) - (asked - 1)
+        assert card.calls <= CALLS - (asked - 1)
 
 
-def test_a_terminal_is_shown_how_many_questions_were_answered(
-    key: Key, jury: Jury, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_terminal_is_shown_how_many_answers_there_are(key: Key, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
     with LoopbackJudge(Judge(key)) as loopback:
         _, out, err = jury("passport", *judged_by(loopback)[:4])
-    assert f"{calls_of(1)}/{calls_of(1)}" in err and "questions" in err and "questions" not in out
+    assert f"{CALLS}/{CALLS}" in err and "questions" in err and "questions" not in out
 
 
 def test_a_judge_that_fails_ends_with_3_and_is_told_what_that_means(key: Key, jury: Jury) -> None:
@@ -169,9 +164,9 @@ def test_replies_of_a_stopped_passport_are_taken_over_by_the_next_one(key: Key, 
         loopback.answer, loopback.count = good, 0
         card = passport(loopback, tmp_path)
     assert kept >= 20
-    assert card.calls == calls_of(1) - kept and loopback.count == card.calls + 3
+    assert card.calls == CALLS - kept and loopback.count == card.calls + 3
     rows = [*read_rows(passport_folders(tmp_path)[0] / REPLIES)]
-    assert len(rows) == calls_of(1) and {row["reused_from"] for row in rows} == {"", unfinished.name}
+    assert len(rows) == CALLS and {row["reused_from"] for row in rows} == {"", unfinished.name}
     assert not card.failed()
 
 
@@ -182,16 +177,8 @@ def test_an_unreachable_judge_is_told_and_leaves_no_card(jury: Jury, tmp_path: P
 
 
 def test_a_judge_whose_server_takes_one_picture_fails_the_lines_with_two(key: Key, tmp_path: Path) -> None:
-    good = Judge(key)
-
-    def one_only(request: Request) -> Reply:
-        return (
-            error(400, "At most 1 image(s) may be provided in one prompt.")
-            if len(request.images) > 1
-            else good(request)
-        )
-
-    with LoopbackJudge(one_only) as loopback:
+    good, refused = Judge(key), error(400, "At most 1 image(s) may be provided in one prompt.")
+    with LoopbackJudge(lambda asked: refused if len(asked.images) > 1 else good(asked)) as loopback:
         card = passport(loopback, tmp_path)
     found = {line.line: line for line in card.failed()}
     assert found.keys() == {"two_pictures", "which_is_first", "faint", "usage"}
@@ -202,11 +189,39 @@ def test_a_changed_card_is_left_out_and_the_others_are_loaded(key: Key, tmp_path
     with LoopbackJudge(Judge(key)) as loopback:
         first, second = passport(loopback, tmp_path), passport(loopback, tmp_path)
         place = tmp_path / "passports" / second.passport_id / CARD
-        place.write_bytes(place.read_bytes().replace(b'"passed"', b'"failed"', 1))
-        done = sync(tmp_path)
-        assert done.passports == (first.passport_id,) and "checksum" in done.left_out[0]
+        place.write_bytes(place.read_bytes().replace(b'"passed"', b'"pasted"', 1))
+        done = land(tmp_path)
+        assert done.passports == (first.passport_id,) and "damaged: lines.0.state" in done.left_out[0]
         assert newest_card(tmp_path, "m", loopback.base_url) == first
-        assert sync(tmp_path).passports == ()
+        assert land(tmp_path).passports == ()
+
+
+@pytest.fixture(scope="module")
+def made(key: Key, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    store = tmp_path_factory.mktemp("made")
+    card_of(Judge(key), 1, store)
+    return store
+
+
+def test_a_card_travels_to_the_other_machines_and_only_once(made: Path, tmp_path: Path) -> None:
+    bucket, other = Bucket(f"file://{tmp_path}/bucket"), tmp_path / "other"
+    [own] = passport_folders(made)
+    assert exchange_passports(bucket, made) == ([own.name], [])
+    assert exchange_passports(bucket, other) == ([], [own.name])
+    assert exchange_passports(bucket, other) == exchange_passports(bucket, made) == ([], [])
+    [copy] = passport_folders(other)
+    assert read_card(copy) == read_card(own)
+    one, other = ({file.name: file.read_bytes() for file in place.iterdir()} for place in (own, copy))
+    assert one == other
+
+
+def test_an_unfinished_passport_stays_and_a_name_that_is_none_is_left(made: Path, tmp_path: Path) -> None:
+    bucket, store = Bucket(f"file://{tmp_path}/bucket"), tmp_path / "store"
+    unfinished = store / "passports" / "20261122T090000000-passport-00000a"
+    unfinished.mkdir(parents=True)
+    (unfinished / "replies.jsonl").write_bytes(b"")
+    bucket.put({f"passports/not one/{CARD}": b"{}", f"passports/20261122T090000000-passport-00000b/{CARD}x": b"{}"})
+    assert exchange_passports(bucket, store) == ([], [])
 
 
 # What runs say
@@ -214,16 +229,11 @@ def test_a_changed_card_is_left_out_and_the_others_are_loaded(key: Key, tmp_path
 
 def kept(store: Path, changes: dict[str, Any], **states: str) -> None:
     """A card in the store: all lines passed but those whose state is given."""
-    from test_passport import replies
-
-    from tasks.passport.card import card_lines
-    from tasks.passport.items import items_of
-
     items = items_of(1)
     made = card_lines(items, replies(items))
     lines = [line.model_copy(update={"state": states.get(line.line, line.state)}) for line in made]
-    about = {"passport_id": "20261101T000000000-passport-000001", "model": "m", "endpoint": "http://127.0.0.1:9/v1"}
-    more = {"model_answered": "m-1", "edition": "1", "seed": 1, "calls": 92, "seconds": 5.0, "lines": lines}
+    about = {"passport_id": "20261101T000000000-passport-000001", "judge": "m", "endpoint": "http://127.0.0.1:9/v1"}
+    more = {"judge_answered": "m-1", "edition": "1", "seed": 1, "calls": 92, "seconds": 5.0, "lines": lines}
     times = {"finished_at": "2026-11-01T00:00:00+00:00"}
     card = Card.model_validate({**about, **more, **times, **changes})
     place = store / "passports" / card.passport_id
@@ -240,7 +250,7 @@ COMMAND = "`jury passport --judge.model m --judge.base-url http://127.0.0.1:9/v1
 def test_a_judge_without_a_passport_is_warned_of_with_the_command_that_makes_one(tmp_path: Path) -> None:
     said = warning(tmp_path, "diagram", JUDGE, now=NOW)
     assert said.startswith("nobody has tested what the judge m sees") and COMMAND in said
-    kept(tmp_path, {"model": "another"})
+    kept(tmp_path, {"judge": "another"})
     assert warning(tmp_path, "diagram", JUDGE, now=NOW) == said
     assert "--store s3://b/p`" in warning(tmp_path, "diagram", JUDGE, "s3://b/p", now=NOW)
 
@@ -253,16 +263,14 @@ def test_a_passport_of_more_than_30_days_is_warned_of(tmp_path: Path) -> None:
     assert "is 31 days old" in said and COMMAND in said
 
 
-def test_a_failed_line_is_warned_of_by_the_flows_that_need_it(tmp_path: Path) -> None:
+def test_a_failed_line_is_warned_of_by_the_flows_that_need_it_and_never_of_the_embedded_judge(tmp_path: Path) -> None:
     kept(tmp_path, {}, text="failed", counting="not measured", usage="failed")
     said = {flow: warning(tmp_path, flow, JUDGE, now=NOW) for flow in ("diagram", "plot", "counting", "colors")}
     assert "(reads small text)" in said["diagram"] and said["diagram"] == said["plot"]
     assert "(counts objects)" in said["counting"] and COMMAND in said["counting"]
     assert said["colors"] == ""
-
-
-def test_of_the_embedded_judge_nothing_is_said(tmp_path: Path) -> None:
-    kept(tmp_path, {"model": "pixel-baseline", "endpoint": "embedded"}, text="failed")
+    embedded = {"judge": "pixel-baseline", "endpoint": "embedded", "passport_id": "20261101T000000000-passport-000002"}
+    kept(tmp_path, embedded, text="failed")
     assert warning(tmp_path, "diagram", Settings(), now=NOW) == ""
 
 
@@ -276,44 +284,16 @@ def test_a_run_warns_and_its_report_and_artifact_show_the_card(key: Key, jury: J
     assert any("reads small text" in words for words in run["warnings"])
     shown = markdown(summarize(store, run["run_id"]))
     assert "## What the judge sees" in shown and "not passed: reads small text" in shown
-    assert jury("sync") == (
-        0,
-        "passports loaded: 20261101T000000000-passport-000001\nthe history is in step with the ledgers\n",
-        "",
-    )
-    html = page(gather(store, [run["run_id"]]), {})
+    assert jury("sync") == (0, "the history is in step with the ledgers\n", "")
+    assert ask("SELECT DISTINCT passport_id FROM passports") == [{"passport_id": "20261101T000000000-passport-000001"}]
+    html = page(gather(store, run["run_id"]), {})
     assert "What the judge sees" in html and "tells which is first" in html
     assert "with another effort or detail it may see otherwise" in html
-
-
-def test_status_tells_whose_judge_is_untested_and_what_to_do(
-    jury: Jury, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
-    store, judge = tmp_path / "store", {"model": "m", "endpoint": "http://127.0.0.1:9/v1"}
-    for number, flow in enumerate(("diagram", "plot", "colors", "counting")):
-        key_name = {"parameters": {"judge": {"api_key_env": "MY_KEY"}}}
-        write_run(store, start(f"2026112{number}T120000-{flow}-0000aa", flow=flow, **judge, **key_name), [], end())
-    embedded = {"flow": "position", "model": "pixel-baseline", "endpoint": "embedded"}
-    write_run(store, start("20261125T120000-position-0000aa", **embedded), [], end())
-
-    def said() -> list[str]:
-        return [line for line in jury("status")[1].splitlines() if line.startswith("passport ")]
-
-    [line] = said()
-    assert line.startswith("passport   colors, counting, diagram, plot: nobody has tested what the judge m sees")
-    assert COMMAND.rstrip("`") in line
-    kept(store, {"finished_at": datetime.now(UTC).isoformat()}, counting="failed")
-    [line] = said()
-    assert line.startswith("passport   counting: by its passport of") and "(counts objects)" in line
-    kept(store, {"passport_id": "20261102T000000000-passport-000001", "finished_at": "2026-01-01T00:00:00+00:00"})
-    [line] = said()
-    assert line.startswith("passport   colors, counting, diagram, plot: the passport of") and "days old" in line
 
 
 @pytest.mark.usefixtures("drawn_here")
 def test_a_run_of_a_judge_without_a_passport_shows_no_card(tmp_path: Path) -> None:
     write_run(tmp_path, start(), [judgment(), outcome()], end())
-    sync(tmp_path)
+    land(tmp_path)
     assert "What the judge sees" not in markdown(summarize(tmp_path, RUN))
-    assert "What the judge sees" not in page(gather(tmp_path, [RUN]), {})
+    assert "What the judge sees" not in page(gather(tmp_path, RUN), {})

@@ -5,6 +5,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import pytest
+from factories import slip
 
 from tasks.datasets.paths import resolved
 from tasks.errors import InputError
@@ -39,13 +40,10 @@ def written(path: Path, second: int) -> Path:
         ("out/{{date}}/x", "out/{date}/x"),
     ],
 )
-def test_a_date_stands_for_the_day_of_the_run(path: str, meant: str) -> None:
+def test_a_date_stands_for_the_day_of_the_run_in_paths_and_in_no_other_name(path: str, meant: str) -> None:
     given = rubric(dataset=path, metadata=path, export=path)
     assert resolved(given, NOW) == rubric(dataset=meant, metadata=meant, export=meant)
     assert resolved(pairwise(results=path, images=path), NOW) == pairwise(results=meant, images=meant)
-
-
-def test_names_that_are_no_paths_are_left_as_they_are() -> None:
     given = pairwise(store="{date}", candidate_name="{date}*")
     assert resolved(given, NOW) == given
 
@@ -68,25 +66,19 @@ def test_braces_hold_a_date_and_nothing_else(path: str) -> None:
         resolved(pairwise(dataset=path), NOW)
 
 
-def test_a_pattern_stands_for_what_was_modified_last(tmp_path: Path) -> None:
+def test_a_pattern_stands_for_what_was_modified_last_and_of_several_for_the_last_by_name(tmp_path: Path) -> None:
     written(tmp_path / "run_10.json", 300)
     written(tmp_path / "run_9.json", 200)
     written(tmp_path / "run_8.txt", 400)
     written(tmp_path / ".run_11.json", 500)
     found = resolved(pairwise(results=str(tmp_path / "run_*.json")), NOW)
     assert found == pairwise(results=str(tmp_path / "run_10.json"))
-
-
-def test_of_files_modified_together_the_last_by_name_counts(tmp_path: Path) -> None:
     for name in ("b.json", "c.json", "a.json"):
         written(tmp_path / name, 100)
-    found = resolved(pairwise(results=str(tmp_path / "?.json")), NOW)
-    assert found == pairwise(results=str(tmp_path / "c.json"))
+    assert resolved(pairwise(results=f"{tmp_path}/?.json"), NOW) == pairwise(results=f"{tmp_path}/c.json")
 
 
-def test_a_pattern_finds_folders_at_any_depth_below_home_on_a_date(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_pattern_finds_folders_at_any_depth_of_home_by_date(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     for number, day in enumerate(("2026-11-20", "2026-11-21")):
         folder = written(tmp_path / "out" / "deep" / day / "done" / "0.png", 100).parent
@@ -111,11 +103,7 @@ def test_a_file_of_that_very_name_is_no_pattern(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("path", "words"),
-    [
-        ("a\0*", "holds a NUL character"),
-        ("{date:\0}", "holds a NUL character"),
-        ("~no-such-user/out", "home directory"),
-    ],
+    [("a\0*", "holds a NUL character"), ("{date:\0}", "holds a NUL character"), ("~no-such-user/x", "home directory")],
 )
 def test_a_path_that_cannot_be_one_is_the_users_mistake(path: str, words: str) -> None:
     with pytest.raises(InputError, match=f"dataset: .*{words}"):
@@ -123,9 +111,6 @@ def test_a_path_that_cannot_be_one_is_the_users_mistake(path: str, words: str) -
 
 
 def test_a_fault_of_the_program_is_not_shown_as_a_path_that_is_wrong(monkeypatch: pytest.MonkeyPatch) -> None:
-    def slip(*_: object) -> str:
-        raise ValueError("a slip")
-
     monkeypatch.setattr("tasks.datasets.paths._newest", slip)
     with pytest.raises(ValueError, match=r"^a slip$"):
         resolved(pairwise(dataset="a"), NOW)

@@ -12,33 +12,15 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
-from png_files import chunk, png
+from PIL.PngImagePlugin import PngInfo
+from png_files import BLUE, POLICY, RED, WHITE, chunk, file, noise, oriented, png
 
 from tasks.pictures.bad_picture import BadPicture, NoReader
 from tasks.pictures.prepare import Picture, Policy, prepare
 
-POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
-RED, BLUE, WHITE = (255, 0, 0), (0, 0, 255), (255, 255, 255)
-
-
-def file(image: Image.Image, name: str, **options: object) -> bytes:
-    buffer = BytesIO()
-    image.save(buffer, name, **options)
-    return buffer.getvalue()
-
-
-def noise(width: int, height: int, mode: str = "RGB") -> Image.Image:
-    return Image.effect_noise((width, height), 80).convert(mode)
-
 
 def plain(mode: str, colour: object = "white") -> Image.Image:
     return Image.new(mode, (30, 20), colour)
-
-
-def oriented(orientation: int) -> Image.Exif:
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    return exif
 
 
 def with_exif(jpeg: bytes, exif: bytes) -> bytes:
@@ -66,7 +48,30 @@ def refusal(data: bytes, policy: Policy = POLICY) -> str:
     return str(refused.value)
 
 
+def turned_by_xmp() -> PngInfo:
+    text = PngInfo()
+    text.add_itxt("XML:com.adobe.xmp", '<x tiff:Orientation="6"/>')
+    return text
+
+
+def damaged(data: bytes) -> bytes:
+    """The file of a PNG with one wrong bit in the middle of its pixels."""
+    place = data.index(b"IDAT") + 400
+    return data[:place] + bytes([data[place] ^ 1]) + data[place + 1 :]
+
+
+def captioned(name: str) -> PngInfo:
+    """A text of this name, and a compressed one."""
+    text = PngInfo()
+    text.add_itxt(name, "words " * 50)
+    text.add_text("prompt", "words " * 50, zip=True)
+    return text
+
+
 JPEG = file(noise(60, 40), "JPEG")
+PNG = file(noise(60, 40), "PNG")
+OPAQUE_PNG = file(noise(60, 40, "RGBA"), "PNG")
+EMPTY_PIXELS = chunk(b"IDAT", zlib.compress(b""))
 TORN_EXIF = with_exif(JPEG, b"II*\0\x08\0\0\0\x05\0torn")
 
 CLEAN = {
@@ -77,11 +82,21 @@ CLEAN = {
     "JPEG with a large EXIF block": ("image/jpeg", with_exif(JPEG, b"II*\0\x08\0\0\0\0\0" + bytes(65_000))),
     "JPEG with a second picture behind it": ("image/jpeg", animation("MPO")),
     "JPEG with garbage behind it": ("image/jpeg", JPEG + b"garbage" * 99),
-    "PNG": ("image/png", file(noise(60, 40), "PNG")),
+    "PNG": ("image/png", PNG),
+    "PNG with text, a profile and its resolution": ("image/png", file(noise(60, 40), "PNG",
+         pnginfo=captioned("Software"), icc_profile=bytes(3000), dpi=(300, 300))),
+    "PNG with text behind its pixels": ("image/png", png(1, 1, 8, 0, b"\0\1",
+         behind=chunk(b"zTXt", b"key\0\0" + zlib.compress(b"x")))),
+    "PNG that says nothing of turns in its XMP": ("image/png", file(noise(60, 40), "PNG",
+         pnginfo=captioned("XML:com.adobe.xmp"))),
+    "interlaced PNG": ("image/png", png(1, 1, 8, 0, b"\0\1", interlaced=True)),
+    # The endpoint says that it cannot be read: the encoder wrote it so, and nobody damaged it on its way.
+    "PNG whose checksums hold and whose pixels do not inflate": ("image/png",
+         png(1, 1, 8, 0, b"").replace(EMPTY_PIXELS, chunk(b"IDAT", b"no pixels"))),
     "PNG of one pixel": ("image/png", file(Image.new("RGB", (1, 1)), "PNG")),
     "PNG of one bit": ("image/png", file(noise(60, 40, "1"), "PNG")),
     "PNG with a palette": ("image/png", file(noise(60, 40, "P"), "PNG")),
-    "PNG with an opaque alpha channel": ("image/png", file(noise(60, 40, "RGBA"), "PNG")),
+    "PNG with an opaque alpha channel": ("image/png", OPAQUE_PNG),
     "grey PNG with an opaque alpha channel": ("image/png", file(noise(60, 40, "LA"), "PNG")),
     "PNG with an opaque palette": ("image/png", file(plain("P", 0), "PNG", transparency=b"\xff\xff")),
     "PNG with a transparent colour nowhere in it": ("image/png", file(plain("RGB"), "PNG", transparency=RED)),
@@ -116,12 +131,14 @@ CHANGED = {
     "animated WebP": (animation("WEBP"), POLICY, ("first of 3 frames", "WEBP to PNG")),
     "turned JPEG": (file(plain("RGB"), "JPEG", exif=oriented(6)), POLICY, ("EXIF orientation applied", "JPEG to PNG")),
     "turned WebP": (file(plain("RGB"), "WEBP", exif=oriented(8)), POLICY, ("EXIF orientation applied", "WEBP to PNG")),
-    "CMYK JPEG": (file(plain("CMYK", 0), "JPEG"), POLICY, ("CMYK to RGB", "JPEG to PNG")),
-    "CMYK JPEG with a profile": (
-        file(plain("CMYK", 0), "JPEG", icc_profile=b"profile"),
+    "PNG turned by what stands behind its pixels": (
+        png(2, 1, 8, 0, b"\0\1\2", behind=chunk(b"eXIf", oriented(6).tobytes())),
         POLICY,
-        ("CMYK to RGB", "JPEG to PNG"),
+        ("EXIF orientation applied",),
     ),
+    "PNG turned by XMP": (file(plain("RGB"), "PNG", pnginfo=turned_by_xmp()), POLICY, ("EXIF orientation applied",)),
+    "CMYK JPEG": (file(plain("CMYK", 0), "JPEG"), POLICY, ("CMYK to RGB", "JPEG to PNG")),
+    "CMYK JPEG and profile": (file(plain("CMYK", 0), "JPEG", icc_profile=b"p"), POLICY, ("CMYK to RGB", "JPEG to PNG")),
     "transparent PNG": (file(plain("RGBA", (0, 0, 0, 9)), "PNG"), POLICY, (WHITENED,)),
     "16 bits": (file(plain("I;16", 40_000), "PNG"), POLICY, ("16 bits scaled to 8",)),
     "16 bits RGB": (png(1, 1, 16, 2, b"\0" + bytes(6)), POLICY, ("16 bits scaled to 8",)),
@@ -254,15 +271,16 @@ REFUSED = {
     "PNG of no size": (png(0, 0, 8, 0, b""), "PNG file is damaged or cut short"),
     "PNG header alone": (png(1, 1, 8, 0, b"")[:20], "PNG file is damaged or cut short"),
     "PNG with a damaged chunk": (png(1, 1, 8, 0, b"\0\1").replace(b"IDAT", b"IDAX"), "PNG file is damaged"),
-    "PNG whose checksums hold and whose pixels do not inflate": (
-        png(1, 1, 8, 0, b"").replace(chunk(b"IDAT", zlib.compress(b"")), chunk(b"IDAT", b"no pixels")),
-        "PNG file is damaged or cut short",
-    ),
+    "PNG with a wrong bit": (damaged(PNG), "bad header checksum in b'IDAT'"),
+    "PNG with a wrong bit that must be decoded": (damaged(OPAQUE_PNG), "bad header checksum in b'IDAT'"),
+    "PNG with a wrong header": (PNG[:30] + b"\0" + PNG[31:], "bad header checksum in b'IHDR'"),
+    "PNG without pixels": (png(1, 1, 8, 0, b"").replace(EMPTY_PIXELS, b""), "PNG file is damaged or cut short"),
+    "PNG without its palette": (png(1, 1, 8, 3, b"\0\0"), "PNG file is damaged or cut short: a part of it is missing"),
     "PNG text bomb": (png(1, 1, 8, 0, b"\0\1", TEXT_BOMB), "Too much memory used in text chunks"),
     "PNG bomb": (png(30_000, 30_000, 8, 0, b""), "900 megapixels (30000x30000), allowed are 64"),
     "PNG Pillow would warn of": (png(10_000, 9_000, 8, 0, b""), "90 megapixels (10000x9000), allowed are 64"),
     "PNG a line over the limit": (png(8000, 8001, 1, 0, b""), "64.008 megapixels (8000x8001), allowed are 64"),
-    "PNG at the limit, without pixels": (png(8000, 8000, 1, 0, b""), "PNG file is damaged or cut short"),
+    "PNG of 16 bits at the limit, without pixels": (png(8000, 8000, 16, 0, b""), "PNG file is damaged or cut short"),
     "WebP bomb": (HUGE_WEBP, "more than 64 megapixels"),
     "GIF bomb": (HUGE_GIF, "4294.84 megapixels (65535x65535), allowed are 64"),
     **{f"{name} cut short": (file(noise(60, 40), name)[:-60], f"{name} file is damaged or cut short")
@@ -273,6 +291,12 @@ REFUSED = {
 @pytest.mark.parametrize(("data", "sentence"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_picture_is_refused_with_what_was_found(data: bytes, sentence: str):
     assert sentence in refusal(data)
+
+
+@pytest.mark.parametrize("cut", [9, 20, 33, 37, 41, 45, 400, len(PNG) // 2, len(PNG) - 14, len(PNG) - 12, len(PNG) - 5])
+def test_a_png_cut_anywhere_is_refused(cut: int):
+    assert "PNG file is damaged or cut short" in refusal(PNG[:cut])
+    assert "PNG file is damaged or cut short" in refusal(OPAQUE_PNG[:cut])
 
 
 BOUNDED = {
@@ -286,9 +310,7 @@ BOUNDED = {
 
 
 @pytest.mark.parametrize(("data", "sentence"), BOUNDED.values(), ids=BOUNDED)
-def test_what_takes_long_to_open_is_refused_by_its_parts_before_it_is_opened(
-    data: bytes, sentence: str, monkeypatch: pytest.MonkeyPatch
-):
+def test_what_takes_long_to_open_is_refused_unopened(data: bytes, sentence: str, monkeypatch: pytest.MonkeyPatch):
     opened = list[object]()
     monkeypatch.setattr(Image.Image, "load", opened.append)
     assert sentence in refusal(data)

@@ -12,10 +12,9 @@ from pydantic import ValidationError
 
 from tasks.endpoint.usage import Usage
 from tasks.errors import InputError
-from tasks.history.loading import sync
+from tasks.history.landing import land
 from tasks.parameters import Judge
-from tasks.spending import overlay
-from tasks.spending.prices import is_looked_up, tariff
+from tasks.spending.prices import check_price_files, is_looked_up, tariff
 
 AT = datetime(2026, 11, 22, 12, 0, tzinfo=UTC)
 CACHED = Usage(tokens_in=10_000, tokens_cached=9_000, tokens_out=500)
@@ -45,16 +44,11 @@ def own_prices(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return file
 
 
-def test_cached_tokens_are_billed_as_cached() -> None:
-    """On the prices of gpt-5, 9,000 of 10,000 tokens cached: 0.0074, where all at the full price would be 0.0175."""
-    assert price(judge()) == pytest.approx(0.007375)
-    assert price(judge(), Usage(tokens_in=10_000, tokens_out=500)) == pytest.approx(0.0175)
-    assert source(judge()) == "genai-prices 0.2.3: openai gpt-5, standard, 2026-11-22"
-
-
 @pytest.mark.parametrize(
     ("model", "tier", "usage", "expected"),
     [
+        ("gpt-5", "", Usage(tokens_in=10_000, tokens_out=500), 0.0175),
+        ("gpt-5", "", CACHED, 0.007375),
         ("gpt-5", "standard", CACHED, 0.007375),
         ("gpt-5", "flex", CACHED, 0.0036875),
         ("gpt-5", "batch", CACHED, 0.0036875),
@@ -66,13 +60,12 @@ def test_cached_tokens_are_billed_as_cached() -> None:
         ("nobody-knows-it", "", CACHED, None),
     ],
 )
-def test_a_price_is_by_model_tier_kind_of_token_and_length(
-    model: str, tier: str, usage: Usage, expected: float | None
-) -> None:
+def test_a_price_is_by_model_tier_token_and_length(model: str, tier: str, usage: Usage, expected: float | None) -> None:
     assert price(judge(model), usage, tier=tier) == (expected if expected is None else pytest.approx(expected))
 
 
-def test_a_price_is_that_of_its_day() -> None:
+def test_a_price_is_that_of_its_day_and_names_its_place() -> None:
+    assert source(judge()) == "genai-prices 0.2.3: openai gpt-5, standard, 2026-11-22"
     before, after = (price(judge("o3"), Usage(1_000_000), at=AT.replace(2025, 6, day)) for day in (1, 20))
     assert (before, after) == (pytest.approx(10.0), pytest.approx(2.0))
     assert price(judge(), tier="flex", at=AT.replace(2026, 10, 1)) is None, "unknown before the table has it"
@@ -161,22 +154,17 @@ def test_a_judge_on_this_machine_has_no_known_price_and_the_embedded_one_none() 
 def test_what_is_wrong_with_the_workers_prices_is_told_at_the_start(own_prices: Path, text: str, words: str) -> None:
     own_prices.write_text(text)
     with pytest.raises(InputError, match=words):
-        overlay.check()
+        check_price_files()
 
 
 def test_a_variable_that_names_no_file_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JURY_PRICES", "/nowhere/prices.toml")
     with pytest.raises(InputError, match=r"JURY_PRICES names '/nowhere/prices\.toml', which is no file"):
-        overlay.check()
-
-
-def test_the_table_is_read_by_no_command_that_shows_no_prices() -> None:
-    code = "import sys, flows.cli, tasks.judge, tasks.spending.bill; sys.exit('genai_prices' in sys.modules)"
-    assert run([sys.executable, "-c", code], check=False).returncode == 0
+        check_price_files()
 
 
 ASKED = """if True:
-    import sys
+    import sys, tasks.judge, tasks.spending.bill
     from flows.cli import main
     for words in (["--help"], ["query", "spend", *sys.argv[1:]], ["status", *sys.argv[1:]], ["sync", *sys.argv[1:]]):
         assert main(words) == 0, words
@@ -186,7 +174,7 @@ ASKED = """if True:
 
 def test_what_is_told_of_a_store_needs_no_table_of_prices(tmp_path: Path) -> None:
     write_run(tmp_path, start(), [judgment(price=1.0), outcome()], end())
-    sync(tmp_path)
+    land(tmp_path)
     env = {name: value for name, value in os.environ.items() if not name.startswith("PREFECT")}
     done = run([sys.executable, "-c", ASKED, "--store", str(tmp_path)], check=False, env=env, capture_output=True)
     assert done.returncode == 0, done.stderr

@@ -1,61 +1,23 @@
-"""The garbage collector is set for a run, and is as it was before after it."""
+"""Processes of ours: what ends them, what starts them again, and that a run has one of them."""
 
 import asyncio
-import gc
+import os
 import signal
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 from prefect.exceptions import TerminationSignal
-from served import environment, on_ctrl_c
+from served import environment, on_ctrl_c, wait_for
 
+from flows.runtime import supervision
+from flows.runtime.lifeline import UP, end_process, has_process, is_locked, lifeline
 from flows.runtime.process import (
-    THRESHOLDS,
-    bounded_memory,
     ended_by_sigterm,
     run_async,
-    search_rarely,
-    settle_garbage_collector,
 )
-
-
-def test_the_collector_is_set_while_a_run_lasts_and_put_back_after_it() -> None:
-    before = gc.get_threshold()
-    with settle_garbage_collector():
-        assert gc.get_threshold() == THRESHOLDS and gc.get_freeze_count() > 0
-    assert gc.get_threshold() == before and gc.get_freeze_count() == 0
-
-
-def test_the_collector_is_put_back_after_a_run_that_fails() -> None:
-    before = gc.get_threshold()
-    with pytest.raises(ZeroDivisionError), settle_garbage_collector():
-        raise ZeroDivisionError
-    assert gc.get_threshold() == before and gc.get_freeze_count() == 0
-
-
-def test_the_collector_searches_rarely_in_the_process_of_a_command() -> None:
-    before = gc.get_threshold()
-    try:
-        search_rarely()
-        assert gc.get_threshold() == THRESHOLDS
-    finally:
-        gc.set_threshold(*before)
-
-
-def test_importing_the_runtime_leaves_the_collector_alone() -> None:
-    look = "import gc, flows.runtime.process, flows.runtime.sending; print(gc.get_threshold(), gc.get_freeze_count())"
-    done = subprocess.run([sys.executable, "-c", look], capture_output=True, text=True, check=True)
-    plain = [sys.executable, "-c", "import gc; print(gc.get_threshold(), gc.get_freeze_count())"]
-    assert done.stdout == subprocess.run(plain, capture_output=True, text=True, check=True).stdout
-
-
-def test_what_does_not_fit_into_the_memory_allowed_is_an_error_and_the_bound_goes_again() -> None:
-    with bounded_memory(200_000_000):
-        with pytest.raises(MemoryError):
-            bytearray(400_000_000)
-        bytearray(50_000_000)
-    bytearray(400_000_000)
+from flows.runtime.supervision import Supervised
 
 
 def test_sigterm_ends_a_run_as_ctrl_c_does_also_where_it_comes_within_tasks_of_groups() -> None:
@@ -106,3 +68,82 @@ def test_only_the_command_itself_ends_its_process(call: str, goes_on: bool) -> N
     done = subprocess.run([sys.executable, "-c", program], text=True, capture_output=True, env=environment())
     assert done.returncode == 0 and done.stdout.startswith("jury ")
     assert done.stdout.endswith("goes on\n") == goes_on
+
+
+RUN = "a-run"
+PROGRAM = "import sys; from flows.runtime.lifeline import claim_run; claim_run(); print('mine'); sys.stdout.flush(); {}"
+WAITS = "import time; time.sleep(60)"
+
+
+def begun(program: str) -> "subprocess.Popen[str]":
+    """A process of a run as the runner of this `jury up` starts it."""
+    own = {**environment(), UP: os.environ[UP], "PREFECT__FLOW_RUN_ID": RUN}
+    return subprocess.Popen([sys.executable, "-c", PROGRAM.format(program)], stdout=subprocess.PIPE, env=own, text=True)
+
+
+def test_a_run_has_one_process_which_ends_with_jury_up(tmp_path: Path) -> None:
+    with lifeline(tmp_path):
+        up = Path(os.environ[UP])
+        assert is_locked(up) and not has_process(RUN)
+        first = begun(WAITS)
+        assert first.stdout and first.stdout.readline() == "mine\n" and has_process(RUN)
+        second = begun(WAITS)
+        assert second.communicate(timeout=60)[0] == "" and second.returncode == 0
+        assert first.poll() is None
+    assert first.wait(60) == 1 and not is_locked(up)
+    first.stdout.close()
+
+
+@pytest.mark.parametrize("ended", [False, True], ids=["at work", "ended"])
+def test_the_process_of_a_run_is_told_to_end_where_there_is_one(ended: bool, tmp_path: Path) -> None:
+    with lifeline(tmp_path):
+        process = begun("" if ended else WAITS)
+        assert process.stdout and process.stdout.readline() == "mine\n"
+        if ended:
+            process.wait(60)
+        else:
+            end_process(RUN)
+        assert process.wait(60) == (0 if ended else -15) and not has_process(RUN)
+        process.stdout.close()
+        end_process("another")
+
+
+class Child:
+    def __init__(self, program: str) -> None:
+        self.pids, self.program = list[int](), program
+
+    def start(self) -> subprocess.Popen[bytes]:
+        process = subprocess.Popen([sys.executable, "-S", "-c", self.program])
+        self.pids.append(process.pid)
+        return process
+
+
+def test_a_child_that_is_killed_is_started_again_until_it_is_ended(capsys: pytest.CaptureFixture[str]) -> None:
+    child = Child("import time; time.sleep(60)")
+    kept = Supervised("child", "child.log", child.start)
+    kept.keep()
+    kept.now.kill()
+    wait_for(lambda: len(child.pids) == 2 and kept.now.pid == child.pids[1])
+    kept.end()
+    assert kept.now.poll() == -signal.SIGTERM and len(child.pids) == 2
+    assert capsys.readouterr().err == "the child has ended and starts again; its log is child.log\n"
+
+
+def test_a_child_that_does_not_live_is_started_again_and_can_be_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(supervision, "FIRST_PAUSE", 0.01)
+    child = Child("")
+    kept = Supervised("child", "child.log", child.start)
+    kept.keep()
+    wait_for(lambda: len(child.pids) > 4)
+    kept.end()
+    assert kept.now.poll() is not None
+
+
+def test_a_child_that_does_not_end_is_ended_by_force(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setattr(supervision, "END_SECONDS", 0.5)
+    deaf = "import signal, time; signal.signal(signal.SIGTERM, signal.SIG_IGN)"
+    child = Child(f"{deaf}; open({str(tmp_path / 'deaf')!r}, 'w').close(); time.sleep(60)")
+    kept = Supervised("child", "child.log", child.start)
+    wait_for((tmp_path / "deaf").exists)
+    kept.end()
+    assert kept.now.poll() == -signal.SIGKILL

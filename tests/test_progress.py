@@ -5,11 +5,11 @@ import io
 import os
 import re
 from collections.abc import Callable
-from typing import IO
+from typing import IO, Any
 
 import pytest
 from factories import judgment
-from terminals import shown_until_closed
+from served import shown_until_closed
 
 from flows.runtime.progress import Progress
 from tasks.records import Judgment
@@ -18,64 +18,44 @@ OK = [judgment("s1")]
 REFUSED = [judgment("s1"), judgment("s1", "readability", None, status="refused")]
 
 
-def run(samples: int, stream: IO[str] | None, judgments: Callable[[int], list[Judgment]] = lambda _: OK) -> None:
-    """A run of so many samples that shows its progress."""
-
+def run(
+    samples: int, stream: IO[str] | None, judgments: Callable[[int], list[Judgment]] = lambda _: OK, **said: Any
+) -> None:
     async def samples_decided() -> None:
-        async with Progress("diagram", samples, stream) as progress:
+        async with Progress("diagram", samples, stream, **said) as progress:
             for number in range(samples):
                 progress.advance(judgments(number))
 
     asyncio.run(samples_decided())
 
 
+def logged(samples: int, **given: Any) -> str:
+    log = io.StringIO()
+    run(samples, log, **given)
+    return log.getvalue()
+
+
 @pytest.mark.parametrize("samples", [1, 7, 10, 292, 1000])
 def test_a_log_gets_at_most_ten_lines_and_the_last_says_all(samples: int) -> None:
-    log = io.StringIO()
-    run(samples, log)
-    lines = log.getvalue().splitlines()
+    lines = logged(samples).splitlines()
     assert len(lines) == min(samples, 10)
     assert lines[-1] == f"diagram {samples}/{samples} samples"
 
 
-def test_what_holds_the_calls_up_is_said() -> None:
-    log = io.StringIO()
-
-    async def one_sample_decided() -> None:
-        async with Progress("diagram", 1, log, lambda: "limited by the judge to 8 calls at once") as progress:
-            progress.advance(OK)
-
-    asyncio.run(one_sample_decided())
-    assert log.getvalue() == "diagram 1/1 samples, limited by the judge to 8 calls at once\n"
+def test_a_line_comes_with_each_tenth_and_none_without_samples() -> None:
+    assert logged(30).split()[1::3] == [f"{done}/30" for done in range(3, 31, 3)]
+    assert logged(0) == ""
 
 
-def test_what_the_run_costs_is_said_before_what_holds_it_up() -> None:
-    log = io.StringIO()
-
-    async def one_sample_decided() -> None:
-        async with Progress("diagram", 1, log, lambda: "limited", cost=lambda: "0.0100 spent") as progress:
-            progress.advance(OK)
-
-    asyncio.run(one_sample_decided())
-    assert log.getvalue() == "diagram 1/1 samples, 0.0100 spent, limited\n"
-
-
-def test_a_line_comes_with_each_tenth() -> None:
-    log = io.StringIO()
-    run(30, log)
-    assert log.getvalue().split()[1::3] == [f"{done}/30" for done in range(3, 31, 3)]
-
-
-def test_a_run_without_samples_says_nothing() -> None:
-    log = io.StringIO()
-    run(0, log)
-    assert log.getvalue() == ""
+def test_what_the_run_costs_is_said_and_what_holds_the_calls_up() -> None:
+    assert logged(1, held_up=lambda: "limited") == "diagram 1/1 samples, limited\n"
+    both = logged(1, held_up=lambda: "limited", cost=lambda: "0.0100 spent")
+    assert both == "diagram 1/1 samples, 0.0100 spent, limited\n"
 
 
 def test_judgments_that_are_not_ok_are_counted_by_status() -> None:
-    log = io.StringIO()
-    run(3, log, lambda number: REFUSED if number else [judgment("s1", verdict=None, status="invalid")])
-    assert log.getvalue().splitlines() == [
+    invalid = [judgment("s1", verdict=None, status="invalid")]
+    assert logged(3, judgments=lambda number: REFUSED if number else invalid).splitlines() == [
         "diagram 1/3 samples, 1 not ok (1 invalid)",
         "diagram 2/3 samples, 2 not ok (1 invalid, 1 refused)",
         "diagram 3/3 samples, 3 not ok (2 refused, 1 invalid)",

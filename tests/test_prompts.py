@@ -31,9 +31,7 @@ def test_all_prompts_can_be_used(capsys: pytest.CaptureFixture[str]) -> None:
     assert capsys.readouterr().out.endswith("14 prompts can be used\n")
 
 
-def test_everything_wrong_with_a_set_is_told_and_nothing_of_it_commands_the_terminal(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_all_wrong_with_a_set_is_told_and_commands_nothing(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     for flow in ("diagram", "counting"):
         shutil.copytree(PROMPTS / flow, tmp_path / flow)
     (tmp_path / "diagram" / "aesthetics.md").write_text("no front matter", encoding="utf-8")
@@ -43,11 +41,9 @@ def test_everything_wrong_with_a_set_is_told_and_nothing_of_it_commands_the_term
     assert "diagram/aesthetics.md" in err and "counting/counting.md" in err and "\x1b" not in err
 
 
-@pytest.mark.parametrize(
-    ("words", "said"), [(["show", "x/y"], "no prompts for flow 'x'"), (["show"], "FLOW/DIMENSION")]
-)
-def test_a_prompt_that_is_not_there_is_told(words: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
-    assert main(["prompts", *words]) == 2
+@pytest.mark.parametrize(("args", "said"), [(["show", "x/y"], "no prompts for flow 'x'"), (["show"], "FLOW/DIMENSION")])
+def test_a_prompt_that_is_not_there_is_told(args: list[str], said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["prompts", *args]) == 2
     assert said in capsys.readouterr().err
 
 

@@ -1,27 +1,59 @@
-"""What makes two runs comparable, and what is told of those that are not."""
+"""Keys by which years of runs are comparable, and replies reusable: they never change by accident."""
 
-from tasks.ledger.protocol_keys import (
-    ASKED,
-    PROMPT,
-    differences,
-    joint_key,
-    judge_key,
-    protocol_differences,
-    protocol_key,
-)
+import hashlib
+import json
+from collections.abc import Iterator
 
+from tasks.judging.protocol import answered_protocol, asked_protocol
+from tasks.judging.questions import call_key
+from tasks.ledger.protocol_keys import ASKED, PROMPT, joint_key, judge_key, protocol_differences, protocol_key
+from tasks.parameters import PAIRWISE, T2I, Judge, parameters_of
+from tasks.rubrics.rubric import Rubric, holdings, load_rubric
+
+SETS = ("default", "paper", "checked")
+JUDGES = (Judge(), Judge(model="gpt-x", base_url="https://judge.example/v1"))
 PROTOCOL = {ASKED: "gpt-x", "model answered": "gpt-x-1", "temperature": "1", f"{PROMPT}readability": "a"}
+
+
+def rubrics() -> Iterator[Rubric]:
+    for flow in (*PAIRWISE, *T2I):
+        yield from (load_rubric(flow, name) for name in SETS if flow in holdings(name))
+
+
+def keys() -> dict[str, str]:
+    """Call, protocol and judge keys of every prompt that comes with the program, under two judges."""
+    found: dict[str, str] = {}
+    for rubric in rubrics():
+        parameters = parameters_of(rubric.flow)
+        for judge in JUDGES:
+            place = f"{rubric.flow}/{rubric.prompt_set}"
+            for prompt in rubric.prompts:
+                digests = {name: format(at, "x") * 64 for at, name in enumerate(prompt.inputs)}
+                for order in parameters(votes=2).order_list():
+                    key = call_key(prompt, digests, order, 1, judge)
+                    found[f"{place}/{prompt.dimension}/{judge.model}/{order}"] = key
+            asked = asked_protocol(parameters(judge=judge, votes=2), rubric)
+            answered = answered_protocol(asked, {"m-1"}, {"json_schema"}, {"detail"})
+            found[f"{place}/{judge.model} protocol"] = protocol_key(answered)
+            found[f"{place}/{judge.model} judge"] = judge_key(answered)
+    return found
+
+
+def test_all_keys_are_those_of_the_first_version() -> None:
+    found = keys()
+    assert len(found) == 92
+    digest = hashlib.sha256(json.dumps(found, sort_keys=True).encode()).hexdigest()
+    assert digest == "fe4e814d9643253220b74ad81735ff22553081d69359a7aa760260f8864005cc"
 
 
 def test_the_model_asked_differs_but_keeps_no_two_runs_apart() -> None:
     other = PROTOCOL | {ASKED: "gpt-x-latest"}
     assert protocol_key(other) == protocol_key(PROTOCOL)
-    assert (differences(PROTOCOL, other), protocol_differences(PROTOCOL, other)) == ([ASKED], [])
+    assert protocol_differences(PROTOCOL, other) == []
 
 
 def test_items_that_changed_came_or_went_are_named_in_order() -> None:
     other = {ASKED: "y", "temperature": "0", "model answered": "gpt-x-1", "votes": "3"}
-    assert differences(PROTOCOL, other) == [ASKED, f"{PROMPT}readability", "temperature", "votes"]
     assert protocol_differences(other, PROTOCOL) == [f"{PROMPT}readability", "temperature", "votes"]
     assert protocol_key(other) != protocol_key(PROTOCOL)
 

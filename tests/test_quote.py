@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from loopback_judge import LoopbackJudge, judged_by
 from quoted_judges import JUDGES, PRICES, write_figures
+from test_limited_runs import artifacts_of
 
 pytestmark = pytest.mark.usefixtures("prefect_server", "drawn_here")
 
@@ -18,18 +19,15 @@ def quote_json(jury: Any, *given: object) -> dict[str, Any]:
     return json.loads(out)
 
 
-def test_a_quote_tells_the_bill_and_the_run_reuses_what_was_asked_for_it(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any
-) -> None:
+def test_a_quote_tells_the_bill_and_is_reused(tmp_path: Path, loopback: LoopbackJudge, jury: Any, ask: Any) -> None:
     loopback.answer = JUDGES["reasoning"]
     given = [*write_figures(tmp_path / "data", 24), *judged_by(loopback, **PRICES)]
     code, out, err = jury("run", "diagram", *given, "--quote")
     assert code == 0, err
     assert loopback.count == 1 + 5 * 4
     first, tokens, price, time, basis = out.splitlines()
-    assert first == (
-        "76 calls to be made about 19 samples, with 152 pictures; 20 replies are there already and cost nothing"
-    )
+    words = "76 calls to be made about 19 samples, with 152 pictures; 20 replies are there already and cost nothing"
+    assert first == words
     assert " tokens in, " in tokens and price.startswith("price in the tier standard: ")
     assert time.startswith("time: ") and time.endswith(" with 16 calls at once")
     assert basis.startswith("by the replies about 5 samples, asked just now for ")
@@ -57,9 +55,7 @@ def test_a_quote_tells_the_bill_and_the_run_reuses_what_was_asked_for_it(
     assert out.splitlines()[0] == "no calls to be made: 96 replies are there already and cost nothing"
 
 
-def test_a_judge_without_a_history_is_unknown_where_nothing_may_be_asked(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Any
-) -> None:
+def test_an_unasked_judge_without_a_history_is_unknown(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
     given = [*write_figures(tmp_path / "data", 3), *judged_by(loopback, **PRICES)]
     code, out, _ = jury("run", "diagram", *given, "--quote", "history")
     assert code == 0 and loopback.count == 0 and not list((tmp_path / "store").glob("ledger/*"))
@@ -69,9 +65,7 @@ def test_a_judge_without_a_history_is_unknown_where_nothing_may_be_asked(
     ]
 
 
-def test_a_budget_holds_for_a_pilot_too_and_the_quote_says_of_how_many_samples_it_is(
-    tmp_path: Path, loopback: LoopbackJudge, jury: Any
-) -> None:
+def test_a_budget_holds_for_a_pilot_and_the_quote_says_so(tmp_path: Path, loopback: LoopbackJudge, jury: Any) -> None:
     longest = {"judge.max-output-tokens": 100, "judge.concurrency": 4}
     given = [*write_figures(tmp_path / "data", 3), *judged_by(loopback, **PRICES, **longest), "--quote", "--budget"]
     code, out, err = jury("run", "diagram", *given, 0.001)
@@ -82,31 +76,17 @@ def test_a_budget_holds_for_a_pilot_too_and_the_quote_says_of_how_many_samples_i
     assert loopback.count == 2 + 4
 
 
-def test_a_quote_is_an_artifact_of_its_own_and_the_message_of_a_completed_run(
-    tmp_path: Path, loopback: LoopbackJudge
-) -> None:
-    from prefect import get_client
-    from prefect.client.schemas.filters import ArtifactFilter, ArtifactFilterFlowRunId
-
+def test_a_quote_is_an_artifact_of_its_own_and_the_message_of_its_run(tmp_path: Path, loopback: LoopbackJudge) -> None:
     from flows.diagram import diagram
     from tasks.parameters import Judge, PairwiseParameters
 
     given = write_figures(tmp_path / "data", 2)
     judge = Judge(model="m", base_url=loopback.base_url)
-    parameters = PairwiseParameters(
-        dataset=given[1], images=given[3], store=str(tmp_path / "store"), judge=judge, quote="pilot"
-    )
-    state = asyncio.run(diagram(parameters, return_state=True))
+    asked = PairwiseParameters(dataset=given[1], images=given[3], store=str(tmp_path / "s"), judge=judge, quote="pilot")
+    state = asyncio.run(diagram(asked, return_state=True))
     assert state.is_completed()
-    assert (state.message or "").startswith(
-        "no calls to be made: 8 replies are there already and cost nothing; by the "
-    )
-
-    async def look() -> Any:
-        async with get_client() as client:
-            by_run = ArtifactFilter(flow_run_id=ArtifactFilterFlowRunId(any_=[state.state_details.flow_run_id]))
-            return {each.key: each.data for each in await client.read_artifacts(artifact_filter=by_run)}
-
-    shown = asyncio.run(look())
+    words = "no calls to be made: 8 replies are there already and cost nothing; by the "
+    assert (state.message or "").startswith(words)
+    shown = asyncio.run(artifacts_of(str(state.state_details.flow_run_id)))
     assert shown.keys() == {"diagram-command-quote", "diagram-command-quote-progress"}
     assert "asked just now for an unknown price; the run reuses them" in shown["diagram-command-quote"]

@@ -7,25 +7,17 @@ from pathlib import Path
 
 import pytest
 from PIL import Image
+from png_files import BLUE, POLICY, RED, WHITE, file, oriented
 
 from tasks.datasets.folders import Folder
 from tasks.errors import InputError
 from tasks.pictures import rare_formats
 from tasks.pictures.bad_picture import BadPicture, NoReader
 from tasks.pictures.decoding import format_of
-from tasks.pictures.prepare import Policy, as_shown, prepare
+from tasks.pictures.prepare import as_shown, prepare
 from tasks.pictures.rare_formats import PACKAGES, import_fault
-from tasks.pictures.rare_reader import self_contained
 
-POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
-RED, BLUE, WHITE = (255, 0, 0), (0, 0, 255), (255, 255, 255)
 DRAWN = "the extra `vector` is not installed: this machine cannot draw PDF and SVG"
-
-
-def file(image: Image.Image, name: str, **options: object) -> bytes:
-    buffer = BytesIO()
-    image.save(buffer, name, **options)
-    return buffer.getvalue()
 
 
 def halves(mode: str = "RGB", size: tuple[int, int] = (30, 20)) -> Image.Image:
@@ -33,12 +25,6 @@ def halves(mode: str = "RGB", size: tuple[int, int] = (30, 20)) -> Image.Image:
     image = Image.new("RGB", size, RED)
     image.paste(BLUE, (0, size[1] // 2, *size))
     return image.convert(mode)
-
-
-def orientation(number: int) -> Image.Exif:
-    exif = Image.Exif()
-    exif[0x0112] = number
-    return exif
 
 
 def svg(inner: str = "", size: str = 'width="60" height="40"', around: str = "") -> bytes:
@@ -96,7 +82,7 @@ def test_transparency_is_laid_on_white_and_a_turned_file_set_upright(name: str):
     transparent = prepare(file(ALPHA, name), POLICY)
     assert transparent.note.changes == ("transparency composited on white", f"{name} to PNG")
     assert corners(file(ALPHA, name)) == (WHITE, WHITE)
-    turned = prepare(file(halves(), name, exif=orientation(6)), POLICY)
+    turned = prepare(file(halves(), name, exif=oriented(6)), POLICY)
     assert turned.note.changes == ("EXIF orientation applied", f"{name} to PNG")
     assert (turned.note.sent_width, turned.note.sent_height) == (20, 30)
 
@@ -159,9 +145,7 @@ class TestDrawn:
         assert corners(data) == (RED, BLUE)
 
     def test_the_first_page_counts(self):
-        data = file(
-            Image.new("RGB", (20, 20), RED), "PDF", save_all=True, append_images=[Image.new("RGB", (20, 20))] * 2
-        )
+        data = file(Image.new("RGB", (9, 9), RED), "PDF", save_all=True, append_images=[Image.new("RGB", (9, 9))] * 2)
         assert prepare(data, POLICY).note.changes == ("first of 3 pages", "PDF to PNG")
         assert corners(data) == (RED, RED)
 
@@ -174,21 +158,6 @@ class TestDrawn:
     def test_no_text_is_left_out_for_want_of_a_font(self, family: str):
         shown = as_shown(svg(f'<text x="5" y="30" font-size="20" {family}>Text</text>')).convert("L")
         assert shown.getextrema()[0] < 50
-
-    @pytest.mark.parametrize("reference", ["FILE", "https://example.org/a.png", "&where;"])
-    def test_nothing_outside_of_an_svg_is_read(self, tmp_path: Path, reference: str):
-        secret = tmp_path / "secret.png"
-        Image.new("RGB", (60, 40), RED).save(secret)
-        href = reference.replace("FILE", str(secret))
-        entity = f'<!DOCTYPE svg [<!ENTITY where "{secret}">]>'
-        drawing = svg(f'<image href="{href}" width="60" height="40"/>', around=entity)
-        assert "SVG that shows another file" in refusal(drawing, NoReader)
-
-    def test_a_drawing_within_a_drawing_reads_no_file_either(self, tmp_path: Path):
-        Image.new("RGB", (60, 40), RED).save(tmp_path / "secret.png")
-        inner = base64.b64encode(svg(f'<image href="{tmp_path / "secret.png"}" width="60" height="40"/>')).decode()
-        data = svg(f'<image href="data:image/svg+xml;base64,{inner}" width="60" height="40"/>')
-        assert corners(data) == (WHITE, WHITE)
 
     def test_a_picture_within_a_drawing_is_shown(self):
         inner = base64.b64encode(file(Image.new("RGB", (6, 4), RED), "PNG")).decode()
@@ -223,18 +192,6 @@ class TestDrawn:
         monkeypatch.setattr(rare_formats, "SECONDS", 1)
         data = svg(SLOW + 200 * '<rect width="60" height="40" filter="url(#f)"/>')
         assert refusal(data) == "SVG that takes more than 1 s to be shown, which is the most allowed"
-
-
-@pytest.mark.parametrize("tag", ["image", "use", "feImage", "textPath"])
-@pytest.mark.parametrize("name", ["href", "xlink:href"])
-@pytest.mark.parametrize("reference", ["/a.png", "a.svg#b", "file:///a.png", "../a.png", " a.png", "data:text/html,a"])
-def test_every_way_to_another_file_is_refused(tag: str, name: str, reference: str):
-    with pytest.raises(NoReader, match="SVG that shows another file"):
-        self_contained(svg(f'<g><{tag} {name}="{reference}"/></g>'))
-
-
-def test_a_link_to_click_on_shows_nothing_and_is_allowed():
-    assert "example.org" in self_contained(svg('<a href="https://example.org"><rect width="9" height="9"/></a>'))
 
 
 @pytest.mark.parametrize(("name", "data"), [("PDF", b"%PDF-1.7"), ("SVG", svg())])
@@ -279,22 +236,18 @@ def test_a_package_that_is_broken_is_named_and_never_the_picture(
 @pytest.mark.parametrize(
     ("head", "words"),
     [
-        (b"%!PS-Adobe-3.0 EPSF-3.0", "found PostScript (EPS): convert it"),
-        (
-            b"version https://git-lfs.github.com/spec/v1",
-            "found a Git LFS pointer in place of the file: run git lfs pull",
-        ),
-        (b"/annex/objects/SHA256E-s1--a.png\n", "found a git-annex pointer in place of the file: run git annex get"),
-        (b"\0\0\0\x1cftypheic\0\0\0\0mif1heic", "found HEIC: convert it"),
-        (b"\xff\x0a\0\0", "found JPEG XL: convert it"),
-        (b"\0\0\0\x0cjP  \r\n\x87\n", "found JPEG 2000: convert it"),
+        (b"%!PS-Adobe-3.0 EPSF-3.0", "PostScript (EPS): convert it"),
+        (b"version https://git-lfs.github.com/spec/v1", "a Git LFS pointer in place of the file: run git lfs pull"),
+        (b"/annex/objects/SHA256E-s1--a.png\n", "a git-annex pointer in place of the file: run git annex get"),
+        (b"\0\0\0\x1cftypheic\0\0\0\0mif1heic", "HEIC: convert it"),
+        (b"\xff\x0a\0\0", "JPEG XL: convert it"),
+        (b"\0\0\0\x0cjP  \r\n\x87\n", "JPEG 2000: convert it"),
     ],
 )
 def test_a_known_format_without_a_reader_is_told_from_what_is_no_picture(head: bytes, words: str):
     with pytest.raises(NoReader) as refused:
         format_of(head)
-    assert words in str(refused.value)
-    assert "allowed are PNG, JPEG" in str(refused.value)
+    assert f"found {words}" in str(refused.value) and "allowed are PNG, JPEG" in str(refused.value)
 
 
 def test_a_process_that_is_ended_from_outside_says_nothing_of_the_picture(monkeypatch: pytest.MonkeyPatch):

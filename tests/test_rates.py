@@ -2,17 +2,14 @@
 
 import random
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import DIMENSIONS, image, judgment, outcome, rate_rows, scored
+from factories import image, judgment, outcome, rate_rows, scored
 
-from tasks.ledger.reading import read_outcomes
 from tasks.records import Judgment, Order, Outcome
 from tasks.statistics.intervals import interval
-from tasks.statistics.rates import RateRow
-from tasks.statistics.repeats import Asked, agreement, difference, first_position
+from tasks.statistics.rates import Asked, RateRow, agreement, difference, first_position
 
 M, H, G, B = "Model", "Human", "Both are good", "Both are bad"
 BOTH: tuple[Order, Order] = ("human_first", "model_first")
@@ -21,14 +18,10 @@ BOTH: tuple[Order, Order] = ("human_first", "model_first")
 @pytest.mark.parametrize(
     ("human_first", "model_first", "expected"),
     [
-        ([H], [M], 1.0),
-        ([M], [H], 0.0),
-        ([M], [M], 0.5),
-        ([H, H, M], [M, G, G], 5 / 6),
-        ([G], [M], 1.0),
+        ([H], [M], 1.0), ([M], [H], 0.0), ([M], [M], 0.5), ([H, H, M], [M, G, G], 5 / 6), ([G], [M], 1.0),
         ([G], [B], None),
     ],
-)
+)  # fmt: skip
 def test_the_first_figure_is_named(human_first: list[str], model_first: list[str], expected: float | None) -> None:
     assert first_position({"human_first": human_first, "model_first": model_first}) == pytest.approx(expected)
 
@@ -62,15 +55,12 @@ def test_scores_lie_apart(asked: Asked, expected: float | None) -> None:
 
 
 def by_place(rows: list[RateRow]) -> dict[tuple[str, str], tuple[int, float | None]]:
-    """(Measure, dimension) -> n and value."""
     return {(row.measure, row.dimension): (row.n, row.value) for row in rows}
 
 
-def asked(sample_id: str, dimension: str, order: Order, *verdicts: str | None, **changes: Any) -> list[Judgment]:
+def asked(sample: str, dimension: str, order: Order, *verdicts: str | None, **changes: Any) -> list[Judgment]:
     return [
-        judgment(
-            sample_id, dimension, verdict, order=order, vote=vote, status="ok" if verdict else "refused", **changes
-        )
+        judgment(sample, dimension, verdict, order=order, vote=vote, status="ok" if verdict else "refused", **changes)
         for vote, verdict in enumerate(verdicts, 1)
     ]
 
@@ -84,13 +74,11 @@ def test_a_rate_of_all_dimensions_is_the_mean_over_samples_of_their_own_means() 
     ]
     found = by_place(rate_rows([], judgments))
     assert found == {
-        ("repeat_agreement", "faithfulness"): (2, 1.0),
-        ("repeat_agreement", "aesthetics"): (1, 0.0),
-        ("repeat_agreement", "overall"): (2, 0.75),
-        ("chance_agreement", "faithfulness"): (2, 0.5),
+        ("repeat_agreement", "faithfulness"): (2, 1.0), ("repeat_agreement", "aesthetics"): (1, 0.0),
+        ("repeat_agreement", "overall"): (2, 0.75), ("chance_agreement", "faithfulness"): (2, 0.5),
         ("chance_agreement", "aesthetics"): (1, pytest.approx(1 / 3)),
         ("chance_agreement", "overall"): (2, pytest.approx(5 / 12)),
-    }
+    }  # fmt: skip
 
 
 def test_the_last_attempt_counts_and_controls_do_not() -> None:
@@ -106,10 +94,8 @@ def test_the_last_attempt_counts_and_controls_do_not() -> None:
 def flipping(sample_id: str, *flips: bool | None, **changes: Any) -> Outcome:
     """An outcome whose orders differ on these dimensions; every flip is a reversal too."""
     made = outcome(sample_id, **changes)
-    dimensions = tuple(
-        each.model_copy(update={"order_flip": flip, "reversal": flip})
-        for each, flip in zip(made.dimensions, flips, strict=True)
-    )
+    both = zip(made.dimensions, flips, strict=True)
+    dimensions = tuple(each.model_copy(update={"order_flip": flip, "reversal": flip}) for each, flip in both)
     return made.model_copy(update={"dimensions": dimensions})
 
 
@@ -133,23 +119,16 @@ def test_what_decided_is_told_of_complete_outcomes_alone() -> None:
     ]
     found = by_place(rate_rows(rows, []))
     assert found == {
-        ("tier_1", "overall"): (3, pytest.approx(2 / 3)),
-        ("pivotal", "overall"): (4, 0.75),
-        ("pivotal", "faithfulness"): (4, 0.75),
-        ("pivotal", "readability"): (4, 0.5),
-        ("pivotal", "conciseness"): (4, 0.0),
-        ("pivotal", "aesthetics"): (4, 0.0),
-        ("p_model", "overall"): (3, pytest.approx(2.5 / 3)),
-        ("p_tie", "overall"): (3, pytest.approx(0.25 / 3)),
+        ("tier_1", "overall"): (3, pytest.approx(2 / 3)), ("pivotal", "overall"): (4, 0.75),
+        ("pivotal", "faithfulness"): (4, 0.75), ("pivotal", "readability"): (4, 0.5),
+        ("pivotal", "conciseness"): (4, 0.0), ("pivotal", "aesthetics"): (4, 0.0),
+        ("p_model", "overall"): (3, pytest.approx(2.5 / 3)), ("p_tie", "overall"): (3, pytest.approx(0.25 / 3)),
         ("p_human", "overall"): (3, pytest.approx(0.25 / 3)),
-    }
+    }  # fmt: skip
 
 
 def test_a_ledger_that_does_not_say_what_outcomes_hang_on_has_no_such_rate() -> None:
     assert rate_rows([outcome("s1"), outcome("s2")], []) == []
-    [folder] = (Path(__file__).parent / "ledgers/1").iterdir()
-    rows = list(read_outcomes(folder))
-    assert "complete" in {row.status for row in rows} and rate_rows(rows, []) == []
 
 
 def test_an_outcome_that_hangs_on_nothing_counts_by_its_first_votes() -> None:
@@ -162,10 +141,8 @@ def test_an_outcome_that_hangs_on_nothing_counts_by_its_first_votes() -> None:
 def test_candidates_have_rates_of_their_own() -> None:
     rows = [flipping("s1", *[True] * 4), flipping("s1", *[False] * 4, candidate="beta")]
     rates = rate_rows(rows, [])
-    assert [(row.candidate, row.value) for row in rates if (row.measure, row.dimension) == ("reversal", "overall")] == [
-        ("alpha", 1.0),
-        ("beta", 0.0),
-    ]
+    found = [row for row in rates if (row.measure, row.dimension) == ("reversal", "overall")]
+    assert [(row.candidate, row.value) for row in found] == [("alpha", 1.0), ("beta", 0.0)]
 
 
 def test_images_of_a_prompt_count_as_one_and_on_their_own_scale() -> None:
@@ -181,13 +158,6 @@ def test_images_of_a_prompt_count_as_one_and_on_their_own_scale() -> None:
     assert (rate.dimension, rate.measure, rate.n, rate.value) == ("counting", "repeat_difference", 2, 1.0)
     # All 36 ordered pairs of the six scores are 76 points apart.
     assert (chance.measure, chance.n, chance.value) == ("chance_difference", 2, pytest.approx(76 / 36))
-
-
-def test_many_equal_rates_keep_an_interval_with_a_width() -> None:
-    rows = rate_rows([flipping(f"s{n}", *[False] * 4) for n in range(20)], [])
-    for row in rows:
-        assert (row.value, row.ci_low, row.method) == (0.0, 0.0, "binomial")
-        assert row.ci_high is not None and 0.1 < row.ci_high < 0.2
 
 
 def test_intervals_of_the_first_position_cover_what_is_true() -> None:
@@ -224,22 +194,9 @@ def test_a_judge_that_does_not_mind_the_order_comes_to_one_half() -> None:
     assert total / known == pytest.approx(0.5)
 
 
-def test_every_dimension_asked_has_a_row() -> None:
-    judgments = [row for name in DIMENSIONS for order in BOTH for row in asked("s1", name, order, M, H)]
-    found = by_place(rate_rows([], judgments))
-    assert {place: value for place, (_, value) in found.items()} == {
-        (measure, name): value
-        for measure, value in (("first_position", 0.5), ("repeat_agreement", 0.0), ("chance_agreement", 0.5))
-        for name in (*DIMENSIONS, "overall")
-    }
-
-
 def test_chance_agreement_is_that_of_votes_drawn_from_all_in_the_same_order() -> None:
     """Three quarters Model with the Human figure first, half Model with the Model's first."""
-    said: dict[Order, tuple[str, ...]] = {
-        "human_first": ("Model", "Model", "Model", "Human"),
-        "model_first": ("Model", "Model", "Human", "Human"),
-    }
+    said: dict[Order, tuple[str, ...]] = {"human_first": (M, M, M, H), "model_first": (M, M, H, H)}
     rows = [
         judgment(f"s{place // 2}", verdict=verdict, order=order, vote=1 + place % 2)
         for order, verdicts in said.items()

@@ -5,8 +5,7 @@ import time
 import pytest
 
 from tasks.kinds import kind_of
-from tasks.pages.reasoning import reasons_by_question, split
-from tasks.pages.sample_cards import Context, cards
+from tasks.pages.report_data import Context, cards, reasons_by_question, split
 
 
 @pytest.mark.parametrize(
@@ -40,15 +39,15 @@ def test_the_judges_words_share_a_budget_and_what_is_cut_says_so() -> None:
     words = [row | {"dimension": f"d{n}", "vote": 1, "reasoning": long, "error": ""} for n in range(100)]
     sample = {
         "candidate": "a", "sample_id": "s", "category": "", "difficulty": "", "tag": "", "prompt": "", "caption": "",
-        "status": "complete", "overall": "Tie", "score": 50.0, "tier": "", "path": "", "aspects": None, "human": None,
-        "model": None, "image": None, "p_model": None, "pivotal": None, "published": None, "satisfied": None,
-        "aspect_mean": None, "injected": "", "caught": None, "problem": "", "notes": [],
+        "status": "complete", "overall": "Tie", "score": 50.0, "tier": "", "tier_path": "", "aspects": None,
+        "human": None, "model": None, "image": None, "p_model": None, "pivotal": None, "published": None,
+        "satisfied": None, "aspect_mean": None, "injected": "", "caught": None, "problem": "", "notes": [],
         "dimensions": [
             {"dimension": f"d{n}", "verdict": "Model", "score": 100.0, "order_flip": None, "reversal": None}
             for n in range(100)
         ],
     }  # fmt: skip
-    [card] = cards([sample], Context(0, reasons_by_question(words, 1_000_000), {}, 0.0, kind_of("diagram").display))
+    [card] = cards([sample], Context(reasons_by_question(words, 1_000_000), {}, 0.0, kind_of("diagram").display))
     assert sum(len(text.encode()) for each in card.questions for _, text in each.reasons[0].parts) < 1_010_000
     for each in card.questions:
         human, model, conclusion = (text for _, text in each.reasons[0].parts)

@@ -20,11 +20,11 @@ def sha256(schema: Any) -> str:
 @pytest.mark.parametrize(
     ("model", "expected"),
     [
-        (Judge, "cf1429bf1cea1ce7687b4c977225c541c33e018e88393c20c5bdf5b393364ecf"),
-        (Probe, "8600a1253c60d1de2e8f146d53d87b3f61e2d8910d1f9f06e577352ad2861d82"),
-        (Parameters, "c5b364c3f36655ccd15c2e0bbeb2bc17e0189503a433cfab2e7465dbe828eea8"),
-        (PairwiseParameters, "7a0e59633cbf49013ae6dda45692b7e58b0ee7a4787ff500ca8d5f0e76468bb6"),
-        (RubricParameters, "35ca7eca6726124f0c238b5a8daf87ccaec483ef14872d03d9638f3a245ba077"),
+        (Judge, "88814a7ddb719c4de05e72c26861e1307d5c7289d0f0102108b7e8bc553d0406"),
+        (Probe, "f4420cb8518db3bc546b1dc0c7fd4de12ea36bfcc3d720ca26c7136a7bcd1501"),
+        (Parameters, "b1f1f9a3b9168652adfbfcea468a3046de2d80c75fb4940ea7ec7ce72730b29b"),
+        (PairwiseParameters, "04aadba66192690bbb934dce44f8c6df42f194408f2147dfeddbf64b12a25254"),
+        (RubricParameters, "99f786ec3ecb489b103188362ba107da57d01f5ac34442aa6cf31ad61b5d48e2"),
     ],
 )
 def test_the_forms_of_parameters_are_what_they_were(model: type[Record], expected: str) -> None:

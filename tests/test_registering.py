@@ -1,4 +1,4 @@
-"""`jury up` again and again: what people changed on the server stays, and an edited list still takes effect."""
+"""`jury up` again and again: edits in the UI stay, and an edited list still takes effect."""
 
 import asyncio
 from collections.abc import Iterator
@@ -9,12 +9,23 @@ import pytest
 import yaml
 from prefect import get_client
 from prefect.client.orchestration import SyncPrefectClient
+from prefect.client.schemas.actions import GlobalConcurrencyLimitCreate
 from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
-from prefect.runner import Runner
+from served import listed
 
 from flows.runtime.deployments import read_list
-from flows.runtime.registering import Registered, left_over, register, variable_name
+from flows.runtime.registering import (
+    MISSING,
+    Registered,
+    digests,
+    idle_limits,
+    left_over,
+    merge,
+    on_server,
+    register,
+    variable_name,
+)
 from tasks.errors import InputError
 
 NIGHTLY = {"slug": "nightly", "cron": "0 2 * * *", "timezone": "UTC"}
@@ -27,21 +38,14 @@ class House:
 
     def __init__(self, client: SyncPrefectClient, folder: Path) -> None:
         self.client, self.file, self.name = client, folder / "prefect.yaml", folder.name
-        self.entry: dict[str, Any] = {
-            "name": self.name,
-            "entrypoint": "flows.colors.colors",
-            "description": "As it was.",
-            "tags": ["image-jury"],
-            "schedules": [NIGHTLY],
-            "parameters": {"parameters": FORM},
-        }
+        self.entry = listed(self.name, {"nightly": "0 2 * * *"}, FORM)
+        self.entry |= {"entrypoint": "flows.colors.colors", "description": "As it was.", "tags": ["image-jury"]}
 
     def up(self, reset: bool = False, **changes: Any) -> Registered:
-        """Start `jury up` with an edited list."""
         self.entry |= changes
         self.file.write_text(yaml.safe_dump({"deployments": [self.entry]}))
         [deployed] = read_list(self.file)
-        return asyncio.run(register(Runner("test"), deployed, reset))
+        return asyncio.run(register(deployed, reset))
 
     @property
     def there(self) -> DeploymentResponse:
@@ -56,7 +60,6 @@ class House:
         return found
 
     def change(self, **changes: Any) -> None:
-        """As the UI edits a deployment."""
         self.client._client.patch(f"/deployments/{self.there.id}", json=changes).raise_for_status()
 
     def change_form(self, **changes: Any) -> None:
@@ -67,9 +70,8 @@ class House:
         self.client._client.patch(path, json=changes).raise_for_status()
 
     def delete_schedule(self, slug: str) -> None:
-        self.client._client.delete(
-            f"/deployments/{self.there.id}/schedules/{self.schedule(slug).id}"
-        ).raise_for_status()
+        path = f"/deployments/{self.there.id}/schedules/{self.schedule(slug).id}"
+        self.client._client.delete(path).raise_for_status()
 
     def add_schedule(self, **fields: Any) -> None:
         """As the UI adds one: without a slug."""
@@ -86,7 +88,7 @@ def house(prefect_server: str, tmp_path: Path) -> Iterator[House]:
 def test_what_nobody_changed_is_as_the_list_says_and_nothing_is_told(house: House) -> None:
     for _ in range(2):
         told = house.up()
-        assert told == (f"colors/{house.name}", ["0 2 * * * UTC"], [])
+        assert told == (house.there.id, ["0 2 * * * UTC"], [])
     assert (house.there.description, house.there.tags, house.form) == ("As it was.", ["image-jury"], FORM)
     assert not house.there.paused and house.schedule("nightly").active
 
@@ -97,7 +99,7 @@ def test_people_s_changes_stay_over_three_restarts_and_are_told_each_time(house:
     house.change_schedule("nightly", parameters={"parameters": {"limit": 9}})
     house.add_schedule(parameters={"parameters": {"votes": 3}})
     house.change_form(limit=7, votes=2)
-    house.change(paused=True, tags=["image-jury", "ours"], concurrency_limit=1)
+    house.change(paused=True, concurrency_limit=1)
     before = house.there
     for _ in range(3):
         told = house.up()
@@ -109,70 +111,54 @@ def test_people_s_changes_stay_over_three_restarts_and_are_told_each_time(house:
         assert "limit is 7, as changed here; in the list it is 5" in words and "votes is 2" in words
         assert "schedule nightly when is 0 3 * * * Europe/Berlin, as changed here; in the list it is 0 2" in words
         assert "schedule nightly active is False" in words and "schedule nightly parameters is {" in words
-        assert len(told.said) == 6  # the tags, too
-
-
-def test_a_deployment_that_has_another_name_now_keeps_what_people_changed(house: House) -> None:
-    former, house.name = house.name, f"colors-{house.name}"
-    house.up(name=former, schedules=[NIGHTLY, WEEKLY])
-    own, house.name = house.name, former
-    house.change_form(limit=7)
-    house.change_schedule("nightly", schedule={"cron": "0 3 * * *", "timezone": "UTC"}, active=False)
-    house.add_schedule(slug="ours")
-    house.change(paused=True)
-    house.name = own
-    told = house.up(name=own, parameters={"parameters": {**FORM, "votes": 3}})
-    assert told.said == [
-        f"made from colors/{former}, its former name, whose schedules are off now",
-        "limit is 7, as changed here; in the list it is 5",
-    ]
-    assert house.there.paused and house.form["limit"] == 7
-    assert told.schedules == ["0 3 * * * UTC (off)", "0 4 * * 0 UTC", "30 6 * * 1 Europe/Berlin"]
-    assert house.up().said and house.there.paused
-    house.name = former
-    assert house.there.schedules and not any(each.active for each in house.there.schedules)
+        assert len(told.said) == 5
 
 
 def test_changes_of_the_list_take_effect_beside_people_s(house: House) -> None:
     house.up()
-    house.change_form(limit=7)
+    theirs = {"dataset": "ours", "judge": {**FORM["judge"], "base_url": "http://127.0.0.1:2/v1"}}
+    house.change_form(**theirs)
     house.change_schedule("nightly", active=False)
     house.add_schedule()
-    form = {**FORM, "votes": 3, "judge": {**FORM["judge"], "model": "n"}}
     told = house.up(
         description="As it is.",
         schedules=[{**NIGHTLY, "cron": "0 1 * * *", "parameters": {"parameters": {"limit": 2}}}, WEEKLY],
-        parameters={"parameters": form},
+        parameters={"parameters": {**FORM, "votes": 3, "judge": {**FORM["judge"], "model": "n"}}},
     )
-    assert house.there.description == "As it is." and house.form == {**form, "limit": 7}
+    assert house.there.description == "As it is."
+    assert house.form == {**FORM, **theirs, "votes": 3, "judge": {**theirs["judge"], "model": "n"}}
     nightly = house.schedule("nightly")
-    assert (nightly.schedule.cron, nightly.active, nightly.parameters) == (
-        "0 1 * * *",
-        False,
-        {"parameters": {"limit": 2}},
-    )
+    assert (nightly.schedule.cron, nightly.active) == ("0 1 * * *", False)
+    assert nightly.parameters == {"parameters": {"limit": 2}}
     assert told.schedules == ["0 1 * * * UTC (off)", "0 4 * * 0 UTC", "30 6 * * 1 Europe/Berlin"]
-    house.up(
-        schedules=[{**NIGHTLY, "cron": "0 1 * * *"}], parameters={"parameters": {"dataset": "samples", "limit": 5}}
-    )
-    assert {each.slug for each in house.there.schedules} == {"nightly", None}
-    assert house.form == {"dataset": "samples", "limit": 7}
+    house.up(schedules=[{**NIGHTLY, "cron": "0 1 * * *"}], parameters={"parameters": {"dataset": "samples"}})
+    assert {each.slug for each in house.there.schedules} == {"nightly", None} and house.form == {"dataset": "ours"}
 
 
-def test_where_both_changed_a_field_people_s_stays_and_is_named_until_a_reset(house: House) -> None:
+def test_where_both_changed_a_value_the_list_s_takes_effect_and_what_it_replaces_is_printed(house: House) -> None:
     house.up()
     house.change_form(limit=7)
-    house.change_schedule("nightly", schedule={"cron": "0 3 * * *", "timezone": "UTC"})
+    house.change_schedule("nightly", schedule={"cron": "0 3 * * *", "timezone": "UTC"}, active=False)
+    house.change(tags=["ours"], description="Ours.")
     edited = {"schedules": [{**NIGHTLY, "cron": "0 5 * * *"}], "parameters": {"parameters": {**FORM, "limit": 6}}}
-    told = house.up(**edited)
-    assert told.said == [
-        "limit is 7, as changed here; the list has changed, too, to 6; `jury up --reset` takes the list's",
-        "schedule nightly when is 0 3 * * * UTC, as changed here; the list has changed, too, to 0 5 * * * UTC; "
-        "`jury up --reset` takes the list's",
+    assert house.up(**edited).said == [
+        "description was Ours.; the list's As it was. has replaced it",
+        "tags was ['ours']; the list's ['image-jury'] has replaced it",
+        "limit was 7; the list's 6 has replaced it",
+        "schedule nightly active is False, as changed here; in the list it is True",
+        "schedule nightly when was 0 3 * * * UTC; the list's 0 5 * * * UTC has replaced it",
     ]
-    assert house.form["limit"] == 7 and house.schedule("nightly").schedule.cron == "0 3 * * *"
-    assert house.up(reset=True).said == []
-    assert house.form["limit"] == 6 and house.schedule("nightly").schedule.cron == "0 5 * * *"
+    assert house.form["limit"] == 6 and (house.there.description, house.there.tags) == ("As it was.", ["image-jury"])
+    assert house.schedule("nightly").schedule.cron == "0 5 * * *" and not house.schedule("nightly").active
+
+
+def test_a_deployment_is_paused_by_people_unless_the_list_names_it(house: House) -> None:
+    assert house.up(paused=True).said == [] and house.there.paused
+    house.change(paused=False)
+    assert house.up().said == ["paused was False; the list's True has replaced it"] and house.there.paused
+    del house.entry["paused"]
+    house.change(paused=False)
+    assert house.up().said == [] and not house.there.paused
 
 
 def test_a_reset_puts_back_all_of_the_list_and_leaves_what_is_none_of_it(house: House) -> None:
@@ -184,13 +170,10 @@ def test_a_reset_puts_back_all_of_the_list_and_leaves_what_is_none_of_it(house: 
     house.add_schedule()
     house.add_schedule(slug="ours")
     told = house.up(reset=True)
-    assert told.said == [] and house.form == FORM and not house.there.paused
-    assert {(each.slug, each.active) for each in house.there.schedules} == {
-        ("nightly", True),
-        ("weekly", True),
-        (None, True),
-        ("ours", True),
-    }
+    assert [words.partition(" was ")[0] for words in told.said] == ["limit", "votes", "schedule nightly active"]
+    assert house.form == FORM and not house.there.paused
+    assert {each.slug for each in house.there.schedules if each.active} == {"nightly", "weekly", None, "ours"}
+    assert all(each.active for each in house.there.schedules)
 
 
 def test_a_schedule_that_people_deleted_stays_deleted(house: House) -> None:
@@ -213,17 +196,6 @@ def test_a_schedule_that_the_list_dropped_goes_unless_people_changed_it(house: H
     ]
 
 
-def test_a_server_that_an_earlier_version_has_registered_on_keeps_what_differs(house: House) -> None:
-    house.up()
-    house.client._client.delete(f"/variables/name/{variable_name(f'colors/{house.name}')}").raise_for_status()
-    # What a person saved in the form of an earlier version, which had two fields more.
-    house.change_form(limit=7, shard=0, evaluation_id="")
-    told = house.up(description="As it is.", schedules=[NIGHTLY, WEEKLY])
-    assert house.form == {**FORM, "limit": 7} and house.there.description == "As it is."
-    assert [words.partition(",")[0] for words in told.said] == ["limit is 7"]
-    assert {each.slug for each in house.there.schedules} == {"nightly", "weekly"}
-
-
 def test_fields_that_this_version_has_no_more_are_left_out_and_values_that_it_refuses_are_told(house: House) -> None:
     house.up()
     house.change(parameters={"parameters": {**FORM, "dropped": 1}}, parameter_openapi_schema={"type": "object"})
@@ -231,21 +203,70 @@ def test_fields_that_this_version_has_no_more_are_left_out_and_values_that_it_re
     house.change(parameters={"parameters": {**FORM, "limit": -1}}, parameter_openapi_schema={"type": "object"})
     with pytest.raises(InputError, match=rf"colors/{house.name} cannot be registered, .*`jury up --reset` takes"):
         house.up()
-    assert house.up(reset=True).said == [] and house.form == FORM
+    assert house.up(reset=True).said == ["limit was -1; the list's 5 has replaced it"] and house.form == FORM
 
 
-def test_a_deployment_that_was_deleted_comes_back_from_the_list(house: House) -> None:
+def test_a_deployment_that_was_deleted_stays_so_and_each_start_tells_how_to_get_it_back(house: House) -> None:
+    title = f"colors/{house.name}"
     house.up()
-    house.change_form(limit=7)
     house.client.delete_deployment(house.there.id)
+    for _ in range(2):
+        told = house.up()
+        assert (told.id, told.schedules) == (None, [])
+        assert told.said == [
+            f"was deleted in the UI, and stays so; delete the variable {variable_name(title)} there, too, to get it "
+            "back at the next start"
+        ]
+    house.client._client.delete(f"/variables/name/{variable_name(title)}").raise_for_status()
     assert house.up().said == [] and house.form == FORM
+    house.client.delete_deployment(house.there.id)
+    assert house.up(reset=True).id and house.form == FORM
 
 
 def test_a_deployment_that_has_another_name_in_the_list_now_is_not_left_behind_unsaid(house: House) -> None:
-    former = house.up().title
-    assert not [words for words in asyncio.run(left_over([former])) if words.startswith(f"{former} ")]
+    former = f"colors/{house.name}"
+    house.up()
     house.name = f"{house.name}-renamed"
-    title = house.up(name=house.name).title
-    told = asyncio.run(left_over([title]))
+    house.up(name=house.name)
+    there = asyncio.run(on_server())
+    title = f"colors/{house.name}"
+    told = left_over(there, [title])
     assert [words for words in told if words.startswith(f"{former} is on this server and not in the list: ")]
     assert not [words for words in told if words.startswith(f"{title} ")]
+
+
+def test_limits_that_cap_nothing_any_more_are_named_with_what_caps_runs(house: House) -> None:
+    name = "jury:judge.example.org"
+    house.client.create_global_concurrency_limit(GlobalConcurrencyLimitCreate(name=name, limit=4))
+    words = asyncio.run(idle_limits())
+    assert f"limits {name} cap nothing any more" in words and "a work queue or a deployment caps the runs" in words
+    house.client.delete_global_concurrency_limit_by_name(name)
+    assert asyncio.run(idle_limits()) == ""
+
+
+CASES = {
+    # the list then, the list now, the server -> the server after, and what is told
+    "nothing changed": (5, 5, 5, 5, ""),
+    "the list changed": (5, 6, 5, 6, "has replaced it"),
+    "people changed": (5, 5, 7, 7, "as changed here"),
+    "both changed to the same": (5, 6, 6, 6, ""),
+    "both changed": (5, 6, 7, 6, "has replaced it"),
+    "the list gives it now, the server has the default": (MISSING, 6, 0, 6, "has replaced it"),
+    "the list gives it now, people did before": (MISSING, 6, 7, 6, "has replaced it"),
+    "the list gives it no more": (5, MISSING, 5, MISSING, "has replaced it"),
+    "only people give it": (MISSING, MISSING, 7, 7, "as changed here"),
+    "people's form has the default": (MISSING, MISSING, 0, 0, ""),
+    "people took it out": (5, 5, MISSING, MISSING, "as changed here"),
+    "the server writes numbers in its own way": (20.0, 20.0, 20, 20, ""),
+}
+
+
+def given(value: Any) -> dict[str, Any]:
+    return {} if value == MISSING else {"limit": value}
+
+
+@pytest.mark.parametrize(("last", "listed", "found", "after", "told"), CASES.values(), ids=[*CASES])
+def test_a_value_is_the_list_s_where_that_changed(last: Any, listed: Any, found: Any, after: Any, told: str) -> None:
+    merged = merge(digests(given(last)), given(listed), given(found), {"limit": 0})
+    assert merged.values == given(after) and merged.replaced == ["limit"] * (told == "has replaced it")
+    assert [told in words for words in merged.said] == [True] * bool(told)

@@ -1,7 +1,7 @@
 """Ledgers travel through a bucket whole, once, and in order, whatever happens on the way."""
 
 import hashlib
-import logging
+import json
 import os
 import re
 import signal
@@ -16,18 +16,19 @@ from pathlib import Path
 from typing import Any
 from uuid import uuid4
 
-import boto3
 import pytest
 from factories import end, judgment, outcome, picture, start
-from moto.server import DomainDispatcherApplication, create_backend_app
 from png_files import png
-from s3fs import S3FileSystem
-from werkzeug.serving import make_server
+from s3_server import S3Server, s3
 
+from tasks.errors import InputError
 from tasks.history.asking import query
-from tasks.history.loading import sync
-from tasks.ledger import bucket_parts, remote, remote_pictures
-from tasks.ledger.bucket import RemoteUnavailable
+from tasks.history.landing import land
+from tasks.labels.exchange import Exchanged, exchange_labels
+from tasks.labels.importing import import_labels
+from tasks.ledger import bucket_parts, remote
+from tasks.ledger.bucket import Bucket, RemoteUnavailable
+from tasks.ledger.label_sets import LabelSet
 from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder, read_judgments
 from tasks.ledger.remote import Remote, is_remote, local_cache
 from tasks.ledger.writing import Ledger
@@ -38,78 +39,10 @@ pytestmark = pytest.mark.usefixtures("laid_out")
 Begun = Callable[[Path], Ledger]
 
 
-class S3Server:
-    """moto's S3 on loopback: notes every request, may be stopped and started, and may do what was asked unheard."""
-
-    def __init__(self) -> None:
-        self._app = DomainDispatcherApplication(create_backend_app)
-        self.requests: list[str] = []
-        self.loses: Callable[[str], bool] = lambda _: False
-        """Told of each request that was done; whether its reply gets lost."""
-        self.refuses: Callable[[str], bool] = lambda _: False
-        """Whether a request is not done at all."""
-        self.port = 0
-        self.start()
-
-    def start(self) -> None:
-        self._server = make_server("127.0.0.1", self.port, self._answer, threaded=True)
-        self.port = self._server.port
-        self._thread = threading.Thread(target=self._server.serve_forever)
-        self._thread.start()
-
-    def stop(self) -> None:
-        self._server.shutdown()
-        self._thread.join()
-        self._server.server_close()
-
-    def _answer(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Any:
-        request = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
-        self.requests.append(request)
-        reply, body = ["503 Service Unavailable", [("Content-Length", "0")]], list[bytes]()
-        if not self.refuses(request):
-            done: list[Any] = []
-            answer = list(self._app(environ, lambda *head: done.extend(head)))
-            if not self.loses(request):
-                reply, body = done, answer
-        respond(*reply[:2])
-        return body
-
-
-@pytest.fixture(scope="module")
-def server() -> Iterator[S3Server]:
-    logging.getLogger("werkzeug").setLevel(logging.ERROR)
-    running = S3Server()
-    S3FileSystem.clear_instance_cache()  # one made for another server would still ask that one
-    with pytest.MonkeyPatch.context() as environment:
-        for name in [name for name in os.environ if name.startswith("AWS_")]:
-            environment.delenv(name)
-        environment.setenv("AWS_ENDPOINT_URL", f"http://127.0.0.1:{running.port}")
-        environment.setenv("AWS_ACCESS_KEY_ID", "testing")
-        environment.setenv("AWS_SECRET_ACCESS_KEY", "testing")
-        environment.setenv("AWS_DEFAULT_REGION", "us-east-1")
-        yield running
-    running.stop()
-
-
-@pytest.fixture
-def url(server: S3Server) -> str:
-    """A store in a bucket of its own that keeps every version of every object."""
-    name = f"jury-{uuid4().hex[:12]}"
-    s3().create_bucket(Bucket=name)
-    s3().put_bucket_versioning(Bucket=name, VersioningConfiguration={"Status": "Enabled"})
-    server.requests.clear()
-    return f"s3://{name}/team/jury"
-
-
 @pytest.fixture
 def begun() -> Iterator[Begun]:
-    """Begins the run r1 in a store; its files are closed after the test."""
     with ExitStack() as ledgers:
         yield lambda store: ledgers.enter_context(closing(Ledger(store, start("r1"))))
-
-
-def s3() -> Any:
-    return boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])
 
 
 def versions(url: str) -> dict[str, list[str]]:
@@ -165,7 +98,7 @@ def whole_run(store: Path, run_id: str, samples: int = 2, ended: bool = True) ->
 
 def shown(store: Path) -> list[Any]:
     """All that the history made of a store tells."""
-    sync(store)
+    land(store)
     tables = ("runs", "judgments", "outcomes", "scores", "pictures", "leaderboard")
     return [query(store, f"SELECT * FROM {table} ORDER BY ALL").rows for table in tables]
 
@@ -175,9 +108,7 @@ def rows_of(store: Path, run_id: str) -> tuple[bytes, bytes]:
     return (run / JUDGMENTS).read_bytes(), (run / OUTCOMES).read_bytes()
 
 
-def test_a_run_sent_as_it_grows_is_the_same_elsewhere_and_no_part_is_written_twice(
-    url: str, begun: Begun, tmp_path: Path
-) -> None:
+def test_a_run_sent_as_it_grows_is_the_same_elsewhere_and_sent_once(url: str, begun: Begun, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     ledger, sender = begun(here), Remote(url, here)
     sender.send("r1")  # before the first row there is nothing
@@ -186,8 +117,7 @@ def test_a_run_sent_as_it_grows_is_the_same_elsewhere_and_no_part_is_written_twi
         judge_sample(ledger, f"s{number}", "r1")
         sender.send("r1")
         Remote(url, there).fetch()
-        assert rows_of(there, "r1") == rows_of(here, "r1")
-        assert not (folder(there, "r1") / END).exists()
+        assert rows_of(there, "r1") == rows_of(here, "r1") and not (folder(there, "r1") / END).exists()
     ledger.end(end("r1"))
     sender.send("r1")
     assert Remote(url, there).fetch() == ["r1"]
@@ -196,13 +126,10 @@ def test_a_run_sent_as_it_grows_is_the_same_elsewhere_and_no_part_is_written_twi
         f"ledger/r1/{name}"
         for name in (RUN, END, *(f"{file}-00000{n}.jsonl" for file in ("judgments", "outcomes") for n in (1, 2, 3)))
     }
-    assert all(len(etags) == 1 for etags in written.values())
-    assert shown(there) == shown(here)
+    assert all(len(etags) == 1 for etags in written.values()) and shown(there) == shown(here)
 
 
-def test_a_thumbnail_that_waits_to_be_made_is_made_and_sent_with_the_row_that_tells_of_it(
-    url: str, begun: Begun, tmp_path: Path
-) -> None:
+def test_a_thumbnail_that_waits_is_made_and_sent_with_the_row_about_it(url: str, begun: Begun, tmp_path: Path) -> None:
     data = png(1, 1, 8, 0, b"\0\1")
     sha256 = hashlib.sha256(data).hexdigest()
     with Thumbnails(tmp_path) as thumbnails:
@@ -213,9 +140,7 @@ def test_a_thumbnail_that_waits_to_be_made_is_made_and_sent_with_the_row_that_te
     assert in_bucket(url, f"pictures/{sha256}.jpg").startswith(b"\xff\xd8")
 
 
-def test_pictures_arrive_with_the_rows_that_tell_of_them_and_travel_once(
-    url: str, server: S3Server, tmp_path: Path
-) -> None:
+def test_pictures_arrive_with_the_rows_about_them_and_travel_once(url: str, server: S3Server, tmp_path: Path) -> None:
     here, there = tmp_path / "here", tmp_path / "there"
     for run_id in ("r1", "r2"):
         whole_run(here, run_id)
@@ -225,7 +150,7 @@ def test_pictures_arrive_with_the_rows_that_tell_of_them_and_travel_once(
     assert len(names) == 4
     assert {path.name: path.read_bytes() for path in (there / "pictures").iterdir()} == names
     assert sum("PUT" in request and "/pictures/" in request for request in server.requests) == 4
-    # The other machine judges the same pictures: they are in the bucket, as it knows from fetching them.
+    # The other machine judges the same pictures, which are in the bucket.
     whole_run(there, "r3")
     Remote(url, there).send("r3")
     assert sum("PUT" in request and "/pictures/" in request for request in server.requests) == 4
@@ -253,17 +178,14 @@ def test_a_torn_last_line_is_sent_when_it_is_whole(url: str, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("lost", ["judgments-000001", "outcomes-000001", RUN, END])
-def test_what_arrived_without_a_reply_is_sent_again_as_the_same(
-    lost: str, url: str, begun: Begun, server: S3Server, tmp_path: Path
-) -> None:
+def test_what_is_unanswered_is_sent_again(lost: str, url: str, begun: Begun, server: S3Server, tmp_path: Path) -> None:
     ledger = begun(tmp_path)
     judge_sample(ledger, "s1", "r1")
     if lost == END:
         ledger.end(end("r1"))
-    server.loses = lambda request: request.startswith("PUT") and f"ledger/r1/{lost}" in request
-    with pytest.raises(RemoteUnavailable):
+    losing = server.failing(loses=lambda request: request.startswith("PUT") and f"ledger/r1/{lost}" in request)
+    with losing, pytest.raises(RemoteUnavailable):
         Remote(url, tmp_path).send("r1")
-    server.loses = lambda _: False
     if lost != END:
         judge_sample(ledger, "s2", "r1")
         ledger.end(end("r1"))
@@ -279,19 +201,15 @@ def test_a_part_that_may_still_arrive_keeps_its_bytes(url: str, begun: Begun, se
     ledger = begun(tmp_path)
     judge_sample(ledger, "s1", "r1")
     asked = rows_of(tmp_path, "r1")[0]
-    server.refuses = lambda request: "judgments-000001" in request
-    with pytest.raises(RemoteUnavailable):
+    with server.failing(refuses=lambda request: "judgments-000001" in request), pytest.raises(RemoteUnavailable):
         Remote(url, tmp_path).send("r1")
-    server.refuses = lambda _: False
     judge_sample(ledger, "s2", "r1")
     Remote(url, tmp_path).send("r1")
     assert in_bucket(url, "ledger/r1/judgments-000001.jsonl") == asked
     assert sent_lines(url, "r1", JUDGMENTS) == rows_of(tmp_path, "r1")[0]
 
 
-def test_a_process_killed_between_upload_and_note_leaves_parts_that_fit(
-    url: str, server: S3Server, tmp_path: Path
-) -> None:
+def test_a_process_killed_before_its_note_leaves_parts_that_fit(url: str, server: S3Server, tmp_path: Path) -> None:
     whole_run(tmp_path, "r1", ended=False)
     code = "import sys, pathlib, tasks.ledger.remote as r; r.Remote(sys.argv[1], pathlib.Path(sys.argv[2])).send('r1')"
     sender = subprocess.Popen([sys.executable, "-c", code, url, str(tmp_path)], cwd=Path(__file__).parents[1])
@@ -301,9 +219,8 @@ def test_a_process_killed_between_upload_and_note_leaves_parts_that_fit(
             sender.kill()
         return False
 
-    server.loses = kills
-    assert sender.wait(120) == -signal.SIGKILL
-    server.loses = lambda _: False
+    with server.failing(loses=kills):
+        assert sender.wait(120) == -signal.SIGKILL
     assert any("judgments-000001" in name for name in versions(url))
     with (folder(tmp_path, "r1") / JUDGMENTS).open("ab") as rows:
         rows.write(judgment(sample_id="s9", run_id="r1").model_dump_json().encode() + b"\n")
@@ -336,14 +253,15 @@ def test_a_missing_bucket_is_unavailable_and_named(server: S3Server, tmp_path: P
         Remote("s3://no-such-bucket/x", tmp_path).send_all()
 
 
-def test_nothing_new_costs_no_request(url: str, server: S3Server, tmp_path: Path) -> None:
+def test_nothing_new_costs_no_request_or_one_for_all_runs(url: str, server: S3Server, tmp_path: Path) -> None:
     whole_run(tmp_path, "r1", ended=False)
     whole_run(tmp_path, "r2")
     Remote(url, tmp_path).send_all()
     server.requests.clear()
     again = Remote(url, tmp_path)
     again.send("r1")
-    assert (again.send_all(), server.requests) == ([], [])
+    assert server.requests == []
+    assert again.send_all() == [] and len(server.requests) == 1, "a listing, by which it is seen what others removed"
 
 
 def test_two_machines_send_and_a_third_gathers_all(url: str, tmp_path: Path) -> None:
@@ -382,13 +300,10 @@ def test_fetch_stops_before_a_missing_part_and_goes_on_when_it_is_there(url: str
     name = "ledger/r1/judgments-000002.jsonl"
     held_back = in_bucket(url, name)
     delete(url, name)
-    assert there.fetch() == ["r1"]
-    assert [row.sample_id for row in read_judgments(folder(there.folder, "r1"))] == ["s0"]
-    assert not (folder(there.folder, "r1") / END).exists()
-    assert there.fetch() == []
+    assert there.fetch() == ["r1"] and [row.sample_id for row in read_judgments(folder(there.folder, "r1"))] == ["s0"]
+    assert not (folder(there.folder, "r1") / END).exists() and there.fetch() == []
     Remote(url, tmp_path).bucket.put({name: held_back})
-    assert there.fetch() == ["r1"]
-    assert shown(there.folder) == shown(here)
+    assert there.fetch() == ["r1"] and shown(there.folder) == shown(here)
 
 
 def test_a_fetch_that_was_cut_short_is_completed_by_the_next(url: str, tmp_path: Path) -> None:
@@ -399,8 +314,7 @@ def test_a_fetch_that_was_cut_short_is_completed_by_the_next(url: str, tmp_path:
     run = folder(there, "r1")
     os.truncate(run / JUDGMENTS, 500)
     (run / END).unlink()
-    assert Remote(url, there).fetch() == ["r1"]
-    assert rows_of(there, "r1") == rows_of(here, "r1") and (run / END).exists()
+    assert Remote(url, there).fetch() == ["r1"] and rows_of(there, "r1") == rows_of(here, "r1") and (run / END).exists()
 
 
 def test_fetch_since_brings_newer_runs_only(url: str, tmp_path: Path) -> None:
@@ -411,25 +325,16 @@ def test_fetch_since_brings_newer_runs_only(url: str, tmp_path: Path) -> None:
     there = Remote(url, tmp_path / "there")
     assert there.fetch(since=now) == []
     Remote(url, tmp_path / "here").send_all()
-    assert there.fetch(since=now - timedelta(hours=20)) == [new]
-    assert there.fetch() == [old]
+    assert there.fetch(since=now - timedelta(hours=20)) == [new] and there.fetch() == [old]
+    rows_written = (folder(there.folder, new) / JUDGMENTS).stat().st_mtime
+    assert datetime.fromtimestamp(rows_written, UTC) == datetime.fromisoformat(end(new).finished_at)
 
 
-def test_fetched_rows_are_as_old_as_their_run(url: str, tmp_path: Path) -> None:
-    whole_run(tmp_path / "here", "r1")
-    Remote(url, tmp_path / "here").send("r1")
-    Remote(url, tmp_path / "there").fetch()
-    changed = (folder(tmp_path / "there", "r1") / JUDGMENTS).stat().st_mtime
-    assert datetime.fromtimestamp(changed, UTC) == datetime.fromisoformat(end("r1").finished_at)
-
-
-def test_large_ledgers_travel_in_several_parts_and_batches(
-    url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_large_ledgers_travel_in_parts_and_batches(url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(bucket_parts, "PART_BYTES", 3_000)
     monkeypatch.setattr(remote, "BATCH_BYTES", 10_000)
     monkeypatch.setattr(remote, "BATCH_OBJECTS", 3)
-    monkeypatch.setattr(remote_pictures, "BATCH_OBJECTS", 3)
+    monkeypatch.setattr("tasks.ledger.bucket.BATCH_OBJECTS", 3)
     whole_run(tmp_path / "here", "r1", samples=12)
     Remote(url, tmp_path / "here").send("r1")
     assert sum("judgments-" in name for name in versions(url)) > 3
@@ -437,9 +342,7 @@ def test_large_ledgers_travel_in_several_parts_and_batches(
     assert shown(tmp_path / "there") == shown(tmp_path / "here")
 
 
-def test_a_run_and_a_sync_on_one_machine_may_send_at_the_same_time(
-    url: str, begun: Begun, server: S3Server, tmp_path: Path
-) -> None:
+def test_a_run_and_a_sync_may_send_at_the_same_time(url: str, begun: Begun, server: S3Server, tmp_path: Path) -> None:
     ledger, left, turn = begun(tmp_path), iter(range(1, 30)), threading.Lock()
     judge_sample(ledger, "s0", "r1")
 
@@ -454,10 +357,8 @@ def test_a_run_and_a_sync_on_one_machine_may_send_at_the_same_time(
         while len(list(read_judgments(ledger.folder))) < 30:
             sender.send("r1")
 
-    server.loses = grows
-    with ThreadPoolExecutor(3) as threads:
+    with server.failing(loses=grows), ThreadPoolExecutor(3) as threads:
         list(threads.map(send, range(3)))
-    server.loses = lambda _: False
     ledger.end(end("r1"))
     Remote(url, tmp_path).send("r1")
     assert (sent_lines(url, "r1", JUDGMENTS), sent_lines(url, "r1", OUTCOMES)) == rows_of(tmp_path, "r1")
@@ -481,8 +382,7 @@ def test_a_ledger_copied_to_another_machine_is_not_sent_in_other_parts(url: str,
 def test_names_in_the_bucket_cannot_lead_out_of_the_local_cache(url: str, tmp_path: Path) -> None:
     strange = Remote(url, tmp_path).bucket
     strange.put({"ledger/../run.json": b"{}", "ledger/a/b/run.json": b"{}", "ledger/.r/run.json": b"{}"})
-    assert Remote(url, tmp_path / "there").fetch() == []
-    assert list(tmp_path.iterdir()) == []
+    assert Remote(url, tmp_path / "there").fetch() == [] and list(tmp_path.iterdir()) == []
 
 
 @pytest.mark.parametrize("scheme", ["file", "memory"])
@@ -492,8 +392,7 @@ def test_other_stores_of_fsspec_do_as_well(scheme: str, tmp_path: Path) -> None:
     assert Remote(url, tmp_path / "there").fetch() == []
     assert Remote(url, tmp_path / "there").fetch(datetime(2026, 1, 1, tzinfo=UTC)) == []
     Remote(url, tmp_path / "here").send("r1")
-    assert Remote(url, tmp_path / "there").fetch() == ["r1"]
-    assert shown(tmp_path / "there") == shown(tmp_path / "here")
+    assert Remote(url, tmp_path / "there").fetch() == ["r1"] and shown(tmp_path / "there") == shown(tmp_path / "here")
     assert not list(tmp_path.rglob("*.draft"))
 
 
@@ -515,15 +414,49 @@ def test_a_local_cache_is_named_after_its_store(tmp_path: Path, monkeypatch: pyt
     assert local_cache("s3://bucket/team/jury") == found != local_cache("s3://bucket/team-jury")
     assert local_cache("jury-store") == Path("jury-store")
     monkeypatch.delenv("JURY_CACHE")
-    monkeypatch.delenv("JURY_MIRROR", raising=False)
     assert local_cache("s3://bucket/x").parent == Path.home() / ".cache" / "image-jury"
 
 
-def test_the_former_name_of_the_variable_still_finds_the_local_cache(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.delenv("JURY_CACHE", raising=False)
-    monkeypatch.setenv("JURY_MIRROR", str(tmp_path / "former"))
-    assert local_cache("s3://bucket/x").parent == tmp_path / "former"
-    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "present"))
-    assert local_cache("s3://bucket/x").parent == tmp_path / "present"
+# Labels are copied between a store and its bucket, once, and what clashes or is damaged is named
+
+
+LABEL = {"id": "s1", "dimension": "overall", "verdict": "Model"}
+
+
+@pytest.fixture
+def bucket(tmp_path: Path) -> Bucket:
+    return Bucket(f"file://{tmp_path}/bucket")
+
+
+def labelled(store: Path, name: str, **changes: str) -> LabelSet:
+    store.mkdir(parents=True, exist_ok=True)
+    file = store / f"{name}.jsonl"
+    file.write_text(json.dumps({**LABEL, **changes}) + "\n", encoding="utf-8")
+    return import_labels(store, file, "diagram")
+
+
+def test_every_store_gets_the_labels_of_the_others(tmp_path: Path, bucket: Bucket) -> None:
+    labelled(tmp_path / "a", "ann")
+    labelled(tmp_path / "b", "bob")
+    assert exchange_labels(bucket, tmp_path / "a") == Exchanged(["ann"], [], [])
+    assert exchange_labels(bucket, tmp_path / "b") == Exchanged(["bob"], ["ann"], [])
+    assert exchange_labels(bucket, tmp_path / "a") == Exchanged([], ["bob"], [])
+    for name in ("ann", "bob"):
+        one, other = (tmp_path / store / "labels" / name / "labels.jsonl" for store in "ab")
+        assert one.read_bytes() == other.read_bytes()
+
+
+def test_other_labels_of_one_name_are_named_and_stay(tmp_path: Path, bucket: Bucket) -> None:
+    labelled(tmp_path / "a", "ann")
+    labelled(tmp_path / "b", "ann", verdict="Human")
+    exchange_labels(bucket, tmp_path / "a")
+    assert exchange_labels(bucket, tmp_path / "b") == Exchanged([], [], ["ann"])
+
+
+@pytest.mark.parametrize("damage", [b"{", b"[]", b"{}", b"\xff"])
+def test_a_damaged_description_in_the_bucket_is_named(tmp_path: Path, bucket: Bucket, damage: bytes) -> None:
+    labelled(tmp_path / "a", "ann")
+    exchange_labels(bucket, tmp_path / "a")
+    bucket.put({"labels/ann/label.json": damage})
+    with pytest.raises(InputError, match=r"labels/ann/label.json in the bucket is no description of labels"):
+        exchange_labels(bucket, tmp_path / "a")

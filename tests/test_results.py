@@ -8,8 +8,8 @@ from collections.abc import Callable
 from pathlib import Path
 
 import pytest
-from factories import RUN, end, image, line, outcome, picture, start, write_run
-from written_datasets import record, result, write_benchmark, write_json
+from factories import RUN, end, image, line, outcome, start, write_run
+from written_datasets import write_figures
 
 from tasks.errors import InputError
 from tasks.judging.results import Results, keep_results, results_of
@@ -27,8 +27,7 @@ ROWS = [
 
 def all_of(results: Results) -> tuple[object, ...]:
     """Everything that can be asked of results."""
-    parts = (results.scores, results.rates, results.controls, results.outcomes, dict(results.by_candidate))
-    return (*parts, results.pictures_key)
+    return results.scores, results.rates, results.controls, results.outcomes, dict(results.by_candidate)
 
 
 def added(rows: list[Outcome], runs: list[Path]) -> Results:
@@ -74,19 +73,6 @@ def test_a_damaged_ledger_is_the_error_of_whoever_asks(run: Path) -> None:
         results_of(start(), [run])
 
 
-def test_the_pictures_are_the_candidates_and_in_any_order() -> None:
-    rows = [image("0/0"), image("0/1"), image("1/0", score=None)]
-
-    def key(*outcomes: Outcome) -> str:
-        results = Results(start(flow="counting", parameters={"threshold": 7.0}), [])
-        for each in outcomes:
-            results.add(each)
-        return results.pictures_key
-
-    assert key(*rows) == key(*reversed(rows)) != key(*rows[:2])
-    assert key(rows[0]) != key(image("0/0", pictures={"image": picture("another")}))
-
-
 @pytest.mark.parametrize("flow", ["diagram", "counting"])
 def test_a_sample_leaves_little_in_memory(flow: str) -> None:
     """Of 100,000 samples a kilobyte each is as much as a whole run should take."""
@@ -105,10 +91,7 @@ def test_a_sample_leaves_little_in_memory(flow: str) -> None:
 
 OUTCOMES_OF: dict[str, tuple[RunStart, Callable[[int], Outcome]]] = {
     "diagram": (start(), lambda n: outcome(f"s{n}", "MHGB", "Tie", category="ab"[n % 2], difficulty="xy"[n % 2])),
-    "counting": (
-        start(flow="counting", parameters={"threshold": 7.0}),
-        lambda n: image(f"{n // 4}/{n % 4}", float(n % 11)),
-    ),
+    "counting": (start(flow="counting", parameters={"threshold": 7.0}), lambda n: image(f"{n // 4}/{n % 4}", n % 11)),
 }
 
 WATCH = """
@@ -126,9 +109,7 @@ print(f"opened {len(opened)} exit {code}")
 
 def test_the_end_of_a_run_reads_its_outcomes_once(tmp_path: Path, prefect_server: str) -> None:
     """With controls and both orders, which have the most to compute; what is printed at the end reads nothing more."""
-    write_benchmark(tmp_path / "data", [record(number) for number in range(4)])
-    results = write_json(tmp_path / "data" / "results.json", [result(number) for number in range(4)])
-    given = ["--dataset", tmp_path / "data", "--results", results, "--store", tmp_path / "store"]
+    given = [*write_figures(tmp_path / "data", 4), "--store", tmp_path / "store"]
     command = [sys.executable, "-c", WATCH, "run", "diagram", *given, "--orders", "both", "--controls", "0.5"]
     own = os.environ | {"PREFECT_API_URL": prefect_server}
     ended = subprocess.run(list(map(str, command)), capture_output=True, text=True, env=own, timeout=200)

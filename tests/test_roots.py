@@ -7,8 +7,7 @@ from typing import Any
 import pytest
 
 from flows.commands.options import PLACES
-from tasks.datasets.paths import resolved
-from tasks.datasets.roots import FENCED, ROOTS, check_place
+from tasks.datasets.paths import FENCED, ROOTS, check_place, resolved
 from tasks.errors import InputError
 from tasks.parameters import PairwiseParameters, RubricParameters
 

@@ -1,11 +1,15 @@
 """Every record is found once, with its place, and read again from there alone."""
 
+import io
 import json
+import time
 from pathlib import Path
 
 import polars as pl
 import pytest
 
+from tasks.datasets import json_records
+from tasks.datasets.json_records import array_spans
 from tasks.datasets.parquet_records import PARQUET_ROWS
 from tasks.datasets.rows import Columns, Row, find_rows, read_row
 from tasks.errors import InputError, Problems
@@ -15,7 +19,6 @@ RECORDS = [{"id": "a", "text": 'one, "two"\nthree'}, {"id": "b", "text": "ü ‌
 
 
 def write(path: Path) -> Path:
-    """The same three records in the format of the ending."""
     if path.suffix == ".parquet":
         pl.DataFrame(RECORDS).write_parquet(path)
     elif path.suffix == ".csv":
@@ -44,13 +47,7 @@ def complaint(path: Path) -> tuple[list[Row], str]:
 
 @pytest.mark.parametrize(
     ("name", "last"),
-    [
-        ("r.json", "record 3"),
-        ("r.jsonl", "line 5"),
-        ("r.ndjson", "line 5"),
-        ("r.csv", "row 3"),
-        ("r.parquet", "row 3"),
-    ],
+    [("r.json", "record 3"), ("r.jsonl", "line 5"), ("r.ndjson", "line 5"), ("r.csv", "row 3"), ("r.parquet", "row 3")],
 )
 def test_every_format_gives_the_same_records_and_reads_each_again_from_its_place(tmp_path: Path, name: str, last: str):
     rows = found(write(tmp_path / name))
@@ -80,37 +77,17 @@ def test_an_array_of_one_line_and_lines_of_objects_are_told_apart_by_content(tmp
     ("name", "content", "good", "words"),
     [
         ("r.json", b'[{"id": "a"}, {"id": b}, {"id": "c"}]', ["a", "c"], "r.json, record 2: is not a JSON object"),
-        (
-            "r.json",
-            b'[{"id": "a"}, [1], {"id": "c"}]',
-            ["a", "c"],
-            "record 2: is not a JSON object (found a list)",
-        ),
+        ("r.json", b'[{"id": "a"}, [1], {"id": "c"}]', ["a", "c"], "record 2: is not a JSON object (found a list)"),
         ("r.json", b'[{"id": "a"}, {"id": "\xff"}]', ["a"], "r.json, record 2: is not a JSON object"),
-        (
-            "r.json",
-            b'[{"id": "a"}, ' + b"[" * 9999 + b"]" * 9999 + b"]",
-            ["a"],
-            "r.json, record 2: is not a JSON object",
-        ),
+        ("r.json", b'[{"id": "a"}, ' + b"[" * 9999 + b"]" * 9999 + b"]", ["a"], "record 2: is not a JSON object"),
         ("r.json", b'[{"id": "a"}, {"id": "b"', ["a"], "r.json: after record 1: the file ends"),
         ("r.jsonl", b'{"id": "a"}\nnull\n{"id": "c"', ["a"], "r.jsonl, line 3: is not a JSON object"),
         ("r.jsonl", b'{"id": 1' + b"0" * 5000 + b'}\n{"id": "c"}', ["c"], "r.jsonl, line 1: is not a JSON object"),
         ("r.jsonl", b'[1, 2]\n{"id": "c"}', ["c"], "r.jsonl, line 1: is not a JSON object (found a list)"),
-        ("r.jsonl", b'{"id": "a"}\n{"id": True}', ["a"], "line 2: is not a JSON object (column 8: found True, which"),
-        (
-            "r.json",
-            b'[{\n "id": "a"\n},\n{\n "id": b\n}]',
-            ["a"],
-            "record 2: is not a JSON object (line 2, column 8: found",
-        ),
+        ("r.jsonl", b'{"id": "a"}\n{"id": True}', ["a"], "line 2: is not a JSON object (column 8: Expecting value)"),
+        ("r.json", b'[{\n "id": "a"\n},\n{\n "id": b\n}]', ["a"], "is not a JSON object (line 2, column 8: Expect"),
         ("r.csv", b'id,text\na,b,c\n\nd,"e"\n', ["d"], "r.csv, row 1: has 3 cells, the header names 2"),
-        (
-            "r.csv",
-            b'id,text\na,b\nc,"never closed\n',
-            ["a"],
-            "r.csv: the row that starts at byte 12 is no CSV in UTF-8",
-        ),
+        ("r.csv", b'id,text\na,b\nc,"never closed\n', ["a"], "r.csv: the row that starts at byte 12 is no CSV in"),
         ("r.csv", b"id,text\na,b\nc,\xff\n", ["a"], "r.csv: the row that starts at byte 12 is no CSV in UTF-8"),
         ("r.csv", b"id,text,id\na,b,c\n", [], "names a column twice"),
         ("r.parquet", b"no such format", [], "r.parquet: "),
@@ -134,9 +111,8 @@ def test_a_file_that_is_not_there_is_a_problem(tmp_path: Path):
 def test_rows_of_a_parquet_file_are_read_one_at_a_time_whatever_its_groups_and_its_name(tmp_path: Path):
     path = tmp_path / "p[1]*.parquet"
     pictures = [bytes([number]) * 500 for number in range(199)] + [None]
-    pl.DataFrame({"id": [str(number) for number in range(200)], "picture": pictures}).write_parquet(
-        path, row_group_size=50
-    )
+    ids = [str(number) for number in range(200)]
+    pl.DataFrame({"id": ids, "picture": pictures}).write_parquet(path, row_group_size=50)
     rows = found(path)
     assert [row.values["picture"] for row in rows] == pictures
     assert read_row(rows[130].place, ["picture"]) == {"picture": pictures[130]}
@@ -224,37 +200,13 @@ WRONG: dict[str, tuple[str, bytes, str]] = {
     "UTF-16 JSON": ("r.json", f"[{RECORD}]".encode("utf-16-be"), "r.json: is in UTF-16 or UTF-32, or no text at all"),
     "UTF-32 lines": ("r.jsonl", RECORD.encode("utf-32"), "r.jsonl: is in UTF-16 or UTF-32, or no text at all; must be"),
     "Latin-1 CSV": ("r.csv", TABLE.encode("latin-1"), "r.csv: the row that starts at byte 8 is no CSV in UTF-8"),
-    "Latin-1 JSON": (
-        "r.json",
-        f"[{RECORD},{RECORD}]".encode("latin-1"),
-        "r.json, record 1: is not a JSON object in UTF",
-    ),
-    "semicolons": (
-        "r.csv",
-        TABLE.replace(",", ";").encode(),
-        "r.csv: has semicolons between its columns, must have com",
-    ),
-    "tabs": (
-        "r.csv",
-        TABLE.replace(",", "\t").encode(),
-        "r.csv: has tabs between its columns, must have commas: save it",
-    ),
-    "dict": (
-        "r.json",
-        json.dumps({"a": {"text": "x"}}).encode(),
-        "r.json: is one JSON object, must be a list of objects",
-    ),
+    "Latin-1 JSON": ("r.json", f"[{RECORD},{RECORD}]".encode("latin-1"), "r.json, record 1: is not a JSON object in"),
+    "semicolons": ("r.csv", TABLE.replace(",", ";").encode(), "r.csv: has semicolons between its columns, must have"),
+    "tabs": ("r.csv", TABLE.replace(",", "\t").encode(), "r.csv: has tabs between its columns, must have commas"),
+    "dict": ("r.json", b'{"a": {"text": "x"}}', "r.json: is one JSON object, must be a list of objects"),
     "long dict": ("r.json", json.dumps({"a": {"text": "x"}, "b": {}}, indent=1).encode(), "r.json: is one JSON object"),
-    "wrapped": (
-        "r.jsonl",
-        json.dumps({"data": [{"id": "a"}]}).encode(),
-        "r.jsonl: is one JSON object, must be a list of",
-    ),
-    "one record": (
-        "r.json",
-        json.dumps({"id": "a", "n": 1}, indent=1).encode(),
-        "r.json: is one JSON object, must be a",
-    ),
+    "wrapped": ("r.jsonl", b'{"data": [{"id": "a"}]}', "r.jsonl: is one JSON object, must be a list of"),
+    "one record": ("r.json", b'{\n "id": "a",\n "n": 1\n}', "r.json: is one JSON object, must be a"),
     "nothing": ("r.json", b"[]", "r.json: holds no record"),
     "no row": ("r.csv", b"id,text\n", "r.csv: holds no row"),
 }
@@ -310,3 +262,70 @@ def test_a_row_of_a_csv_file_that_has_lost_a_cell_is_refused(tmp_path: Path):
     path.write_bytes(path.read_bytes().replace(b"b,", b"bb"))
     with pytest.raises(InputError, match=r"r.csv cannot be read as it was .* row 2 has 1 cells, the header names 2"):
         read_row(place, ["id"])
+
+
+# Records of an array, found by their brackets
+
+
+NESTED = [
+    {"a": 'quote " bracket ] brace } \\', "b": ["[", {"c": "\\\\"}]},
+    {},
+    {"é": "ü‌", "long": "x" * 50 + '\\"' * 9},
+    [1, [2, {"d": "]}"}]],
+]
+
+
+def spans(text: str | bytes) -> list[json_records.Span]:
+    raw = text.encode() if isinstance(text, str) else text
+    file = io.BytesIO(raw)
+    file.seek(raw.index(b"[") + 1)
+    return list(array_spans(file))
+
+
+@pytest.mark.parametrize("block", [1, 2, 3, 7, 64, 1 << 20])
+@pytest.mark.parametrize("indent", [None, 2])
+def test_each_record_is_found_whole_for_any_block_size(block: int, indent: int | None, monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(json_records, "BLOCK", block)
+    text = "  " + json.dumps(NESTED, indent=indent, ensure_ascii=False) + "\n"
+    found = spans(text)
+    assert [json.loads(span.raw) for span in found] == NESTED
+    assert all(text.encode()[span.start :].startswith(span.raw) for span in found)
+
+
+def test_an_empty_array_holds_no_record():
+    assert spans("[ \n ]") == []
+
+
+@pytest.mark.parametrize(
+    ("text", "words"),
+    [
+        ('[{"a": 1}, {"b"', "after record 1: the file ends before its array does"),
+        ('[{"a": "never closed}]', "after record 0: the file ends before its array does"),
+        ("[{}, {}", "after record 2: the file ends"),
+        ("[{} {}]", "after record 1: found '{}'"),
+        ("[{}, 17, {}]", "after record 1: found other text where"),
+        ("[{},, {}]", "after record 1: found ',,'"),
+        ('["text", {}]', "after record 0: found other text where"),
+        ("[{},]", "after record 1: found ','"),
+        ("[{}}", "after record 1: found '}'"),
+        ("[{}] []", r"found '\[\]' behind the end of the array"),
+    ],
+)
+def test_a_broken_array_is_refused_with_the_record_before_the_break(text: str, words: str):
+    with pytest.raises(ValueError, match=words):
+        spans(text)
+
+
+def test_a_record_that_is_never_closed_does_not_bring_the_file_into_memory(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(json_records, "BLOCK", 1000)
+    monkeypatch.setattr(json_records, "LONGEST", 10_000)
+    with pytest.raises(ValueError, match="record at byte 1 does not end within 10,000 bytes"):
+        spans('[{"a": "' + "x" * 100_000)
+
+
+@pytest.mark.parametrize("text", [b'[{"a":"' + b'\\"' * 2_000_000, b'[{"a":"' + b"\\\\" * 2_000_000, b"[" * 1_000_000])
+def test_hostile_input_takes_linear_time(text: bytes):
+    start = time.process_time()
+    with pytest.raises(ValueError, match="ends before its array"):
+        spans(text)
+    assert time.process_time() - start < 10, "quadratic work on these sizes takes hours"

@@ -4,9 +4,10 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+from factories import slip
 
 from tasks.errors import InputError
-from tasks.rubrics.rubric import Rubric, holdings, load_rubric, prompt_sets
+from tasks.rubrics.rubric import holdings, load_rubric, prompt_sets
 
 FRONT = """\
 tier = 1
@@ -21,6 +22,7 @@ human = "Left Picture"
 BODY = "Compare Left Picture and Right Picture under their Words."
 
 ALL = "Model, Human, Both are good, Both are bad"
+BOTH, EACH = '["Model", "Human"]', f"at least one of {ALL}, each once"
 TABLE = "a table of context, caption, human and model, each with a label that is text and not empty"
 
 
@@ -35,18 +37,16 @@ def complaints(folder: Path, flow: str = "diagram") -> list[str]:
     """What loading a set complains of, a line each, without the line above them."""
     with pytest.raises(ValueError) as caught:
         load_rubric(flow, str(folder))
-    return str(caught.value).splitlines()[1:]
+    first, *told = str(caught.value).splitlines()
+    assert first == f"the prompts of {flow} (prompt set {str(folder)!r}) cannot be used:"
+    return told
 
 
 @pytest.mark.parametrize("flow", ["diagram", "plot"])
 def test_the_default_rubric_has_two_dimensions_in_each_tier(flow: str):
     rubric = load_rubric(flow)
-    assert [(prompt.tier, prompt.dimension) for prompt in rubric.prompts] == [
-        (1, "faithfulness"),
-        (2, "conciseness"),
-        (1, "readability"),
-        (2, "aesthetics"),
-    ]
+    tiers = [(prompt.tier, prompt.dimension) for prompt in rubric.prompts]
+    assert tiers == [(1, "faithfulness"), (2, "conciseness"), (1, "readability"), (2, "aesthetics")]
     assert {prompt.flow for prompt in rubric.prompts} == {flow}
 
 
@@ -58,23 +58,19 @@ def test_a_named_set_replaces_its_files_and_leaves_the_others():
     assert Path(paper.prompt("aesthetics").file).match("sets/paper/diagram/aesthetics.md")
 
 
-def test_a_folder_is_a_set(tmp_path: Path):
+def test_a_folder_is_a_set_whose_inputs_keep_the_order_of_the_file(tmp_path: Path):
     file = write(tmp_path)
     rubric = load_rubric("diagram", str(tmp_path))
     assert (rubric.prompt("readability").body, rubric.prompt("readability").file) == (BODY, str(file))
     assert rubric.prompt("aesthetics") == load_rubric("diagram").prompt("aesthetics")
-
-
-def test_inputs_keep_the_order_of_the_file(tmp_path: Path):
-    write(tmp_path)
-    inputs = load_rubric("diagram", str(tmp_path)).prompt("readability").inputs
+    inputs = rubric.prompt("readability").inputs
     assert list(inputs.items()) == [("model", "Right Picture"), ("caption", "Words"), ("human", "Left Picture")]
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"])
 @pytest.mark.parametrize("mark", ["", "\ufeff"])
 def test_the_hash_is_that_of_the_body_as_sent_whatever_the_editor(tmp_path: Path, newline: str, mark: str):
-    body = f"{BODY}\n\n- größer"
+    body = f"{BODY}\n+++\n\n- größer"  # a rule of plus signs in the body belongs to it
     file = write(tmp_path, body=body)
     file.write_bytes((mark + file.read_text(encoding="utf-8").replace("\n", newline)).encode())
     prompt = load_rubric("diagram", str(tmp_path)).prompt("readability")
@@ -82,32 +78,17 @@ def test_the_hash_is_that_of_the_body_as_sent_whatever_the_editor(tmp_path: Path
     assert prompt.sha256 == sha256(body.encode()).hexdigest()
 
 
-def test_a_rule_of_plus_signs_in_the_body_belongs_to_the_body(tmp_path: Path):
-    write(tmp_path, body=f"{BODY}\n+++\nmore")
-    assert load_rubric("diagram", str(tmp_path)).prompt("readability").body == f"{BODY}\n+++\nmore"
-
-
-def test_a_rubric_survives_the_way_through_json():
-    rubric = load_rubric("diagram", "paper")
-    assert Rubric.model_validate_json(rubric.model_dump_json()) == rubric
-
-
 def test_a_dimension_that_a_rubric_lacks_is_refused_with_those_it_has():
-    with pytest.raises(
-        ValueError, match="plot has no dimension 'clarity'; it has faithfulness, conciseness, readability, aesthetics"
-    ):
+    words = "plot has no dimension 'clarity'; it has faithfulness, conciseness, readability, aesthetics"
+    with pytest.raises(ValueError, match=words):
         load_rubric("plot").prompt("clarity")
 
 
 def test_sets_say_what_they_hold():
     assert prompt_sets()[0] == "default" and {"checked", "paper"} <= set(prompt_sets())
     four = ["aesthetics", "conciseness", "faithfulness", "readability"]
-    tags = {
-        "object": ["single_object", "two_object"],
-        "counting": ["counting"],
-        "colors": ["color_attr", "colors"],
-        "position": ["position"],
-    }
+    tags = {"object": ["single_object", "two_object"], "counting": ["counting"]}
+    tags |= {"colors": ["color_attr", "colors"], "position": ["position"]}
     assert holdings() == {"diagram": four, "plot": four, **tags}
     assert holdings("checked") == tags
     assert holdings("paper") == {"diagram": ["aesthetics", "readability"]}
@@ -149,21 +130,9 @@ def test_a_known_name_goes_before_a_folder_of_that_name(tmp_path: Path, monkeypa
         ("tier = 1", "tier = 3", "key `tier`: found 3; allowed: 1 or 2, the tier of the decision rule"),
         ("tier = 1", "", "key `tier`: found nothing; allowed: 1 or 2, the tier of the decision rule"),
         ("tier = 1", "tear = 1\ntier = 1", "unknown key `tear`; allowed: tier, verdicts, default, inputs"),
-        (
-            '["Model", "Human"]',
-            '["Human", "Draw"]',
-            f"key `verdicts.1`: found 'Draw'; allowed: an array of at least one of {ALL}",
-        ),
-        (
-            '["Model", "Human"]',
-            '["Human", "Human"]',
-            f"key `verdicts`: found ['Human', 'Human']; allowed: at least one of {ALL}, each once",
-        ),
-        (
-            '["Model", "Human"]',
-            "[]",
-            f"key `verdicts`: found []; allowed: at least one of {ALL}, each once",
-        ),
+        (BOTH, '["Human", "Draw"]', f"key `verdicts.1`: found 'Draw'; allowed: an array of at least one of {ALL}"),
+        (BOTH, '["Human", "Human"]', f"key `verdicts`: found ['Human', 'Human']; allowed: {EACH}"),
+        (BOTH, "[]", f"key `verdicts`: found []; allowed: {EACH}"),
         (
             '= "Human"',
             '= "Both are bad"',
@@ -174,16 +143,8 @@ def test_a_known_name_goes_before_a_folder_of_that_name(tmp_path: Path, monkeypa
             "",
             "key `inputs`: found {'caption': 'Words', 'human': 'Left Picture'}; allowed: both human and model",
         ),
-        (
-            "caption =",
-            "title =",
-            f"key `inputs.title`: found 'title'; allowed: {TABLE}",
-        ),
-        (
-            '"Words"',
-            '" "',
-            f"key `inputs.caption`: found ' '; allowed: {TABLE}",
-        ),
+        ("caption =", "title =", f"key `inputs.title`: found 'title'; allowed: {TABLE}"),
+        ('"Words"', '" "', f"key `inputs.caption`: found ' '; allowed: {TABLE}"),
     ],
 )
 def test_front_matter_at_fault_is_named_with_what_is_allowed(tmp_path: Path, old: str, new: str, complaint: str):
@@ -197,21 +158,13 @@ def test_labels_must_differ_and_stand_in_the_body(tmp_path: Path):
     assert complaint.endswith("allowed: a label once only and labels that the body names (it lacks Third Picture)")
 
 
-def test_an_empty_body_is_refused(tmp_path: Path):
-    file = write(tmp_path, body=" ")
-    assert f"{file}: found an empty body; allowed: the text of the prompt" in complaints(tmp_path)
-
-
 @pytest.mark.parametrize(
     ("content", "complaint"),
     [
         (b"# No front matter", "found no front matter; allowed: TOML between two `+++` lines, at the top"),
         (b"+++\ntier = 1\n", "found no front matter; allowed: TOML between two `+++` lines, at the top"),
         (b"+++\ntier = 1\nverdicts = [\n+++\nText", "front matter is not TOML: Invalid value (at end of document)"),
-        (
-            b"+++\ntier = 1\ntier = 2\n+++\nText",
-            "front matter is not TOML: Cannot overwrite a value (at line 3, column 9)",
-        ),
+        (b"+++\na = 1\na = 2\n+++\nText", "front matter is not TOML: Cannot overwrite a value (at line 3, column 6)"),
         (b"+++\n\xff\n+++\nText", "found a byte at 4 that is not UTF-8; allowed: UTF-8"),
     ],
 )
@@ -219,6 +172,18 @@ def test_a_file_that_cannot_be_taken_apart_is_named(tmp_path: Path, content: byt
     file = write(tmp_path)
     file.write_bytes(content)
     assert complaints(tmp_path) == [f"{file}: {complaint}"]
+
+
+def test_a_link_leads_to_another_file_of_its_set_and_not_out_of_it(tmp_path: Path):
+    elsewhere = write(tmp_path / "elsewhere")
+    inside = write(tmp_path / "set", "common/readability")
+    (tmp_path / "set" / "diagram").mkdir()
+    (tmp_path / "set" / "diagram" / "readability.md").symlink_to(inside)
+    assert load_rubric("diagram", str(tmp_path / "set"))
+    (tmp_path / "set" / "diagram" / "readability.md").unlink()
+    (tmp_path / "set" / "diagram" / "readability.md").symlink_to(elsewhere)
+    [words] = complaints(tmp_path / "set")
+    assert f"readability.md: refused: it leads to {elsewhere}, outside of {tmp_path / 'set'}" in words
 
 
 def test_a_tier_of_three_and_a_tier_of_one_are_both_named(tmp_path: Path):
@@ -229,12 +194,6 @@ def test_a_tier_of_three_and_a_tier_of_one_are_both_named(tmp_path: Path):
     ]
 
 
-def test_a_file_that_is_no_dimension_is_refused_with_those_there_are(tmp_path: Path):
-    file = write(tmp_path, "diagram/clarity")
-    allowed = "aesthetics, conciseness, faithfulness, readability"
-    assert complaints(tmp_path) == [f"{file}: 'clarity' is no dimension of diagram; allowed: {allowed}"]
-
-
 def test_all_problems_of_all_files_come_together(tmp_path: Path):
     stranger = write(tmp_path, "diagram/clarity")
     twice = write(tmp_path, front='colour = "red"\n' + FRONT.replace('default = "Human"', 'default = "Tie"'), body="")
@@ -243,23 +202,14 @@ def test_all_problems_of_all_files_come_together(tmp_path: Path):
     assert [line.split(": ")[0] for line in found] == [str(stranger), str(broken), *[str(twice)] * 4]
     for part in ("clarity", "not TOML", "empty body", "`default`: found 'Tie'", "`colour`", "`inputs`"):
         assert sum(part in line for line in found) == 1
+    allowed = "aesthetics, conciseness, faithfulness, readability"
+    assert found[0] == f"{stranger}: 'clarity' is no dimension of diagram; allowed: {allowed}"
+    assert f"{twice}: found an empty body; allowed: the text of the prompt" in found
 
 
-def test_the_message_begins_with_the_flow_and_the_set(tmp_path: Path):
-    write(tmp_path, "diagram/clarity")
-    with pytest.raises(ValueError) as caught:
-        load_rubric("diagram", str(tmp_path))
-    assert str(caught.value).startswith(f"the prompts of diagram (prompt set '{tmp_path}') cannot be used:\n")
-
-
-def test_a_fault_of_the_program_is_not_shown_as_one_of_a_prompt_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    def slip(*_: object) -> dict[str, bool]:
-        raise ValueError("a slip")
-
+def test_a_fault_of_the_program_is_none_of_a_prompt_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     write(tmp_path)
-    monkeypatch.setattr("tasks.rubrics.pairwise_prompt.once_each", slip)
+    monkeypatch.setattr("tasks.rubrics.pairwise_prompt.kept", slip)
     with pytest.raises(ValueError, match=r"^a slip$") as caught:
         load_rubric("diagram", str(tmp_path))
     assert not isinstance(caught.value, InputError)

@@ -3,28 +3,17 @@
 import pytest
 from factories import judgment, scored
 
-from tasks.kinds.rubric_votes import Grade, grade
+from tasks.kinds.rubric import Grade, grade
 from tasks.records import Judgment, Place, Requirement, Sample, Seen, SeenObject
 
-SAMPLE = Sample(
-    sample_id="00000/0000",
-    candidate="alpha",
-    record=Place(path="x"),
-    tag="colors",
-    required=(Requirement(name="dog", color="red"),),
-)
+DOG = (Requirement(name="dog", color="red"),)
+SAMPLE = Sample(sample_id="00000/0000", candidate="alpha", record=Place("x"), tag="colors", required=DOG)
 
 
 def vote(overall: float = 8.0, seen: str | None = None, **aspects: float | None) -> Judgment:
     """An ok vote; `seen` is the color the judge sees the dog in."""
-    told = seen and Seen(objects=(SeenObject(name="dog", present=True, count=1, color=seen),))
-    return judgment(
-        dimension="colors",
-        verdict=None,
-        order="single",
-        scores=scored(**aspects, overall_score=overall),
-        seen=told or None,
-    )
+    told = Seen(objects=(SeenObject(name="dog", present=True, count=1, color=seen),)) if seen else None
+    return judgment("s1", "colors", None, order="single", scores=scored(**aspects, overall_score=overall), seen=told)
 
 
 LOST = judgment(verdict=None, status="refused")
@@ -41,9 +30,7 @@ LOST = judgment(verdict=None, status="refused")
         ([None], None),
     ],
 )
-def test_the_score_is_the_mean_of_the_ok_votes_when_half_of_them_are(
-    votes: list[Judgment | None], score: float
-) -> None:
+def test_the_score_is_the_mean_of_the_ok_votes_when_half_are(votes: list[Judgment | None], score: float) -> None:
     assert grade(SAMPLE, votes).score == score
 
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 from PIL import Image
+from png_files import file, oriented
 
 from tasks.datasets.dataset import Dataset, read_figures, read_images
 from tasks.datasets.sample_objects import FigureSample, Given, ImageSample, Picture, write_samples
@@ -17,9 +18,7 @@ DATA = {"Tue": [1.5, None], "Mon": "ü"}
 
 
 def png(shade: int, **saved: Any) -> bytes:
-    buffer = io.BytesIO()
-    Image.new("RGB", (8, 4), (shade, 0, 0)).save(buffer, "PNG", **saved)
-    return buffer.getvalue()
+    return file(Image.new("RGB", (8, 4), (shade, 0, 0)), "PNG", **saved)
 
 
 def figure(sample_id: str = "1", **changes: Any) -> FigureSample:
@@ -73,14 +72,10 @@ def test_a_picture_that_is_none_or_no_picture_is_a_forfeit_as_in_files(tmp_path:
 
 
 def test_a_picture_in_memory_is_written_upright_whatever_its_mode(tmp_path: Path) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = 6  # a quarter turn
-    turned = Image.open(io.BytesIO(png(9, exif=exif)))
-    figures(tmp_path / "given", [figure(human_image=turned, model_image=Image.new("CMYK", (8, 4)))])
-    with (
-        Image.open(tmp_path / "given" / "1-human_image") as human,
-        Image.open(tmp_path / "given" / "1-model_image") as m,
-    ):
+    turned = Image.open(io.BytesIO(png(9, exif=oriented(6))))  # by a quarter
+    given = tmp_path / "given"
+    figures(given, [figure(human_image=turned, model_image=Image.new("CMYK", (8, 4)))])
+    with Image.open(given / "1-human_image") as human, Image.open(given / "1-model_image") as m:
         assert (human.size, human.format, m.mode) == ((4, 8), "PNG", "RGB")
 
 

@@ -1,44 +1,161 @@
-"""Schedules over a week of nights and three restarts of `jury up`; `unattended` lets them run and tells."""
+"""Schedules of `jury up` over a week of nights and three restarts, while people change things in its UI, or do not.
+
+As a program it lets them run, and prints as JSON what was seen: it mostly waits, so `conftest` lets it do that beside
+the other tests.
+"""
 
 import json
+import os
+import signal
+import sys
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
 from typing import Any
 
 import pytest
-from unattended import (
-    DEPLOYMENTS,
-    EDITED,
-    EDITED_LIST,
-    KILLED,
-    NIGHTLY,
-    OURS,
-    PAUSED,
-    RUNNING,
-    SCHEDULE_PAUSED,
-    STARTS,
-    WEEKLY,
-)
+from served import ENDED, Up, free_port, jury_up, listed, wait_for, write_list
+
+from flows.runtime.server import running
+from tasks.demo.samples import drawn_samples
+
+RUNNING, SCHEDULE_PAUSED, PAUSED = "running", "schedule-paused", "paused"
+DEPLOYMENTS = RUNNING, SCHEDULE_PAUSED, PAUSED
+"""All are due every minute. A person pauses the schedule of the second; the third, whose judge is gone, as a whole."""
+EDITED, NIGHTLY, WEEKLY, OURS = "edited", "nightly", "weekly", "ours"
+"""A deployment of which a person changes everything, with its two schedules, and the one that the person adds."""
+STARTS = ((2, signal.SIGINT), (2, signal.SIGTERM), (2, signal.SIGINT), (1, signal.SIGTERM))
+"""Nights of each start, and what ends it."""
+EDITED_LIST = 2
+"""From this start on the list says that nothing is reused."""
+KILLED = 1
+"""In this start the server is killed before the nights."""
+PATIENCE_SECONDS = 300
+
+
+def write_deployments(path: Path, dataset: Path, **form: Any) -> str:
+    judged = {"dataset": str(dataset)}
+    often = [listed(name, {"every-minute": "* * * * *"}, {"limit": 1, **judged}) for name in DEPLOYMENTS]
+    often[-1]["parameters"]["parameters"]["judge"] = {"model": "gpt-4-turbo", "base_url": "openai"}
+    nights = {NIGHTLY: "0 2 * * *", WEEKLY: "0 4 * * 0"}
+    edited = {"candidate": ["steady"], "limit": 2, **judged, **form}
+    return write_list(path, *often, listed(EDITED, nights, edited, "Europe/Berlin"))
+
+
+def pause_two(up: Up) -> None:
+    change_schedule(up, SCHEDULE_PAUSED, "every-minute", active=False)
+    change(up, PAUSED, paused=True)
+
+
+def edit_one(up: Up) -> None:
+    """As the forms of the Prefect UI do it: a cron, an override, an added schedule, one switched off, a parameter."""
+    override = {"parameters": {"limit": 1, "candidate": ["careless"]}}
+    soon = datetime.now(UTC) + timedelta(minutes=20)  # Prefect plans an hour ahead: a whole week, and none is due yet
+    minutes = ",".join(f"{(soon + timedelta(minutes=each)).minute}" for each in range(7))
+    hourly = {"cron": f"{minutes} * * * *", "timezone": "UTC"}
+    change_schedule(up, EDITED, NIGHTLY, schedule=hourly, parameters=override)
+    change_schedule(up, EDITED, WEEKLY, active=False)
+    added = {"slug": OURS, "active": True, "schedule": {"cron": "30 6 * * 1", "timezone": "UTC"}}
+    there = up.deployment(f"counting/{EDITED}")
+    up.api(f"/deployments/{there['id']}/schedules", [{**added, "parameters": {"parameters": {"limit": 1}}}])
+    change(up, EDITED, parameters={"parameters": {**there["parameters"]["parameters"], "votes": 2}})
+
+
+def change(up: Up, name: str, **fields: Any) -> None:
+    up.api(f"/deployments/{up.deployment(f'counting/{name}')['id']}", fields, "PATCH")
+
+
+def change_schedule(up: Up, name: str, slug: str, **fields: Any) -> None:
+    deployment = up.deployment(f"counting/{name}")
+    [schedule] = [each for each in deployment["schedules"] if each["slug"] == slug]
+    up.api(f"/deployments/{deployment['id']}/schedules/{schedule['id']}", fields, "PATCH")
+
+
+def night(up: Up, slug: str) -> dict[str, Any]:
+    """The next run that is planned for a schedule of the edited deployment, due now as by a clock that runs fast.
+
+    Returns:
+        `run` as it ended, and `asked`, the parameters by which it judged.
+    """
+    wanted = {"deployment_id": {"any_": [up.deployment(f"counting/{EDITED}")["id"]]}}
+    sought = {"flow_runs": {**wanted, "state": {"type": {"any_": ["SCHEDULED"]}}}, "sort": "EXPECTED_START_TIME_ASC"}
+
+    def planned() -> list[str]:
+        there = up.api("/flow_runs/filter", sought)
+        return [run["id"] for run in there if (run["created_by"] or {}).get("display_value") == slug]
+
+    wait_for(planned, PATIENCE_SECONDS)
+    run = f"/flow_runs/{planned()[0]}"
+    up.api(f"{run}/set_state", {"state": {"type": "SCHEDULED"}, "force": True})
+    wait_for(lambda: up.api(run)["state_type"] in ENDED, PATIENCE_SECONDS)
+    done = up.api(run)
+    starts = [json.loads(file.read_bytes()) for file in up.store.glob("ledger/*/run.json")]
+    return {"run": done, "asked": [each["parameters"] for each in starts if each["prefect_run_id"] == done["id"]]}
+
+
+def kill_server(up: Up) -> None:
+    """As the system does that is short of memory; wait until there is another."""
+    first = running(up.store)
+    assert first
+    os.kill(first.pid, signal.SIGKILL)
+    wait_for(lambda: (running(up.store) or first).pid != first.pid, PATIENCE_SECONDS)
+
+
+def ended(up: Up, since: str) -> list[dict[str, Any]]:
+    """Runs of the deployment that nobody touched that were due since then and have ended, the oldest first."""
+    own = up.deployment(f"counting/{RUNNING}")["id"]
+    return [
+        run
+        for run in up.runs()
+        if run["deployment_id"] == own and run["expected_start_time"] > since and run["state_type"] in ENDED
+    ]
+
+
+def watch(folder: Path) -> dict[str, Any]:
+    """Start, let nights pass, stop, start again; the first and the last time a cron of every minute is waited for."""
+    store, port = folder / "store", free_port()
+    drawn = drawn_samples(folder / "drawn", "counting", prompts=2)  # once, and not by each run
+    seen: dict[str, Any] = {"starts": [], "nights": []}
+    for start, (nights, number) in enumerate(STARTS):
+        form = {"reuse_hours": 0} if start >= EDITED_LIST else {}
+        given = write_deployments(folder / "prefect.yaml", drawn, **form)
+        with jury_up(store, port, "--deployments", given, ended_by=number) as up:
+            began = _now()
+            if not start:
+                pause_two(up)
+                edit_one(up)
+            there = {name: up.deployment(f"counting/{name}") for name in (*DEPLOYMENTS, EDITED)}
+            seen["starts"].append({"there": there, "said": up.said()})
+            if start == KILLED:
+                kill_server(up)
+            seen["nights"] += [night(up, NIGHTLY) for _ in range(nights)]
+            if start in (0, len(STARTS) - 1):
+                wait_for(lambda up=up, began=began: ended(up, began), PATIENCE_SECONDS)
+                seen["last" if start else "first"] = ended(up, began)
+            if start == len(STARTS) - 1:
+                seen |= {"ours": night(up, OURS), "runs": up.runs()}
+            wait_for(lambda up=up: all(run["state_type"] in ENDED for run in up.runs()), PATIENCE_SECONDS)
+            seen["starts"][-1]["in_the_end"] = up.said()
+    return seen
+
+
+def _now() -> str:
+    return f"{datetime.now(UTC):%Y-%m-%dT%H:%M:%S}"
+
 
 # The wait is for full minutes, and is only felt where these tests run alone.
-pytestmark = pytest.mark.timeout(500)
+pytestmark = pytest.mark.timeout(1000)
 RESTARTS = range(1, len(STARTS))
 
 
 @pytest.fixture(scope="module")
 def seen(beside: Callable[[str], str]) -> dict[str, Any]:
-    return json.loads(beside("unattended"))
+    return json.loads(beside("test_schedules"))
 
 
 def at(seen: dict[str, Any], start: int, name: str) -> dict[str, Any]:
     """A deployment as it was once `jury up` had started for that time, and people had changed it in the first."""
     return seen["starts"][start]["there"][name]
-
-
-def schedules(deployment: dict[str, Any]) -> dict[str, tuple[Any, ...]]:
-    return {
-        each["slug"]: (each["schedule"]["cron"], each["schedule"]["timezone"], each["active"], each["parameters"])
-        for each in deployment["schedules"]
-    }
 
 
 def test_a_cron_of_every_minute_runs_by_itself_before_and_after_restarts(seen: dict[str, Any]) -> None:
@@ -70,14 +187,12 @@ def test_what_a_person_paused_stays_paused_over_a_restart(seen: dict[str, Any], 
 
 @pytest.mark.parametrize("restart", RESTARTS)
 def test_what_a_person_edited_stays_over_a_restart_and_is_told(seen: dict[str, Any], restart: int) -> None:
-    before, after = (at(seen, start, EDITED) for start in (0, restart))
-    assert schedules(after) == schedules(before) and {*schedules(after)} == {NIGHTLY, WEEKLY, OURS}
-    assert not schedules(after)[WEEKLY][2]
-    assert after["parameters"]["parameters"]["votes"] == 2
-    said = seen["starts"][restart]["said"]
-    assert "votes is 2, as changed here; in the list it is 1" in said
-    assert "schedule weekly active is False, as changed here; in the list it is True" in said
-    assert "schedule nightly when is " in said and "schedule nightly parameters is {" in said
+    there = (at(seen, start, EDITED)["schedules"] for start in (0, restart))
+    before, after = (
+        {one["slug"]: (one["schedule"], one["active"], one["parameters"]) for one in found} for found in there
+    )
+    assert after == before and {*after} == {NIGHTLY, WEEKLY, OURS} and not after[WEEKLY][1]
+    assert "votes is 2, as changed here; in the list it is 1" in seen["starts"][restart]["said"]
 
 
 def test_a_week_of_nights_is_judged_as_people_and_the_edited_list_say(seen: dict[str, Any]) -> None:
@@ -94,7 +209,7 @@ def test_a_week_of_nights_is_judged_as_people_and_the_edited_list_say(seen: dict
 
 def test_a_server_that_is_killed_begins_again_and_its_nights_are_judged(seen: dict[str, Any]) -> None:
     for start, words in enumerate(seen["starts"]):
-        assert words["in_the_end"].count("the Prefect server has ended; its last words are in ") == (start == KILLED)
+        assert words["in_the_end"].count("the Prefect server has ended and starts again") == (start == KILLED)
         assert "Traceback" not in words["in_the_end"]
 
 
@@ -106,3 +221,7 @@ def test_a_schedule_that_a_person_added_runs_as_that_person_says(seen: dict[str,
 def test_a_judge_that_has_ended_is_told_with_its_deployment_when_schedules_are_served(seen: dict[str, Any]) -> None:
     said = seen["starts"][0]["said"]
     assert f"warning: the judge gpt-4-turbo (OpenAI) ended on 2026-10-23: {PAUSED} (by https://" in said
+
+
+if __name__ == "__main__":
+    print(json.dumps(watch(Path(sys.argv[1]))))

@@ -8,7 +8,6 @@ import pytest
 from tasks.kinds.score_reply import format_words, read, schema
 from tasks.records import Seen
 from tasks.rubrics.rubric import load_rubric
-from tasks.rubrics.rubric_prompt import RubricPrompt
 
 COUNTING = load_rubric("counting").prompt("counting")
 COLORS = load_rubric("colors").prompt("colors")
@@ -47,11 +46,17 @@ def test_scores_are_read_in_the_order_of_the_prompt_with_their_explanations() ->
         (json.dumps(said(count_accuracy="3/10")), "score read from text"),
         (json.dumps(said(count_accuracy="3 out of 10")), "score read from text"),
         (json.dumps({**said(), "count_accuracy": "3 / 10"}), "bare score + score read from text"),
-        (json.dumps({**said(), "style": "fine"}), "extra key `style` ignored"),
-        (json.dumps({**said(), "count_accuracy": {"explanation": "x", "score": 3, "unit": "points"}}), "extra key"),
+        (json.dumps({**said(), "style": "fine"}), "strict"),
+        (json.dumps({**said(), "count_accuracy": {"explanation": "x", "score": 3, "unit": "points"}}), "strict"),
         (json.dumps({"result": said()}), "strict"),
         (json.dumps({key.replace("_", " ").title(): value for key, value in said().items()}), "strict"),
         (json.dumps(said()) + json.dumps(said()), "taken out of prose"),
+        (f"{json.dumps(said())} Overall score: 5/10, count accuracy: 3.", "taken out of prose"),
+        (f"{json.dumps(said())}\nScore: 5\n10 clocks were asked for, 12 are there.", "taken out of prose"),
+        (f'Overall score: 9? No.\n{json.dumps(said())}{{"note": 4}}', "taken out of prose"),
+        (json.dumps(said()).replace('"score": 3', '"score": 3, "score": 3'), "strict"),
+        (json.dumps(said()).replace('"score": 3', '"score": "3/10", "score": 3.0'), "score read from text"),
+        (json.dumps(said()) + json.dumps(said()).replace("why", "since"), "taken out of prose"),
     ],
 )
 def test_what_can_be_read_is_read_and_the_mending_noted(reply: str, recovery: str) -> None:
@@ -71,12 +76,18 @@ def test_what_can_be_read_is_read_and_the_mending_noted(reply: str, recovery: st
         (json.dumps(said(count_accuracy="good")), "`count_accuracy` has score 'good'"),
         (json.dumps(said(count_accuracy="8/100")), "`count_accuracy` has score '8/100'"),
         (json.dumps(said(count_accuracy=True)), "`count_accuracy` has score True"),
-        (json.dumps(said(count_accuracy=[3])), "`count_accuracy` has score '[3]'"),
+        (json.dumps(said(count_accuracy=[3])), "`count_accuracy` has score [3]"),
         (json.dumps(said(count_accuracy=None)), "`count_accuracy` has score None"),
         (json.dumps(said(overall_score=None)), "`overall_score` has score None"),
         (json.dumps(said(count_accuracy=float("nan"))), "`count_accuracy` has score nan"),
         (json.dumps({**said(), "count_accuracy": {"explanation": "none"}}), "`count_accuracy` has score 'nothing'"),
         (json.dumps(said()) + json.dumps(said(count_accuracy=4)), "`count_accuracy` is told with 2 different scores"),
+        (json.dumps(said()).replace('"score": 3', '"score": 3, "score": 2'), "`count_accuracy` is told with 2 differ"),
+        (json.dumps(said()).replace('"score": 3', '"score": 3, "Score": null'), "`count_accuracy` is told with 2 diff"),
+        (f"{json.dumps(said())} Overall score: 6", "`overall_score` is told again as 6 after the JSON"),
+        (f"{json.dumps(said())} The count accuracy is 4.", "`count_accuracy` is told again as 4"),
+        (f"{json.dumps(said())}\n**Final score**: 6.5", "a score is told again as 6.5"),
+        (f"{json.dumps(said())} I would say 7/10.", "a score is told again as 7"),
         (json.dumps(said(count_accuracy=11, overall_score=12)), "`overall_score` has score 12"),
     ],
 )
@@ -99,43 +110,37 @@ def checked(seen: Any) -> str:
 
 def test_what_the_judge_sees_is_read_beside_the_scores() -> None:
     dog = {"object": "dog", "present": True, "count": 2, "color": "brown"}
-    reading = read(
-        checked({"objects": [dog, {"object": "cat", "present": False, "count": 0}], "relation_holds": False}), CHECKED
-    )
+    cat = {"object": "cat", "present": False, "count": 0}
+    reading = read(checked({"objects": [dog, cat], "relation_holds": False}), CHECKED)
     assert reading.seen and reading.seen.relation_holds is False
-    assert [tuple(each.model_dump().values()) for each in reading.seen.objects] == [
-        ("dog", True, 2, "brown"),
-        ("cat", False, 0, ""),
-    ]
+    seen = [tuple(each.model_dump().values()) for each in reading.seen.objects]
+    assert seen == [("dog", True, 2, "brown"), ("cat", False, 0, "")]
     assert read(checked({"objects": []}), CHECKED).seen == Seen(objects=())
 
 
 @pytest.mark.parametrize(
     "seen",
     [
-        None,
-        "a dog",
-        {"objects": "a dog"},
-        {"objects": [{"object": "dog", "present": True}]},
+        None, "a dog", {"objects": "a dog"}, {"objects": [{"object": "dog", "present": True}]},
         {"objects": [{"object": "dog", "present": "yes", "count": 1}]},
-        {"objects": [{"object": "dog", "present": True, "count": -1}]},
-        {"objects": [], "relation_holds": "perhaps"},
+        {"objects": [{"object": "dog", "present": True, "count": -1}]}, {"objects": [], "relation_holds": "perhaps"},
     ],
-)
+)  # fmt: skip
 def test_an_unreadable_check_costs_no_score(seen: Any) -> None:
     reading = read(checked(seen), CHECKED)
     assert not reading.error and len(reading.scores) == 4
     assert reading.seen is None and "no readable `seen`" in reading.recovery
 
 
-def test_the_schema_asks_for_each_explanation_before_its_score_and_for_nothing_else() -> None:
-    assert isinstance(COUNTING, RubricPrompt)
+def test_schema_and_words_ask_for_each_explanation_before_its_score_and_for_nothing_else() -> None:
     made = schema(COUNTING)
     assert tuple(made["properties"]) == tuple(made["required"]) == KEYS
     for part in made["properties"].values():
         assert list(part["properties"]) == part["required"] == ["explanation", "score"]
         assert part["additionalProperties"] is False
     assert schema(COLORS)["properties"]["multi_object_consistency"]["properties"]["score"]["type"] == ["number", "null"]
+    assert "JSON" in format_words(COUNTING) and all(f'"{key}"' in format_words(COUNTING) for key in KEYS)
+    assert '"multi_object_consistency" is null' in format_words(COLORS)
 
 
 def test_the_check_comes_last_in_schema_and_words() -> None:
@@ -144,8 +149,3 @@ def test_the_check_comes_last_in_schema_and_words() -> None:
     assert "relation_holds" in format_words(CHECKED)
     assert "seen" not in schema(COUNTING)["properties"] and "seen" not in format_words(COUNTING)
     assert "relation_holds" not in format_words(load_rubric("counting", "checked").prompt("counting"))
-
-
-def test_the_words_name_every_key_and_when_a_score_is_null() -> None:
-    assert "JSON" in format_words(COUNTING) and all(f'"{key}"' in format_words(COUNTING) for key in KEYS)
-    assert '"multi_object_consistency" is null' in format_words(COLORS)

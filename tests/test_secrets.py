@@ -9,7 +9,6 @@ import json
 import os
 import sqlite3
 import subprocess
-import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -17,11 +16,11 @@ from typing import Any, NamedTuple
 import duckdb
 import pytest
 from loopback_judge import LoopbackJudge
-from loopback_replies import Reply, Request, allowed_reply, error
+from loopback_replies import Reply, Request, allowed_reply, error, to_samples
 from prefect.blocks.system import Secret
 from prefect.settings import PREFECT_API_URL, temporary_settings
-from served import JURY, free_port, headers
-from written_datasets import record, result, write_benchmark, write_json
+from served import JURY, Up, free_port
+from written_datasets import write_figures
 
 from flows.runtime.server import own_server
 from tasks.endpoint.client import Vlm
@@ -35,29 +34,22 @@ TEAM = "team-Qp3-nor-keep-me"
 LISTED = ("KEY_IN_A_BLOCK", "KEY_IN_THE_ENVIRONMENT", "WRONG_KEY", "TEAM_NAME")
 FINEST = {"PREFECT_LOGGING_LEVEL": "DEBUG", "PREFECT_LOGGING_HANDLERS_CONSOLE_LEVEL": "DEBUG"}
 KINDS = (
-    "flow_runs",
-    "task_runs",
-    "flow_run_states",
-    "task_run_states",
-    "artifacts",
-    "logs",
-    "block_documents",
-    "events",
+    *("flow_runs", "task_runs", "flow_run_states", "task_run_states", "artifacts", "logs"),
+    *("block_documents", "events"),
 )
 
 
 class Left(NamedTuple):
-    """What the runs left."""
-
     root: Path
     codes: dict[str, int]
     """Name of the key -> exit code of the run with it."""
     shown: str
-    """All that they printed."""
     sent: list[str]
     """Authorization of each request to the judge."""
     told: dict[str, str]
     """Kind of object -> what the server's API says of all of that kind, as JSON."""
+    of_server: bytes
+    """The environment of the server, which was started with a key in that of its parent."""
 
 
 def demanding(seen: Request) -> Reply:
@@ -65,66 +57,66 @@ def demanding(seen: Request) -> Reply:
     given = seen.headers["authorization"]
     if given != f"Bearer {KEY}":
         return error(401, f"Incorrect API key provided: {given}")
+    if seen.schema_name == "diagram_aesthetics":
+        return echoing(given.removeprefix("Bearer "), "Model")
     if seen.schema_name == "diagram_faithfulness" and "caption 0" in str(seen.texts):
         return error(400, f"You sent {given}, and {seen.headers['x-team']}: these pictures are too many")
     return allowed_reply()(seen)
+
+
+def echoing(key: str, verdict: str) -> Reply:
+    """A good reply that has the key in every string, some of it escaped."""
+    escaped = "".join(f"\\u{ord(sign):04x}" for sign in key)
+    answer = f'{{"comparison_reasoning": "{key} {escaped}", "winner": "{verdict}", "{key}": "{key}"}} {key}'
+    message = {"role": "assistant", "content": answer, "reasoning_content": key, key: key}
+    choice = {"index": 0, "message": message, "finish_reason": f"stop {key}", "logprobs": {key: [key]}}
+    body = {"id": key, "model": "m" * 190 + key, "system_fingerprint": key, "service_tier": key, "choices": [choice]}
+    return Reply({**body, "object": key, key: key, "usage": {"prompt_tokens": key, key: 7}}, headers={"x-id": key})
 
 
 @pytest.fixture(scope="module")
 def left(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Left]:
     root = tmp_path_factory.mktemp("kept")
     data = tmp_path_factory.mktemp("data")
-    write_benchmark(data, [record(number) for number in range(2)])
-    results = write_json(data / "results.json", [result(number) for number in range(2)])
+    figures = write_figures(data, 2)
     with pytest.MonkeyPatch.context() as environment, LoopbackJudge(demanding) as judge:
         environment.delenv("PREFECT_API_URL", raising=False)
         environment.setenv("PREFECT_SERVER_LOGGING_LEVEL", "DEBUG")
+        environment.setenv("KEY_IN_THE_ENVIRONMENT", KEY)
+        environment.setenv("JURY_ENDPOINTS", ",".join(f"{judge.place}={name}" for name in LISTED))
         with own_server(root, free_port()) as server:
             api = server.api
             worker = {**os.environ, **FINEST, "PREFECT_API_URL": api, "PREFECT_HOME": str(root / "client")}
-            worker |= {"TEAM_NAME": TEAM, "JURY_ENDPOINTS": ",".join(f"127.0.0.1={name}" for name in LISTED)}
+            worker["TEAM_NAME"] = TEAM
+            of_server = Path(f"/proc/{server.pid}/environ").read_bytes()
             with temporary_settings({PREFECT_API_URL: api}):
                 Secret(value=KEY).save("key-in-a-block")
-            given = ["--dataset", data, "--results", results, "--store", root / "store", "--reuse-hours", "0"]
+            given = [*figures, "--store", root / "store", "--reuse-hours", "0"]
             given += ["--judge.model", "m", "--judge.base-url", judge.base_url]
             given += ["--judge.headers", json.dumps({"X-Team": "TEAM_NAME"})]
+            command = [JURY, "run", "diagram", *map(str, given), "--judge.api-key-env"]
+            worker["WRONG_KEY"] = WRONG
             runs = {
-                name: subprocess.run(
-                    [JURY, "run", "diagram", *map(str, given), "--judge.api-key-env", name],
-                    env=worker | keys,
-                    capture_output=True,
-                    text=True,
-                )
-                for name, keys in (
-                    ("KEY_IN_A_BLOCK", {}),
-                    ("KEY_IN_THE_ENVIRONMENT", {"KEY_IN_THE_ENVIRONMENT": KEY}),
-                    ("WRONG_KEY", {"WRONG_KEY": WRONG}),
-                )
+                name: subprocess.run([*command, name], env=worker, capture_output=True, text=True)
+                for name in ("KEY_IN_A_BLOCK", "KEY_IN_THE_ENVIRONMENT", "WRONG_KEY")
             }
-            told = {kind: json.dumps(all_of(api, kind)) for kind in KINDS}
+            told = {kind: json.dumps(all_of(Up(None, root, server.port), kind)) for kind in KINDS}
     shown = "".join(run.stdout + run.stderr for run in runs.values())
     codes = {name: run.returncode for name, run in runs.items()}
-    yield Left(root, codes, shown, [seen.headers["authorization"] for seen in judge.requests], told)
+    yield Left(root, codes, shown, [seen.headers["authorization"] for seen in judge.requests], told, of_server)
 
 
-def all_of(api: str, kind: str) -> list[Any]:
+def all_of(server: Up, kind: str) -> list[Any]:
     """Everything of a kind that the server's API tells, page by page."""
     if kind.endswith("_states"):
         of, _, _ = kind.partition("_states")
-        return [post(f"{api}/{of}_states/?{of}_id={run['id']}") for run in all_of(api, f"{of}s")]
+        return [server.api(f"/{of}_states/?{of}_id={run['id']}") for run in all_of(server, f"{of}s")]
     if kind == "events":
-        return post(f"{api}/events/filter", {"limit": 50})["events"]
+        return server.api("/events/filter", {"limit": 50})["events"]
     found: list[Any] = []
-    while page := post(f"{api}/{kind}/filter", {"limit": 200, "offset": len(found)}):
+    while page := server.api(f"/{kind}/filter", {"limit": 200, "offset": len(found)}):
         found += page
     return found
-
-
-def post(url: str, body: object = None) -> Any:
-    data = None if body is None else json.dumps(body).encode()
-    request = urllib.request.Request(url, data, headers(url.partition("/api/")[0] + "/api"))
-    with urllib.request.urlopen(request, timeout=120) as answer:
-        return json.load(answer)
 
 
 def keys_in(text: str | bytes) -> list[str]:
@@ -137,14 +129,15 @@ def test_each_key_was_found_and_sent(left: Left) -> None:
     assert left.sent.count(f"Bearer {KEY}") == 2 * (1 + 2 * 4) and f"Bearer {WRONG}" in left.sent
 
 
-def test_no_terminal_shows_a_key(left: Left) -> None:
+def test_the_server_has_no_key_in_its_environment(left: Left) -> None:
+    assert b"PREFECT_HOME=" in left.of_server and keys_in(left.of_server) == []
+
+
+def test_no_terminal_and_no_file_holds_a_key(left: Left) -> None:
+    """Byte by byte; the databases are compressed or in pages, so those are read as such, too."""
     assert "Incorrect API key provided: Bearer [key]" in left.shown
     assert "Traceback" in left.shown  # of the finest log
     assert keys_in(left.shown) == []
-
-
-def test_no_file_holds_a_key(left: Left) -> None:
-    """Byte by byte; the databases are compressed or in pages, so those are read as such, too."""
     files = [file for file in left.root.rglob("*") if file.is_file()]
     assert {"server.log", "prefect.db", "run.json", "judgments.jsonl", "history.duckdb"} <= {f.name for f in files}
     assert [file for file in files if keys_in(file.read_bytes())] == []
@@ -152,6 +145,7 @@ def test_no_file_holds_a_key(left: Left) -> None:
 
 def test_the_ledger_and_the_history_hold_what_the_judge_said_without_the_key(left: Left) -> None:
     rows = "".join(file.read_text() for file in left.root.rglob("judgments.jsonl"))
+    assert rows.count('"reasoning":"[key] [key]"') == 4 and rows.count('"finish_reason":"stop [key]"') == 4
     assert rows.count("You sent Bearer [key], and [key]: these") >= 2
     with duckdb.connect(str(left.root / "store" / "history.duckdb"), read_only=True) as history:
         tables = [name for (name,) in history.execute("SELECT table_name FROM information_schema.tables").fetchall()]
@@ -162,19 +156,15 @@ def test_the_ledger_and_the_history_hold_what_the_judge_said_without_the_key(lef
 
 def test_the_database_of_the_server_holds_the_names_of_the_keys_and_no_key(left: Left) -> None:
     [file] = left.root.rglob("prefect.db")
+    assert file.stat().st_mode & 0o777 == 0o600
     with sqlite3.connect(file) as database:
         kept = "\n".join(database.iterdump())
     database.close()
-    assert "KEY_IN_A_BLOCK" in kept and "KEY_IN_THE_ENVIRONMENT" in kept
-    assert keys_in(kept) == []
+    assert "KEY_IN_A_BLOCK" in kept and "KEY_IN_THE_ENVIRONMENT" in kept and keys_in(kept) == []
 
 
-@pytest.mark.parametrize("kind", KINDS)
-def test_the_api_tells_no_key(left: Left, kind: str) -> None:
-    assert len(left.told[kind]) > len("[]") and keys_in(left.told[kind]) == []
-
-
-def test_the_api_tells_what_was_said_of_a_key_and_where_it_was(left: Left) -> None:
+def test_the_api_tells_what_was_said_of_a_key_and_where_it_was_and_no_key(left: Left) -> None:
+    assert [kind for kind, told in left.told.items() if len(told) <= len("[]") or keys_in(told)] == []
     assert "Incorrect API key provided: Bearer [key]" in left.told["logs"] + left.told["flow_runs"]
     assert "Traceback" in left.told["logs"] and "KEY_IN_A_BLOCK" in left.told["flow_runs"]
 
@@ -184,17 +174,15 @@ def test_the_api_tells_what_was_said_of_a_key_and_where_it_was(left: Left) -> No
     [error(400, "x" * 1985 + KEY), error(500, "x" * 1985 + KEY), Reply("x" * 190 + KEY)],
     ids=["400", "500", "page"],
 )
-def test_a_long_message_is_not_cut_within_the_key(
-    loopback: LoopbackJudge, reply: Reply, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_message_is_cut_within_a_key(loopback: LoopbackJudge, reply: Reply, monkeypatch: pytest.MonkeyPatch) -> None:
     """A cut at 2,000 or 200 characters would leave a part that no longer looks like the key."""
     monkeypatch.setenv("MY_KEY", KEY)
-    monkeypatch.setenv("JURY_ENDPOINTS", "127.0.0.1=MY_KEY")
-    loopback.answer = lambda _: reply
+    monkeypatch.setenv("JURY_ENDPOINTS", f"{loopback.place}=MY_KEY")
+    loopback.answer = to_samples(reply)
 
     async def ask() -> str:
         async with Vlm(Judge(model="m", base_url=loopback.base_url, api_key_env="MY_KEY")) as vlm:  # pyright: ignore
-            return (await vlm.ask(probe_request())).error
+            return (await vlm.ask(probe_request()._replace(name="about_a_sample"))).error
 
     words = asyncio.run(ask())
     assert "xx" in words and KEY[:4] not in words

@@ -1,93 +1,112 @@
-"""Which Prefect server is taken for ours: one that we noted, that lives, and that answers as ours does."""
+"""Which Prefect server is ours, who signs in to it, and what every command says of one that does not answer."""
 
 import json
 import os
-import time
-from collections.abc import Iterator
-from importlib.metadata import version
+import stat
+import urllib.error
 from pathlib import Path
+from typing import Any
 
+import httpx
 import pytest
-from loopback_prefect import LoopbackPrefect, Said
+from served import command, environment, free_port, jury_up, wait_for
 
-from flows.runtime.server import NOTE, home, running
+from flows.commands.connection import answered, use_running
+from flows.runtime import sign_in
+from flows.runtime.lifeline import UP, lifeline
+from flows.runtime.server import NOTE, client_settings, home, running
+from tasks.demo.samples import drawn_samples
+from tasks.errors import InputError
+
+
+def test_what_signs_in_is_kept_for_this_user_alone_until_nothing_is_needed(tmp_path: Path) -> None:
+    text = sign_in.settle(tmp_path, wanted=True)
+    assert len(text) > 30 and sign_in.kept(tmp_path) == text == sign_in.settle(tmp_path, wanted=True)
+    assert stat.S_IMODE((tmp_path / sign_in.FILE).stat().st_mode) == 0o600
+    assert sign_in.settle(tmp_path, wanted=False) == sign_in.kept(tmp_path) == ""
+
+
+def test_it_is_not_made_for_the_server_of_somebody_else(jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PREFECT_API_URL", "http://127.0.0.1:9/api")
+    code, _, err = jury("up", "--auth")
+    assert code == 2 and "that of PREFECT_API_URL takes PREFECT_API_AUTH_STRING" in err
+
+
+def test_commands_and_runs_sign_in_and_others_are_refused(tmp_path: Path) -> None:
+    store, images = tmp_path / "store", str(drawn_samples(tmp_path / "drawn", "position", prompts=1))
+    with jury_up(store, free_port(), "--auth") as up:
+        assert up.auth and up.auth not in str(environment())
+        for stranger in ("", "jury:guess"):
+            with pytest.raises(urllib.error.HTTPError, match="401"):
+                up._replace(auth=stranger).api("/deployments/filter", {})
+        done = command("run", "position", "--dataset", images, "--limit", "1", "--store", str(store))
+        assert done.returncode == 0 and "temporary" not in done.stderr
+        told = command("status", "--store", str(store))
+        assert up.ui in told.stdout and "next " in told.stdout
+        run = up.started("colors/colors-nightly", dataset=images, limit=1)
+        assert up.ended(run)["state_type"] == "COMPLETED"
+        wait_for(lambda: up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}}))
+    kept = home(store) / sign_in.FILE
+    written = [path for path in store.rglob("*") if path.is_file() and path != kept]
+    assert len(written) > 10 and [path for path in written if up.auth.encode() in path.read_bytes()] == []
+    assert up.auth not in done.stdout + done.stderr + told.stdout + store.with_name("store-up.log").read_text()
 
 
 @pytest.fixture
-def server() -> Iterator[LoopbackPrefect]:
-    with LoopbackPrefect() as there:
-        yield there
+def nobody() -> str:
+    return f"http://127.0.0.1:{free_port()}/api"
+
+
+@pytest.mark.parametrize("words", [["prepare"], ["up"], ["run", "diagram", "--limit", "1"]], ids=lambda words: words[0])
+def test_a_server_that_is_not_there_is_one_sentence(words: list[str], nobody: str, tmp_path: Path) -> None:
+    store = [] if words == ["prepare"] else ["--store", tmp_path / "store"]
+    done = command(*words, *store, PREFECT_API_URL=nobody)
+    assert done.returncode == 2, done.stderr
+    [fault] = done.stderr.splitlines()
+    assert fault.startswith(f"jury: the Prefect server of PREFECT_API_URL, {nobody}, does not answer: ")
+    assert "Traceback" not in done.stderr and "a fault of" not in done.stderr
+
+
+def test_the_status_of_a_store_is_told_without_the_server_that_is_not_there(nobody: str, tmp_path: Path) -> None:
+    done = command("status", "--store", tmp_path / "store", PREFECT_API_URL=nobody)
+    assert done.returncode == 3 and "there is no store" in done.stdout
+    assert f"the Prefect server of PREFECT_API_URL, {nobody}, does not answer: " in done.stdout
+
+
+def test_a_server_of_jury_up_that_went_away_is_called_that(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in client_settings(""):
+        monkeypatch.setenv(name, "")
+    port = free_port()
+    home(tmp_path).mkdir(parents=True)
+    with lifeline(home(tmp_path)):
+        note = {"port": port, "pid": os.getpid(), "lock": os.environ[UP]}
+        (home(tmp_path) / NOTE).write_text(json.dumps(note), encoding="utf-8")
+        server = use_running(tmp_path)
+    assert server
+    with pytest.raises(InputError) as told, answered():
+        httpx.get(server.api)
+    said = f"the server of `jury up` at {server.api} does not answer; start it again: "
+    assert str(told.value).startswith(said)
 
 
 def noted(store: Path, note: bytes) -> None:
-    home(store).mkdir(parents=True)
+    home(store).mkdir(parents=True, exist_ok=True)
     (home(store) / NOTE).write_bytes(note)
 
 
-def note(server: LoopbackPrefect) -> bytes:
-    return json.dumps({"port": server.port, "pid": os.getpid()}).encode()
+def test_a_server_is_ours_as_long_as_the_jury_up_that_noted_it_lives(tmp_path: Path) -> None:
+    home(tmp_path).mkdir(parents=True)
+    with lifeline(home(tmp_path)):
+        noted(tmp_path, json.dumps({"port": 4321, "pid": 7, "lock": os.environ[UP]}).encode())
+        found = running(tmp_path)
+        assert found and (found.api, found.pid) == ("http://127.0.0.1:4321/api", 7)
+    assert running(tmp_path) is None
 
 
-def ours(store: Path, request: str) -> Said:
-    """What a server of this store says."""
-    said = version("prefect") if request.endswith("/admin/version") else {"home": str(home(store))}
-    return Said(body=json.dumps(said).encode())
-
-
-def test_a_server_that_was_noted_and_answers_as_ours_is_ours(tmp_path: Path, server: LoopbackPrefect) -> None:
-    noted(tmp_path, note(server))
-    server.answer = lambda request: ours(tmp_path, request)
-    found = running(tmp_path)
-    assert found and (found.api, found.pid) == (server.api, os.getpid())
-
-
-def test_a_server_that_answers_late_on_a_busy_machine_is_ours(tmp_path: Path, server: LoopbackPrefect) -> None:
-    noted(tmp_path, note(server))
-
-    def late(request: str) -> Said:
-        time.sleep(6 if request.endswith("/admin/version") else 0)
-        return ours(tmp_path, request)
-
-    server.answer = late
-    assert running(tmp_path)
-
-
-NOTES = [b"", b"[", b"7", b"\xff", b"{}", b'{"port": 1, "pid": "x"}', b'{"port": 1, "pid": 99999999999999999999}']
+NOTES = [b"", b"[", b"7", b"\xff", b"{}", b'{"port": 1, "pid": "x"}', b'{"port": 1, "pid": 2, "lock": "/none"}']
 
 
 @pytest.mark.parametrize("written", NOTES)
-def test_a_note_that_cannot_be_read_names_no_server(written: bytes, tmp_path: Path) -> None:
+def test_a_note_that_cannot_be_read_or_of_nobody_names_no_server(written: bytes, tmp_path: Path) -> None:
     noted(tmp_path, written)
-    assert running(tmp_path) is None
-
-
-STRANGE = {
-    "500": Said(500),
-    "no JSON": Said(body=b"<html>"),
-    "no text": Said(body=b'"\xff\xfe"'),
-    "another version": Said(body=b'"0.0.1"'),
-    "a list": Said(body=json.dumps([version("prefect")]).encode()),
-    "closes": Said(body=None),
-}
-
-
-@pytest.mark.parametrize("said", STRANGE.values(), ids=STRANGE)
-@pytest.mark.parametrize("place", ["version", "settings"])
-def test_what_answers_in_another_way_is_not_ours(
-    said: Said, place: str, tmp_path: Path, server: LoopbackPrefect
-) -> None:
-    noted(tmp_path, note(server))
-    server.answer = lambda request: said if request.endswith(place) else ours(tmp_path, request)
-    assert running(tmp_path) is None
-
-
-def test_a_server_of_another_store_is_not_ours(tmp_path: Path, server: LoopbackPrefect) -> None:
-    noted(tmp_path, note(server))
-    server.answer = lambda request: ours(tmp_path / "elsewhere", request)
-    assert running(tmp_path) is None
-
-
-def test_what_answers_without_http_is_not_ours(tmp_path: Path, server: LoopbackPrefect) -> None:
-    noted(tmp_path, note(server))
-    server.answer = lambda _: Said(raw=b"SSH-2.0-OpenSSH_9.2\r\n\r\n")
     assert running(tmp_path) is None

@@ -1,14 +1,13 @@
 """An evaluation in shards: what belongs to each, and how they become one again."""
 
 import asyncio
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
 from deployed_here import Deployment
 from factories import NOON, end, judgment, outcome, start
-from prefect import flow, get_client
+from prefect import flow
 from prefect.client.schemas.objects import FlowRun
 from prefect.deployments import arun_deployment
 from prefect.states import Scheduled
@@ -19,7 +18,7 @@ from flows.runtime.shards import judge_in_shards
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.paths import absolute
 from tasks.history.asking import query
-from tasks.history.loading import sync
+from tasks.history.landing import land
 from tasks.kinds.loading import load_dataset
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.writing import Ledger
@@ -40,32 +39,23 @@ def shards(flow: str, parameters: Parameters, number: int) -> list[Dataset]:
 
 @pytest.fixture
 def figures(tmp_path: Path) -> PairwiseParameters:
-    """Seven samples of one candidate."""
     root = write_benchmark(tmp_path / "bench", [record(n) for n in range(7)])
     for number in range(7):
         (root / f"test_{number}.png").write_bytes(png(number + 50))
     return PairwiseParameters(dataset=str(root), images=str(root))
 
 
-@pytest.mark.parametrize("number", [1, 2, 3, 7])
-def test_shards_share_the_samples_out_evenly_and_each_sample_is_in_one(
-    figures: PairwiseParameters, number: int
-) -> None:
-    whole, parts = load_dataset("diagram", figures), shards("diagram", figures, number)
-    sizes = [len(part.samples) for part in parts]
+@pytest.mark.parametrize(
+    ("limit", "sizes"),
+    [(0, [7]), (0, [3, 4]), (0, [2, 2, 3]), (0, [1] * 7), (0, [0, 0, *[1] * 7]), (4, [2, 2])],
+    ids=str,
+)
+def test_shards_share_all_samples_out_evenly(limit: int, sizes: list[int], figures: PairwiseParameters) -> None:
+    asked = figures.model_copy(update={"limit": limit})
+    whole, parts = load_dataset("diagram", asked), shards("diagram", asked, len(sizes))
+    assert sorted(len(part.samples) for part in parts) == sizes
     assert sorted(s.sample_id for part in parts for s in part.samples) == [s.sample_id for s in whole.samples]
-    assert max(sizes) - min(sizes) <= 1
     assert {part.key for part in parts} == {whole.key}
-
-
-def test_there_may_be_more_shards_than_samples(figures: PairwiseParameters) -> None:
-    sizes = [len(part.samples) for part in shards("diagram", figures, 9)]
-    assert sizes == [1] * 7 + [0] * 2
-
-
-def test_a_limit_is_one_of_the_whole_evaluation(figures: PairwiseParameters) -> None:
-    limited = figures.model_copy(update={"limit": 4})
-    assert [len(part.samples) for part in shards("diagram", limited, 2)] == [2, 2]
 
 
 def test_images_of_a_prompt_and_all_its_candidates_stay_together(tmp_path: Path) -> None:
@@ -90,9 +80,7 @@ def test_the_marks_of_a_shard_come_together(given: dict[str, Any], said: str) ->
         PairwiseParameters(**given)
 
 
-def test_paths_are_those_of_the_place_where_the_evaluation_was_started(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_paths_are_those_of_the_place_that_starts_evaluations(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     given = PairwiseParameters(dataset="bench", images="/figures", store="s3://bucket/jury")
     assert absolute(given) == given.model_copy(update={"dataset": str(tmp_path / "bench")})
@@ -102,17 +90,10 @@ def test_paths_are_those_of_the_place_where_the_evaluation_was_started(
 
 def test_shards_need_a_deployment(prefect_server: str, figures: PairwiseParameters) -> None:
     asked = figures.model_copy(update={"shards": 2})
-    with pytest.raises(
-        ValueError, match=r"sketch/sketch-nightly, which .* does not have: `jury up` serves it"
-    ) as refused:
+    words = r"sketch/sketch-nightly, which .* does not have: `jury up` serves it"
+    with pytest.raises(ValueError, match=words) as refused:
         asyncio.run(judge_in_shards("sketch", asked))
     assert prefect_server in str(refused.value)
-
-
-@pytest.fixture
-def deployment(prefect_server: str, tmp_path: Path) -> Iterator[Deployment]:
-    with get_client(sync_client=True) as client:
-        yield Deployment(client, tmp_path / "store")
 
 
 def shard_tags(shard: int, evaluation: str = EVALUATION) -> list[str]:
@@ -136,38 +117,17 @@ def test_a_shard_is_told_by_its_tags_and_stays_one_when_it_is_restarted(deployme
     for times in (1, 2):
         state = deployment.done(deployment.client.read_flow_run(run.id))
         assert state.is_completed(), state.message
-        starts = deployment.judged()
-        assert [(each["shard"], each["shards"], each["evaluation_id"]) for each in starts] == times * [
-            (2, 2, EVALUATION)
-        ]
+        told = [(each["shard"], each["shards"], each["evaluation_id"]) for each in deployment.judged()]
+        assert told == times * [(2, 2, EVALUATION)]
         deployment.client.set_flow_run_state(run.id, Scheduled(name="AwaitingRetry"), force=True)
 
 
-@pytest.mark.usefixtures("drawn_here")
-def test_a_shard_of_an_earlier_version_is_restarted_as_one(deployment: Deployment) -> None:
-    deployment.change(enforce_parameter_schema=False)
-    given = {"shards": 2, "shard": 1, "evaluation_id": EVALUATION}
-    assert deployment.done(asyncio.run(started(deployment, given, []))).is_completed()
-    [start] = deployment.judged()
-    assert (start["shard"], start["evaluation_id"]) == (1, EVALUATION)
-
-
 @pytest.mark.parametrize(
-    ("given", "tags", "words"),
-    [
-        ({"shards": 2}, shard_tags(2), "no evaluation that is there started it"),
-        ({"shards": 2, "shard": 2, "evaluation_id": EVALUATION}, [], "no evaluation that is there started it"),
-        ({"shards": 2}, ["shard:2"], "the run is told shard 2: the tags of a shard"),
-        ({"shards": 2}, [f"evaluation:{EVALUATION}"], "come together"),
-        ({"shards": 2}, [*shard_tags(2), "shard:1"], "the tags of several shards"),
-    ],
+    ("tags", "words"), [(shard_tags(2), "no evaluation that is there started it"), (["shard:2"], "come together")]
 )
-def test_a_copy_of_a_shard_and_half_of_its_tags_stop_a_run(
-    deployment: Deployment, given: dict[str, Any], tags: list[str], words: str
-) -> None:
-    state = deployment.done(deployment.asked(given, tags=tags))
-    assert state.is_failed() and words in str(state.message)
-    assert deployment.judged() == []
+def test_a_copy_of_a_shard_and_half_of_its_tags_stop_a_run(deployment: Deployment, tags: list[str], words: str) -> None:
+    state = deployment.done(deployment.asked({"shards": 2}, tags=tags))
+    assert state.is_failed() and words in str(state.message) and deployment.judged() == []
 
 
 def test_a_shard_whose_evaluation_was_deleted_is_not_judged(deployment: Deployment) -> None:
@@ -197,78 +157,66 @@ def write_shard(store: Path, shard: int, sample: str, verdict: str, run: str, **
 
 
 def overall(store: Path) -> list[tuple[Any, ...]]:
-    sync(store)
+    land(store)
     return query(store, "SELECT run_id, n, model_wins FROM leaderboard WHERE dimension = 'overall'").rows
 
 
+FIRST, SECOND, THIRD = (f"20261120T120000-diagram-00000{number}" for number in (1, 2, 3))
+
+
 def test_shards_are_one_evaluation_in_the_views_once_all_have_finished(tmp_path: Path) -> None:
-    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
+    write_shard(tmp_path, 1, "s1", "Model", FIRST)
     assert overall(tmp_path) == []
-    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002")
+    write_shard(tmp_path, 2, "s2", "Human", SECOND)
     assert overall(tmp_path) == [(EVALUATION, 2, 1)]
     evaluations = "SELECT run_id, samples, shards, calls, seconds FROM evaluations"
     assert query(tmp_path, evaluations).rows == [(EVALUATION, 2, 2, 2, 60.0)]
     assert query(tmp_path, "SELECT run_id, calls FROM cost").rows == [(EVALUATION, 2)]
     assert query(tmp_path, "SELECT DISTINCT run_id FROM verdicts").rows == [(EVALUATION,)]
+    write_shard(tmp_path, 2, "s2", "Human", THIRD, finished=False)
+    assert overall(tmp_path) == [(EVALUATION, 2, 1)], "a dead shard that is loaded last takes no scores away"
 
 
 def test_a_shard_that_ran_twice_counts_once(tmp_path: Path) -> None:
-    write_shard(tmp_path, 1, "s1", "Human", "20261120T120000-diagram-000001", finished=False)
+    write_shard(tmp_path, 1, "s1", "Human", FIRST, finished=False)
     write_shard(tmp_path, 1, "s1", "Human", "20261120T120500-diagram-000003", started_at=NOON)
     write_shard(tmp_path, 1, "s1", "Model", "20261120T121000-diagram-000004", started_at=NOON)
-    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002")
+    write_shard(tmp_path, 2, "s2", "Human", SECOND)
     assert overall(tmp_path) == [(EVALUATION, 2, 1)]
     assert query(tmp_path, "SELECT count(*) FROM runs WHERE status = 'unfinished'").rows == [(1,)]
 
 
-def test_a_dead_shard_that_is_loaded_last_takes_no_scores_away(tmp_path: Path) -> None:
-    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
-    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002")
-    assert overall(tmp_path) == [(EVALUATION, 2, 1)]
-    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000003", finished=False)
-    assert overall(tmp_path) == [(EVALUATION, 2, 1)]
+NOTHING_ASKED = {"protocol_key": "q" * 64, "protocol": {"temperature": "1.0", "model answered": ""}}
 
 
-def test_a_shard_with_nothing_to_ask_leaves_the_evaluation_comparable(tmp_path: Path) -> None:
-    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
-    empty = {"protocol_key": "q" * 64, "protocol": {"temperature": "1.0", "model answered": ""}}
-    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002", end=empty)
-    sync(tmp_path)
+@pytest.mark.parametrize(("second", "same"), [(NOTHING_ASKED, True), ({"protocol_key": "q" * 64}, False)], ids=str)
+def test_shards_have_one_key_if_they_were_judged_in_one_way(second: dict[str, Any], same: bool, tmp_path: Path) -> None:
+    write_shard(tmp_path, 1, "s1", "Model", FIRST)
+    write_shard(tmp_path, 2, "s2", "Human", SECOND, end=second)
+    land(tmp_path)
     found = read_evaluation(tmp_path, EVALUATION).end
     assert found and [(found.protocol_key,)] == query(tmp_path, "SELECT protocol_key FROM evaluations").rows
-    assert found.protocol_key == "p" * 64
-
-
-def test_shards_judged_in_different_ways_have_a_key_of_their_own(tmp_path: Path) -> None:
-    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
-    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002", end={"protocol_key": "q" * 64})
-    sync(tmp_path)
-    found = read_evaluation(tmp_path, EVALUATION).end
-    assert found and [(found.protocol_key,)] == query(tmp_path, "SELECT protocol_key FROM evaluations").rows
-    assert found.protocol_key not in ("p" * 64, "q" * 64)
+    assert (found.protocol_key == "p" * 64) == same and found.protocol_key != "q" * 64
 
 
 def test_shards_that_found_different_datasets_are_not_joined(tmp_path: Path) -> None:
-    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
-    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002", dataset_key="e" * 64)
+    write_shard(tmp_path, 1, "s1", "Model", FIRST)
+    write_shard(tmp_path, 2, "s2", "Human", SECOND, dataset_key="e" * 64)
     assert overall(tmp_path) == []
 
 
 def test_an_evaluation_is_summed_up_like_a_run(tmp_path: Path) -> None:
-    write_shard(tmp_path, 1, "s1", "Model", "20261120T120000-diagram-000001")
+    write_shard(tmp_path, 1, "s1", "Model", FIRST)
     write_shard(tmp_path, 2, "s2", "Human", "20261120T120100-diagram-000002", started_at="2026-11-20T12:00:20+00:00")
     found = summarize(tmp_path, EVALUATION)
     assert (found.start.run_id, found.start.samples, found.judgments.calls) == (EVALUATION, 2, 2)
-    assert [
-        (row.n, row.model_wins, row.human_wins)
-        for row in found.scores
-        if isinstance(row, ScoreRow) and row.dimension == OVERALL
-    ] == [(2, 1, 1)]
+    [row] = [row for row in found.scores if isinstance(row, ScoreRow) and row.dimension == OVERALL]
+    assert (row.n, row.model_wins, row.human_wins) == (2, 1, 1)
     assert found.end and (found.end.calls, found.end.outcomes, found.end.seconds) == (2, {"complete": 2}, 60.0)
 
 
 def test_an_evaluation_that_lacks_a_shard_is_unfinished(tmp_path: Path) -> None:
-    write_shard(tmp_path, 2, "s2", "Human", "20261120T120000-diagram-000002")
+    write_shard(tmp_path, 2, "s2", "Human", SECOND)
     assert read_evaluation(tmp_path, EVALUATION).end is None
     with pytest.raises(FileNotFoundError, match="no finished shard"):
         read_evaluation(tmp_path, "20261120T115900-diagram-ffffff")

@@ -10,16 +10,16 @@ from typing import Any
 
 import pytest
 from billing_twins import RULES, BillingTwin
-from layout_scene import DIMENSIONS, METHOD, Scene, bills, case, long_case, many
 from loopback_judge import LoopbackJudge
 from loopback_replies import drop, retry_after, verdict
+from plain_runs import DIMENSIONS, METHOD, Scene, bills, case, long_case, many
 from prefect.exceptions import CancelledRun
 
 from flows.runtime.chunks import Chunk
 from tasks.endpoint import client
 from tasks.errors import InputError
 from tasks.judging import questions, shared_layout
-from tasks.judging.case import plan
+from tasks.judging.case import FirstCalls, Leading, plan
 from tasks.judging.protocol import asked_protocol
 from tasks.judging.shared_layout import LAYOUT, SharedLayout, check, keys_of
 from tasks.ledger.protocol_keys import protocol_key
@@ -27,10 +27,11 @@ from tasks.parameters import Judge, PairwiseParameters
 from tasks.rubrics.rubric import Rubric, load_rubric
 
 FLOWS = {flow: load_rubric(flow) for flow in ("diagram", "plot")}
+Scenes = Callable[..., Scene]
 
 
 @pytest.fixture
-def scene(tmp_path: Path) -> Callable[..., Scene]:
+def scene(tmp_path: Path) -> Scenes:
     return lambda *given, **changes: Scene(tmp_path, *given, **changes)
 
 
@@ -55,9 +56,8 @@ def test_the_questions_of_a_run_begin_alike_and_end_with_the_dimension(flow: str
         assert each.content[-1] == f"Judge {prompt.dimension} alone. Reply in JSON."
         assert each.content[:5] == asked[0].content[:5], "two labelled pictures and the caption"
         assert each.content[1] == (made.pictures["human"].data_url,)
-        assert each.breakpoints == ((4, 5) if "context" in prompt.inputs else (4,)) and len(each.content) == (
-            each.breakpoints[-1] + 2
-        )
+        assert each.breakpoints == ((4, 5) if "context" in prompt.inputs else (4,))
+        assert len(each.content) == each.breakpoints[-1] + 2
         assert each.system_is_shared and len(each.breakpoints) <= 3, "four breakpoints at most"
         assert (METHOD in str(each.content)) == ("context" in prompt.inputs)
 
@@ -98,20 +98,14 @@ def test_the_orders_of_a_sample_have_beginnings_of_their_own_and_one_key() -> No
         ("https://judge.example/v1", 64, 1168, 1),
     ],
 )
-def test_a_run_has_as_many_keys_as_its_calls_a_minute_need(
-    address: str, concurrency: int, calls: int, keys: int
-) -> None:
+def test_a_run_has_as_many_keys_as_its_calls_need(address: str, concurrency: int, calls: int, keys: int) -> None:
     assert keys_of(Judge(model="m", base_url=address, concurrency=concurrency), calls) == keys
 
 
 def test_keys_are_no_part_of_what_a_call_or_a_protocol_is_known_by() -> None:
     rubric, made = FLOWS["diagram"], case()
-    few, many = (
-        PairwiseParameters(
-            layout="shared", judge=Judge(model="m", base_url="https://api.openai.com/v1", concurrency=concurrency)
-        )
-        for concurrency in (1, 64)
-    )
+    given = {"model": "m", "base_url": "https://api.openai.com/v1"}
+    few, many = (PairwiseParameters(layout="shared", judge=Judge(**given, concurrency=most)) for most in (1, 64))
     assert plan(made, rubric, few) == plan(case(), rubric, many)
     assert protocol_key(asked_protocol(few, rubric)) == protocol_key(asked_protocol(many, rubric))
 
@@ -144,16 +138,13 @@ def test_the_layout_is_in_the_keys_of_a_run_only_where_it_is_asked_for() -> None
     assert one.key == questions.call_key(rubric.prompts[0], made.digests, "human_first", 1, published.judge)
 
 
-def test_a_verdict_that_the_one_schema_allows_and_the_dimension_does_not_is_invalid(
-    scene: Callable[..., Scene], loopback: LoopbackJudge
-) -> None:
+def test_a_verdict_of_the_schema_but_not_of_the_dimension_is_invalid(scene: Scenes, loopback: LoopbackJudge) -> None:
     loopback.answer = lambda _: verdict("Model")
     made = scene(loopback)
     made.rubric = FLOWS["plot"]
     rows = {row.dimension: row for row in made.judge()}
-    assert {name: row.status for name, row in rows.items()} == dict.fromkeys(DIMENSIONS, "ok") | {
-        "faithfulness": "invalid"
-    }
+    statuses = {name: row.status for name, row in rows.items()}
+    assert statuses == dict.fromkeys(DIMENSIONS, "ok") | {"faithfulness": "invalid"}
     assert rows["faithfulness"].error == "winner 'Model' is not one of Human, Both are good"
 
 
@@ -181,14 +172,9 @@ def test_of_a_judge_whose_cache_is_not_known_the_run_says_so() -> None:
 
 
 def test_of_a_batch_the_run_says_that_no_call_goes_first() -> None:
-    judge = Judge(model="m", base_url="https://api.openai.com/v1", tier="batch")
+    judge = Judge(model="m", base_url="https://api.openai.com/v1", service_tier="batch")
     [told] = check(PairwiseParameters(judge=judge, layout="shared"), FLOWS["diagram"])
     assert "in a batch no call about a sample goes before the others" in told
-
-
-def test_a_refusal_is_told_before_a_server_is_started(jury: Any) -> None:
-    code, _, err = jury("run", "diagram", "--layout", "shared")
-    assert code == 2 and "the embedded judge measures" in err and "server" not in err
 
 
 def test_prompts_with_several_labels_for_one_input_are_refused() -> None:
@@ -207,28 +193,27 @@ def test_generated_images_have_one_question_and_no_such_layout(jury: Any) -> Non
 # What it costs, and who waits
 
 
-def test_what_begins_alike_is_read_from_the_cache(scene: Callable[..., Scene], twin: BillingTwin) -> None:
-    made = scene(twin)
+def test_what_begins_alike_is_read_from_a_cache_and_billed_as_providers_do(scene: Scenes, twin: BillingTwin) -> None:
+    rules = twin.rules
+    prices = {"price_in": 1e6, "price_out": 1e-9, "price_cached": 1e6 * rules.read, "price_written": 1e6 * rules.write}
+    made = scene(twin, judge=prices)
     made.cases = [case(number, METHOD * 40) for number in range(3)]
     rows = made.judge()
     assert {row.status for row in rows} == {"ok"} and {row.not_sent for row in rows} == {()}
     by_sample = [[row for row in rows if row.sample_id == f"s{number}"] for number in range(3)]
     prompts = len(SharedLayout(FLOWS["diagram"]).instructions(FLOWS["diagram"].prompts[0])) // 4
-    again = prompts if prompts >= twin.rules.least else 0
+    again = prompts if prompts >= rules.least else 0
     for number, (leader, *others) in enumerate(by_sample):
         assert leader.dimension == "faithfulness"
         assert leader.tokens_cached in (range(1) if not number else range(again - 128, again + 128)), "the prompts"
         assert all(row.tokens_cached > prompts + 1900 for row in others), "and two pictures at least"
     assert twin.read_share() > 0.6
-
-
-def test_the_bill_of_a_run_is_the_providers(scene: Callable[..., Scene], twin: BillingTwin) -> None:
-    rules = twin.rules
-    prices = {"price_in": 1e6, "price_out": 1e-9, "price_cached": 1e6 * rules.read, "price_written": 1e6 * rules.write}
-    rows = scene(twin, judge=prices).judge()
-    if twin.rules.read:  # at vLLM nothing has a price, and 0 is none
+    if rules.read:  # at vLLM nothing has a price, and 0 is none
         assert sum(row.price or 0 for row in rows) == pytest.approx(twin.bill())
     assert sum(row.tokens_written for row in rows) == sum(usage.written for _, usage in twin.used)
+    for seen in twin.requests if rules.mark else ():
+        assert not twin.refusals and sum(rules.mark in part for part in seen.parts) <= 3, "four breakpoints at most"
+        assert [rules.mark in part for part in seen.body["messages"][0]["content"]] == [True], "the system message ends"
 
 
 @pytest.mark.parametrize(
@@ -236,17 +221,13 @@ def test_the_bill_of_a_run_is_the_providers(scene: Callable[..., Scene], twin: B
     [("openai-5.5", 20_000, 1.3), ("openai-5.6", 10_500, 1.8), ("anthropic", 10_500, 1.8), ("vllm", 10_500, 1.3)],
     indirect=["twin"],
 )
-def test_four_dimensions_cost_little_more_than_one_call(
-    twin: BillingTwin, method: int, most: float, tmp_path: Path
-) -> None:
+def test_four_dimensions_cost_little_more_than_one(twin: BillingTwin, method: int, most: float, tmp_path: Path) -> None:
     """Of samples with a method section of so many bytes, of which each writes a twentieth of the prompts; a published
     call is priced without any cache."""
     assert bills(twin, tmp_path, lambda: many(long_case(method), 20), concurrency=2)["shared"] <= most
 
 
-def test_no_key_of_a_run_has_many_more_calls_a_minute_than_find_their_cache(
-    scene: Callable[..., Scene], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_key_has_many_more_calls_a_minute_than_find_a_cache(scene: Scenes, monkeypatch: pytest.MonkeyPatch) -> None:
     with BillingTwin("openai-5.6", latency=0.01, in_flight=16) as twin:
         twin.take_its_place(monkeypatch, key="")
         made = scene(twin, judge={"concurrency": 16})
@@ -259,20 +240,16 @@ def test_no_key_of_a_run_has_many_more_calls_a_minute_than_find_their_cache(
 
 
 @pytest.mark.parametrize("twin", ["openai-5.6"], indirect=True)
-def test_each_order_has_a_leader_and_votes_wait_for_it(scene: Callable[..., Scene], twin: BillingTwin) -> None:
+def test_each_order_has_a_leader_and_votes_wait_for_it(scene: Scenes, twin: BillingTwin) -> None:
     rows = scene(twin, orders="both", votes=2).judge()
     led = sorted(rows, key=lambda row: row.tokens_cached)[:2]
-    assert sorted((row.dimension, row.order, row.vote) for row in led) == [
-        ("faithfulness", "human_first", 1),
-        ("faithfulness", "model_first", 1),
-    ]
+    leaders = sorted((row.dimension, row.order, row.vote) for row in led)
+    assert leaders == [("faithfulness", "human_first", 1), ("faithfulness", "model_first", 1)]
     assert led[0].tokens_cached == 0 < led[1].tokens_cached < led[1].tokens_in - 1900, "the prompts, and no picture"
 
 
 @pytest.mark.parametrize("twin", ["openai-5.5"], indirect=True)
-def test_breakpoints_that_a_model_refuses_are_left_out_before_anything_is_asked(
-    scene: Callable[..., Scene], twin: BillingTwin
-) -> None:
+def test_breakpoints_that_a_model_refuses_are_left_out_before_more_is_asked(scene: Scenes, twin: BillingTwin) -> None:
     rows = scene(twin).judge()
     assert len(twin.refusals) == 1, "of the first question, which is about no sample"
     assert {row.http_retries for row in rows} == {0}
@@ -281,41 +258,117 @@ def test_breakpoints_that_a_model_refuses_are_left_out_before_anything_is_asked(
     assert all(isinstance(body["messages"][0]["content"], str) for body in bodies), "no mark, no parts"
 
 
-@pytest.mark.parametrize("twin", ["openai-5.6", "anthropic"], indirect=True)
-def test_the_system_message_ends_at_a_breakpoint_and_there_are_four_at_most(
-    scene: Callable[..., Scene], twin: BillingTwin
+def test_calls_that_wait_hold_no_place_and_an_unknown_endpoint_is_told_nothing_of_beginnings(
+    scene: Scenes, loopback: LoopbackJudge
 ) -> None:
-    assert {row.status for row in scene(twin).judge()} == {"ok"} and not twin.refusals
-    for seen in twin.requests:
-        assert [twin.rules.mark in part for part in seen.body["messages"][0]["content"]] == [True]
-        assert sum(twin.rules.mark in part for part in seen.parts) <= 3
-
-
-def test_an_endpoint_that_is_not_known_is_told_nothing_of_beginnings(
-    scene: Callable[..., Scene], loopback: LoopbackJudge
-) -> None:
-    scene(loopback).judge()
+    made = scene(loopback, judge={"concurrency": 1})
+    made.cases = [case(number) for number in range(6)]
+    assert [row.status for row in made.judge()] == ["ok"] * 24 and loopback.peak == 1
     assert not [seen for seen in loopback.requests if b"cache" in seen.raw]
     assert all(isinstance(seen.body["messages"][0]["content"], str) for seen in loopback.requests)
 
 
-def test_calls_that_wait_hold_no_place(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
-    made = scene(loopback, judge={"concurrency": 1})
-    made.cases = [case(number) for number in range(6)]
-    assert [row.status for row in made.judge()] == ["ok"] * 24 and loopback.peak == 1
-
-
 def test_a_leader_without_a_reply_lets_the_others_go(
-    scene: Callable[..., Scene], loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch
+    scene: Scenes, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(client, "RETRY_SECONDS", 0.0)
-
-    def answer(seen: Any) -> Any:
-        return drop() if "faithfulness" in seen.texts[-1] else verdict("Model")
-
-    loopback.answer = answer
+    loopback.answer = lambda seen: drop() if "faithfulness" in seen.texts[-1] else verdict("Model")
     statuses = {row.dimension: row.status for row in scene(loopback).judge()}
     assert statuses == dict.fromkeys(DIMENSIONS, "ok") | {"faithfulness": "unavailable"}
+
+
+class Turns:
+    """Calls about one sample, each of which is on its way until the test lets it end."""
+
+    def __init__(self) -> None:
+        self.leading, self.begun = Leading[str](), list[str]()
+        self.ends = {call: asyncio.Event() for call in DIMENSIONS[:3]}
+
+    async def call(self, name: str) -> None:
+        async with self.leading.turn("human_first", name, DIMENSIONS[:3]):
+            self.begun.append(name)
+            await self.ends[name].wait()
+
+    def start(self, name: str) -> asyncio.Task[None]:
+        return asyncio.create_task(self.call(name))
+
+
+async def rest() -> None:
+    """Until all tasks have gone as far as they can."""
+    for _ in range(10):
+        await asyncio.sleep(0)
+
+
+def test_the_first_dimension_leads_in_whatever_order_the_calls_come_and_once() -> None:
+    async def story() -> None:
+        turns = Turns()
+        tasks = [turns.start(name) for name in reversed(DIMENSIONS[:3])]
+        await rest()
+        assert turns.begun == ["faithfulness"]
+        turns.ends["faithfulness"].set()
+        await rest()
+        assert sorted(turns.begun[1:]) == ["conciseness", "readability"], "the others start together"
+        again = turns.start("conciseness")
+        await rest()
+        assert turns.begun[3:] == ["conciseness"], "a leader that ended is waited for no more"
+        for end in turns.ends.values():
+            end.set()
+        await asyncio.gather(again, *tasks)
+
+    asyncio.run(story())
+
+
+def test_a_leader_that_is_cancelled_lets_the_others_go() -> None:
+    async def story() -> None:
+        turns = Turns()
+        leader, other = turns.start("faithfulness"), turns.start("conciseness")
+        await rest()
+        leader.cancel()
+        await rest()
+        assert turns.begun == ["faithfulness", "conciseness"]
+        other.cancel()
+
+    asyncio.run(story())
+
+
+def test_where_it_is_known_in_time_that_a_call_is_given_up_the_next_one_leads() -> None:
+    async def story() -> None:
+        turns = Turns()
+        turns.leading.give_up(lambda call: call == "faithfulness")
+        waiting = [turns.start(name) for name in DIMENSIONS[1:3]]
+        await rest()
+        assert turns.begun == ["conciseness"]
+        for task in waiting:
+            task.cancel()
+
+    asyncio.run(story())
+
+
+@pytest.mark.parametrize("how", ["ends", "fails", "cancelled"])
+def test_the_first_call_with_each_key_goes_ahead_and_the_others_follow_in_their_order(how: str) -> None:
+    async def story() -> None:
+        first_calls, begun, ends = FirstCalls(), list[str](), {key: asyncio.Event() for key in "ab"}
+
+        async def call(name: str) -> None:
+            async with first_calls.turn(name[0]):
+                begun.append(name)
+                await ends[name[0]].wait()
+                if how == "fails":
+                    raise ConnectionError("no reply")
+
+        tasks = [asyncio.create_task(call(name)) for name in ("a1", "a2", "b1", "b2", "a3")]
+        await rest()
+        assert begun == ["a1", "b1"]
+        tasks[0].cancel() if how == "cancelled" else ends["a"].set()
+        await rest()
+        assert begun == ["a1", "b1", "a2"], "it came before there was another to wait for"
+        ends["b"].set()
+        await rest()
+        assert begun == ["a1", "b1", "a2", "b2", "a3"]
+        ends["a"].set()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    asyncio.run(story())
 
 
 class Cancelled:
@@ -355,15 +408,13 @@ class Spent:
         pass
 
 
-def test_a_leader_that_the_budget_has_no_room_for_lets_the_others_go(
-    scene: Callable[..., Scene], loopback: LoopbackJudge
-) -> None:
+def test_a_leader_that_the_budget_has_no_room_for_lets_the_others_go(scene: Scenes, loopback: LoopbackJudge) -> None:
     made = scene(loopback)
     made.budget = Spent()
     assert sorted(row.dimension for row in made.judge()) == sorted(set(DIMENSIONS) - {"faithfulness"})
 
 
-def test_a_leader_that_is_told_to_wait_is_waited_for(scene: Callable[..., Scene], loopback: LoopbackJudge) -> None:
+def test_a_leader_that_is_told_to_wait_is_waited_for(scene: Scenes, loopback: LoopbackJudge) -> None:
     told: list[str] = []
 
     def answer(seen: Any) -> Any:

@@ -1,42 +1,46 @@
-"""The store as a website: which pages are made anew when, and that each is whole."""
+"""The store as a website: which pages are made anew when, that each is whole, and what of them lies in a bucket."""
 
 import html
-import os
 import re
 import shutil
 import stat
-import sys
-import threading
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import pytest
 from answered_page import figures_store, made_page, prefer, saved
+from bench_data import draw_pairs
 from factories import RUN, end, outcome, start, write_run
+from loopback_judge import LoopbackJudge, judged_by
+from s3_server import S3Server, s3
+from served import wait_for
 from strangers import HOSTILE
 from test_bridge import told
+from test_remote import in_bucket
 from written_history import EARLIER, LATER, figures, keep, pair, write_evaluations
 
+import tasks.report
 from flows.cli import main
-from tasks.errors import HistoryLocked
+from tasks.errors import InputError
 from tasks.files import alone
-from tasks.history import asking
-from tasks.history.database import HISTORY, attach, reading, staging
-from tasks.history.loading import store_run, sync
+from tasks.history.landing import land
 from tasks.ledger.bridges import BRIDGES
-from tasks.pages import index_data, queries, site
+from tasks.ledger.bucket import RemoteUnavailable
+from tasks.ledger.remote import Remote, local_cache
+from tasks.pages import index_data, sent_pages, site
+from tasks.pages.behind import LARGE, renew_behind
 from tasks.pages.index_data import Index, gather_index
 from tasks.pages.index_page import index_page
 from tasks.pages.page_names import is_address, page_name, page_of, where
-from tasks.pages.report_page import write_page
-from tasks.pictures.thumbnails import LOWEST_PRIORITY
+from tasks.pages.report_page import LEFT_OUT
+from tasks.pages.sent_pages import HTML, send_pages
 from tasks.records import BudgetStop
 from tasks.report import renewed
 
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
 Jury = Callable[..., tuple[int, str, str]]
+Machine = Callable[[str], Remote]
 COUNTING = "20261118T120000-counting-0000cc"
 NIGHT = "2026-11-19T12:00:00+00:00"
 WINS, LOSES = ("MMMM", "Model"), ("HHHH", "Human")
@@ -93,20 +97,12 @@ def test_the_index_has_every_flow_and_candidate_as_it_is_and_every_evaluation(st
     assert addresses(text) == {"#now", "#all", *(f"{run}.html" for run in lines)}
 
 
-def test_pages_without_pictures(store: Path, jury: Jury) -> None:
-    assert jury("pages", LATER, "--no-pictures", "--store", store)[0] == 0
-    text = page_of(store, LATER).read_text()
-    assert "Pictures are left out of this page" in text and 'type="text/plain"' not in text
-    assert jury("pages", LATER, "--store", store)[0] == 0
-    assert 'type="text/plain"' in page_of(store, LATER).read_text()
-
-
 def test_a_change_has_its_interval_sample_by_sample(tmp_path: Path) -> None:
     lost = [row for number in range(20) for row in pair(f"s{number}", *(WINS if number < 8 else LOSES))]
     keep(tmp_path, EARLIER, [row for number in range(20) for row in pair(f"s{number}", *WINS)], started_at=NIGHT)
     keep(tmp_path, LATER, lost)
     [place] = gather_index(tmp_path).places
-    found = place.past.change and place.past.change.found
+    found = place.change and place.change.found
     assert found and (found.n, found.change, found.decision) == (20, -60.0, "worse")
     ends = f"[−{abs(found.ci_low or 0):.1f}, −{abs(found.ci_high or 0):.1f}]"
     said = f"since 2026-11-19 12:00: −60.0 {ends}, worse at n = 20 samples"
@@ -122,7 +118,7 @@ def test_a_trend_is_broken_where_evaluations_do_not_compare_and_says_what_differ
     keep(store, LATER, figures(later=True), samples=12, dataset_key="e" * 64, ended=ended)
     text = html.unescape(index_page(gather_index(store), ()))
     assert "2 evaluations: 50.0 on 2026-11-19 to 54.5 on 2026-11-20, broken 1 time" in text
-    differs = "dataset, model answered (gpt-x-1 → gpt-x-2), prompt aesthetics"
+    differs = "dataset, model answered, prompt aesthetics"
     assert f"gap before 2026-11-20: {differs}" in text
     assert f"no earlier evaluation compares; the last one differs in {differs}" in text
     assert text.count('class="break"') == 1 and 'class="joint"' not in text
@@ -131,14 +127,14 @@ def test_a_trend_is_broken_where_evaluations_do_not_compare_and_says_what_differ
 
 def test_a_bridge_joins_the_trends_of_two_judges(tmp_path: Path) -> None:
     for run_id, model, moment in ((EARLIER, "gpt-a", NIGHT), (LATER, "gpt-b", "2026-11-20T12:00:00+00:00")):
-        judged = {"model": model, "started_at": moment, "samples": 12}
+        judged = {"judge": model, "started_at": moment, "samples": 12}
         keep(tmp_path, run_id, figures(later=False), **judged, ended={"protocol_key": model[-1] * 64})
     [place] = gather_index(tmp_path).places
-    assert len(place.past.trend) == 1, "another judge's scores are no part of it"
+    assert place.trend == [] and place.otherwise == "judge", "another judge's scores are no part of it"
     BRIDGES.keep(tmp_path, [told()])
-    sync(tmp_path)
+    land(tmp_path)
     [place] = gather_index(tmp_path).places
-    assert [(point.run_id, point.score) for point in place.past.trend] == [(EARLIER, 60.0), (LATER, 50.0)]
+    assert [(point.run_id, point.score) for point in place.trend] == [(EARLIER, 60.0), (LATER, 50.0)]
     text = html.unescape(index_page(gather_index(tmp_path), ()))
     assert "joined by a bridge on 2026-11-20: +10.0 → gpt-b (gpt-a in its units)" in text
     assert text.count('class="joint"') == 1 and 'class="break"' not in text
@@ -162,20 +158,17 @@ def test_people_s_scores_stand_beside_the_raw_ones_with_how_far_all_agree(tmp_pa
 def test_an_evaluation_that_stopped_at_its_budget_is_told_as_such(tmp_path: Path) -> None:
     stop = BudgetStop(budget=1.0, spent=0.9, judged=1, samples=3)
     write_run(tmp_path, start(), [outcome()], end(stopped=stop))
-    sync(tmp_path)
+    land(tmp_path)
     [line] = gather_index(tmp_path).lines
-    assert line.stopped and not line.measured
-    assert "stopped at the budget" in index_page(gather_index(tmp_path), ())
+    assert line.stopped and not line.measured and "stopped at the budget" in index_page(gather_index(tmp_path), ())
 
 
-def test_the_page_of_an_evaluation_leads_to_the_index_and_loads_nothing(store: Path, jury: Jury) -> None:
-    jury("pages", LATER, "--store", store)
-    page = store / "pages" / f"{LATER}.html"
+def test_the_page_of_an_evaluation_leads_to_the_index_and_loads_nothing(store: Path) -> None:
+    [page] = site.renew(store, [LATER]).pages
     text = page.read_text()
     assert 'href="index.html"' in text and re.search(r"Made 20\d\d-\d\d-\d\d \d\d:\d\d UTC from the history", text)
-    assert {one for one in addresses(re.sub(r"<script.*?</script>", "", text, flags=re.S)) if one[0] != "#"} == {
-        "index.html"
-    }
+    shown = re.sub(r"<script.*?</script>", "", text, flags=re.S)
+    assert {one for one in addresses(shown) if one[0] != "#"} == {"index.html"}
     assert {stat.S_IMODE(each.stat().st_mode) for each in (page, page.with_name("index.html"))} == {0o600}
     assert stat.S_IMODE(page.parent.stat().st_mode) == 0o700
 
@@ -184,7 +177,7 @@ def test_names_of_strangers_are_names_and_no_markup(tmp_path: Path) -> None:
     names = (*HOSTILE, "long " * 10_000)
     rows = [outcome(candidate=name) for name in names]
     write_run(tmp_path / "store", start(candidates=names), rows, end())
-    sync(tmp_path / "store")
+    land(tmp_path / "store")
     text = index_page(gather_index(tmp_path / "store"), ())
     assert len(text) < 100_000
     assert addresses(text) == {"#now", "#all"}
@@ -202,21 +195,10 @@ def test_more_evaluations_than_the_index_lists_are_counted(store: Path) -> None:
     assert "The newest 3 of 5,000 evaluations" in index_page(index._replace(evaluations=5000), ())
 
 
-def test_verdicts_of_fourteen_evaluations_before_are_shown_and_told_where_they_do_not_compare(tmp_path: Path) -> None:
-    runs = [small(tmp_path / "store", number, dataset_key="ef"[number > 4] * 64) for number in range(17)]
-    small(tmp_path / "store", 17, dataset="other")
-    sync(tmp_path / "store")
-    rows = queries.ask(tmp_path / "store", "earlier", run=runs[16]).rows
-    assert [row["run_id"] for row in rows] == runs[15:1:-1]
-    assert [row["comparable"] for row in rows] == [True] * 11 + [False] * 3
-
-
 # Where people find them
 
 
-def test_a_page_is_a_file_or_stands_under_the_address_that_it_is_served_by(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_page_is_a_file_or_stands_under_its_address(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv("JURY_PAGES", raising=False)
     page = page_of(tmp_path, LATER)
     assert where(page) == str(tmp_path / "pages" / f"{LATER}.html") and not is_address(where(page))
@@ -227,7 +209,13 @@ def test_a_page_is_a_file_or_stands_under_the_address_that_it_is_served_by(
         assert where(page) == str(page)
 
 
-def test_status_says_where_the_pages_are_and_of_when(store: Path, tmp_path: Path, jury: Jury) -> None:
+def test_what_cannot_be_shown_is_said_and_status_says_where_pages_are(store: Path, tmp_path: Path, jury: Jury) -> None:
+    for given, said in (
+        (("2020", "--store", store), "no run is called '2020'"),
+        (("--store", tmp_path / "none"), "none"),
+    ):
+        code, _, err = jury("pages", *given)
+        assert code == 2 and said in err
     site.renew(store)
     _, out, _ = jury("status", "--store", store)
     assert re.search(rf"^pages +{store}/pages/index.html \(made 20\d\d-\d\d-\d\d \d\d:\d\d UTC\)$", out, re.MULTILINE)
@@ -247,11 +235,7 @@ def test_the_index_is_made_by_one_process_at_a_time(store: Path, monkeypatch: py
     assert (store / "pages" / "index.html").stat() == before
 
 
-def test_whoever_makes_the_index_reads_the_history_when_nobody_else_makes_it(
-    store: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """So of several that end at once the last one reads what all have loaded."""
-
+def test_who_makes_the_index_alone_reads_the_history(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def gather_alone(asked: Path) -> Index:
         with pytest.raises(TimeoutError), alone(asked / "pages", 0.0):
             pass
@@ -259,42 +243,6 @@ def test_whoever_makes_the_index_reads_the_history_when_nobody_else_makes_it(
 
     monkeypatch.setattr(site, "gather_index", gather_alone)
     assert site.renew(store).evaluations == 3
-
-
-def test_six_that_end_at_once_leave_the_index_of_all_six(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first has read a history of its own run alone, and writes its index when the others are through, or wait."""
-    runs = [small(tmp_path, number) for number in range(6)]
-    has_read, ready, ended = threading.Event(), threading.Semaphore(0), threading.Semaphore(0)
-
-    def gather_and_wait(store: Path) -> Index:
-        found = gather_index(store)
-        if not has_read.is_set():
-            has_read.set()
-            assert all(ready.acquire(timeout=60) for _ in runs[1:])
-            any(not ended.acquire(timeout=1) for _ in runs[1:])
-        return found
-
-    def alone_in_turn(*given: Any) -> Any:
-        if has_read.is_set():
-            ready.release()
-        return alone(*given)
-
-    def end(run_id: str) -> list[str]:
-        assert run_id == runs[0] or has_read.wait(60)
-        store_run(tmp_path, run_id, wait_seconds=60)
-        said = renewed(str(tmp_path), run_id)
-        ended.release()
-        return said
-
-    monkeypatch.setattr(site, "WAIT_SECONDS", 60.0)  # the six hold each other up, the longer the busier the machine
-    monkeypatch.setattr(site, "gather_index", gather_and_wait)
-    monkeypatch.setattr(site, "alone", alone_in_turn)
-    monkeypatch.setattr(site, "warm_up", lambda: None)
-    monkeypatch.setattr(site, "write_page", lambda *given, **_: given[2].write_text("a page"))
-    with ThreadPoolExecutor(6) as six:
-        assert [*six.map(end, runs)] == [[]] * 6
-    assert [*listed(tmp_path)] == runs[::-1]
-    assert {f"{run}.html" for run in runs} <= addresses((tmp_path / "pages" / "index.html").read_text())
 
 
 def test_a_page_that_cannot_be_made_leaves_the_old_one(store: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,69 +254,26 @@ def test_a_page_that_cannot_be_made_leaves_the_old_one(store: Path, monkeypatch:
     assert (store / "pages" / "index.html").read_bytes() == before
 
 
-@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere a thread has no priority of its own")
-def test_who_makes_pages_gently_asks_the_history_as_quickly_as_others_and_draws_at_the_lowest_priority(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """At the lowest priority the history would be held, and others kept out, for as long as the machine is busy."""
-    run_id, other = small(tmp_path, 1), small(tmp_path, 2)
-    store_run(tmp_path, run_id)
-    asked: list[int] = []
-    drawn: list[int] = []
-
-    def priority() -> int:
-        return os.getpriority(os.PRIO_PROCESS, threading.get_native_id())
-
-    def noted(*given: Any) -> Any:
-        asked.append(priority())
-        return reading(*given)
-
-    def write(*given: Any, **options: Any) -> int:
-        drawn.append(priority())
-        before = [*asked]
-        store_run(tmp_path, other, wait_seconds=0)
-        asked[:] = before  # without what loading asked: that is somebody else's here
-        return write_page(*given, **options)
-
-    monkeypatch.setattr(asking, "reading", noted)
-    monkeypatch.setattr(site, "write_page", write)
-    usual = priority()
-    made = site.renew(tmp_path, [run_id], gently=True)
-    assert [page.stem for page in made.pages] == [run_id] and made.evaluations == 2
-    assert {*asked} == {usual} == {priority()} and drawn == [LOWEST_PRIORITY]
-
-
-def test_a_locked_history_is_said_and_the_next_sync_makes_the_pages(
-    tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_pages_that_cannot_be_made_are_said_and_the_next_sync_makes_them(tmp_path: Path, jury: Jury) -> None:
     store = tmp_path / "store"
     run_id = small(store, 1)
-    store_run(store, run_id)
-    monkeypatch.setattr(site, "WAIT_SECONDS", 0.0)
-    with staging() as db:
-        attach(db, store / HISTORY, 0)
-        with pytest.raises(HistoryLocked):
-            site.renew(store)
-        [said] = renewed(str(store), run_id)
-    assert "The store's pages do not show it yet" in said and "in use" in said and "`jury sync` makes them" in said
+    [said] = renewed(str(store), run_id)
+    assert "The store's pages do not show it yet" in said and "no history yet" in said and "`jury sync` makes" in said
     assert not (store / "pages").exists()
     code, _, err = jury("sync")
-    assert (code, err) == (0, "")
-    assert [*listed(store)] == [run_id] and (store / "pages" / f"{run_id}.html").exists()
+    assert (code, err) == (0, "") and [*listed(store)] == [run_id] and (store / "pages" / f"{run_id}.html").exists()
 
 
 def test_the_report_step_makes_the_page_of_its_run_and_the_index(tmp_path: Path) -> None:
     store = tmp_path / "store"
     first, second = small(store, 1), small(store, 2)
-    sync(store)
+    land(store)
     assert renewed(str(store), second) == []
     assert sorted(file.name for file in (store / "pages").iterdir()) == [f"{second}.html", "index.html"]
     assert [*listed(store)] == [second, first]
 
 
-def test_sync_makes_what_it_loaded_and_what_is_missing_of_the_newest(
-    tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sync_makes_what_is_new_or_missing(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(site, "KEPT", 2)
     store = tmp_path / "store"
     runs = [small(store, number) for number in range(3)]
@@ -387,22 +292,10 @@ def test_a_rebuilt_history_makes_no_page_anew_that_is_there(tmp_path: Path, jury
     page = tmp_path / "store" / "pages" / f"{small(tmp_path / 'store', 1)}.html"
     jury("sync")
     page.write_text("as it was")
-    assert jury("sync", "--rebuild")[0] == 0
-    assert page.read_text() == "as it was"
+    assert jury("sync", "--rebuild")[0] == 0 and page.read_text() == "as it was"
 
 
-def test_imported_labels_make_the_index_anew(store: Path, jury: Jury) -> None:
-    (store / "pages" / "index.html").unlink(missing_ok=True)
-    people = store.parent / "people.csv"
-    people.write_text("id,candidate,dimension,verdict,annotator\ns1,alpha,overall,Model,ann\n")
-    code, _, err = jury("labels", "import", people, "--flow", "diagram", "--store", store)
-    assert (code, err) == (0, "")
-    assert LATER in listed(store)
-
-
-def test_labels_make_the_pages_anew_of_the_evaluations_that_they_correct_when_they_come_and_when_they_go(
-    tmp_path: Path, jury: Jury
-) -> None:
+def test_labels_that_come_or_go_make_the_pages_anew_that_they_correct(tmp_path: Path, jury: Jury) -> None:
     store = figures_store(tmp_path / "store", 20)
     other = small(store, 1, flow="plot")
     jury("sync")
@@ -416,8 +309,168 @@ def test_labels_make_the_pages_anew_of_the_evaluations_that_they_correct_when_th
     assert pages[other].read_text() == "as it was"
 
 
-def test_what_cannot_be_shown_is_said(tmp_path: Path, store: Path, jury: Jury) -> None:
-    code, _, err = jury("pages", "2020", "--store", store)
-    assert code == 2 and "no run is called '2020'" in err
-    code, _, err = jury("pages", "--store", tmp_path / "none")
-    assert code == 2 and "none" in err
+@pytest.mark.usefixtures("prefect_server")
+def test_the_page_of_a_large_run_is_made_behind_it_with_all_pictures(
+    tmp_path: Path, loopback: LoopbackJudge, jury: Jury, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    held_up: list[object] = []
+    monkeypatch.setattr(tasks.report, "renew_behind", renew_behind)
+    monkeypatch.setattr(tasks.report, "renewed", lambda *given: held_up.append(given))
+    pairs = LARGE + 1
+    draw_pairs(tmp_path / "data", pairs, "PNG")
+    given = ["--dataset", tmp_path / "data", "--images", tmp_path / "data" / "model"]
+    code, _, err = jury("run", "diagram", *given, *judged_by(loopback))
+    assert code == 0 and not held_up, err
+    [run] = (tmp_path / "store" / "ledger").iterdir()
+    page = tmp_path / "store" / "pages" / f"{run.name}.html"
+    wait_for((page.parent / "index.html").exists, 240)  # at the lowest priority, beside all other tests
+    assert page.read_text().count("/9j/") >= 2 * pairs  # so a JPEG begins in base64
+    assert page.stem in (page.parent / "index.html").read_text()
+
+
+# In a bucket
+
+
+@pytest.fixture
+def machine(tmp_path: Path, url: str) -> Machine:
+    return lambda name: Remote(url, tmp_path / name)
+
+
+def judged(remote: Remote, number: int) -> str:
+    """A finished evaluation of one sample, in ledger and history of a machine."""
+    run_id = small(remote.folder, number)
+    land(remote.folder)
+    return run_id
+
+
+def made_and_sent(remote: Remote, number: int) -> str:
+    run_id = judged(remote, number)
+    send_pages(remote, site.renew(remote.folder, [run_id]).pages)
+    return run_id
+
+
+def runs_in(page: bytes) -> list[str]:
+    return re.findall(r'<tr data-run="([^"]*)"', page.decode())
+
+
+def index_in(url: str) -> bytes:
+    return in_bucket(url, "pages/index.html")
+
+
+def described(url: str, name: str) -> dict[str, Any]:
+    where, _, prefix = url.removeprefix("s3://").partition("/")
+    return s3().head_object(Bucket=where, Key=f"{prefix}/{name}")
+
+
+def test_pages_are_sent_as_pages_and_the_index_leads_to_all_that_lie_there(machine: Machine, url: str) -> None:
+    first, second = made_and_sent(machine("one"), 1), made_and_sent(machine("two"), 2)
+    index = index_in(url)
+    assert runs_in(index) == [second, first]
+    leads = {*re.findall(r'href="([^"#]+)"', index.decode())}
+    assert leads == {f"{second}.html", f"{first}.html"}
+    for name in (*leads, "index.html"):
+        assert described(url, f"pages/{name}")["ContentType"] == HTML
+    assert 'href="index.html"' in in_bucket(url, f"pages/{first}.html").decode()
+    assert in_bucket(url, f"pages/{first}.html") == (machine("one").folder / "pages" / f"{first}.html").read_bytes()
+
+
+def test_machines_that_write_it_all_the_time_are_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    judged(one := Remote(f"file://{tmp_path}/shared", tmp_path / "one"), 1)
+    monkeypatch.setattr(sent_pages, "TIMES", 2)
+    monkeypatch.setattr(one, "fetch", lambda: ["a run that was sent meanwhile"])
+    with pytest.raises(RemoteUnavailable, match="/pages is written by other machines all the time"):
+        send_pages(one)
+
+
+def test_a_page_that_cannot_be_sent_goes_with_the_next_index(machine: Machine, server: S3Server, url: str) -> None:
+    one = machine("one")
+    first = made_and_sent(one, 1)
+    second = judged(one, 2)
+    site.renew(one.folder, [second])
+    refused = server.failing(refuses=lambda request: request.startswith("PUT") and "/pages/" in request)
+    with refused, pytest.raises(RemoteUnavailable):
+        send_pages(one)
+    assert runs_in(index_in(url)) == [first]
+    server.requests.clear()
+    assert send_pages(one) == (1, 2)
+    puts = [request.rpartition("/")[2] for request in server.requests if request.startswith("PUT")]
+    assert puts == [f"{second}.html", "index.html"], "the index is the last"
+    assert runs_in(index_in(url)) == [second, first]
+
+
+def test_a_run_makes_and_sends_its_pages_and_says_where_it_cannot(
+    tmp_path: Path, server: S3Server, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "caches"))
+    remote = Remote(url, local_cache(url))
+    first = judged(remote, 1)
+    assert renewed(url, first) == [] and runs_in(index_in(url)) == [first]
+    second = judged(remote, 2)
+    with server.failing(refuses=lambda _: True):
+        [said] = renewed(url, second)
+    assert "The store's pages do not show it yet" in said and url in said and "`jury sync` makes them" in said
+    assert (remote.folder / "pages" / f"{second}.html").exists(), "on this machine they do"
+
+
+def test_an_index_loses_no_run_that_was_sent_meanwhile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared = f"file://{tmp_path}/shared"
+    one, two = (Remote(shared, tmp_path / name) for name in ("one", "two"))
+    first, second = judged(one, 1), judged(two, 2)
+    late: list[str] = []
+
+    def gather(store: Path) -> Any:
+        found = gather_index(store)
+        if store == one.folder and not late:
+            late.append(second)
+            send_pages(two)
+        return found
+
+    monkeypatch.setattr(sent_pages, "gather_index", gather)
+    made = site.renew(one.folder, [first]).pages
+    assert send_pages(one, made).evaluations == 2
+    assert runs_in((tmp_path / "shared" / "pages" / "index.html").read_bytes()) == [second, first]
+
+
+def test_no_page_brings_back_what_is_forgotten(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+    shared, pages = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages"
+
+    def on(name: str) -> Remote:
+        monkeypatch.setenv("JURY_CACHE", str(tmp_path / name))
+        return Remote(shared, local_cache(shared))
+
+    first = made_and_sent(on("one"), 1)
+    second = made_and_sent(two := on("two"), 2)
+    site.renew(two.folder, [first])
+    on("one")
+    assert jury("forget", "--run", first, "--yes", "--store", shared)[0] == 0
+    assert runs_in((pages / "index.html").read_bytes()) == [second]
+    with pytest.raises(InputError, match="something that was to be forgotten is still on this machine, and `jury sync"):
+        send_pages(two)
+    on("two")
+    code, out, err = jury("sync", "--store", shared)
+    assert (code, err) == (0, "") and "the index of 1 evaluation sent to file://" in out
+    assert {file.name for file in pages.iterdir()} == {f"{second}.html", "index.html"}
+
+
+def test_a_page_without_pictures_replaces_another(tmp_path: Path, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "cache"))
+    shared, page = f"file://{tmp_path}/shared", tmp_path / "shared" / "pages" / f"{LATER}.html"
+    write_evaluations(local_cache(shared))
+    assert jury("pages", LATER, "--store", shared)[0] == 0 and holds_pictures(page)
+    assert jury("pages", LATER, "--no-pictures", "--store", shared)[0] == 0
+    assert not holds_pictures(page) and page.read_text().count(LEFT_OUT) == 1
+    # What another command sends later has none that were left out.
+    assert jury("sync", "--store", shared)[0] == 0 and not holds_pictures(page)
+
+
+def holds_pictures(page: Path) -> bool:
+    return '<script type="text/plain" id="p-' in page.read_text()
+
+
+def test_jury_pages_says_what_it_sent(tmp_path: Path, url: str, jury: Jury, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JURY_CACHE", str(tmp_path / "caches"))
+    monkeypatch.setenv("JURY_PAGES", "https://pages.example/jury")
+    run_id = judged(Remote(url, local_cache(url)), 1)
+    code, out, err = jury("pages", "--store", url)
+    assert (code, err) == (0, "") and out.startswith("https://pages.example/jury/index.html: the index of 1 evaluation")
+    assert f"1 page and the index of 1 evaluation sent to {url}/pages" in out and runs_in(index_in(url)) == [run_id]

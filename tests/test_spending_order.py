@@ -14,10 +14,8 @@ SIDES = {"human": PictureSource(Place("h")), "model": PictureSource(Place("m"))}
 
 
 def sample(name: str, candidate: str = "alpha", prompt_id: str = "", control: str = "") -> Sample:
-    place = Place("test.json")
-    return Sample(
-        sample_id=name, candidate=candidate, prompt_id=prompt_id, control=control, record=place, pictures=SIDES
-    )
+    at = Place("test.json")
+    return Sample(sample_id=name, candidate=candidate, prompt_id=prompt_id, control=control, record=at, pictures=SIDES)
 
 
 def ids(samples: Sequence[Sample]) -> list[str]:

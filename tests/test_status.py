@@ -1,35 +1,40 @@
-"""`jury status` without a server; what it says of one that is up is in `test_up`."""
+"""`jury status` without a server, and the judges that end; what it says of a server that is up is in `test_up`."""
 
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
+from uuid import uuid4
 
 import pytest
 from factories import end, judgment, other_call, outcome, start, write_run
+from loopback_judge import LoopbackJudge, judged_by
+from prefect.client.schemas.responses import DeploymentResponse
 
-from tasks.history.loading import sync
+from flows.runtime.at_work import ending_lines
+from tasks.endpoint import known
+from tasks.endpoint.known import endpoints
+from tasks.history.landing import land
 from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.ledger.reading import FORGOTTEN
-from tasks.spending.reservations import Month, month_of
-from tasks.spending.shelves import LocalShelf
+from tasks.ledger.reading import read_start
+from tasks.spending.month import month_of
 
 
 @pytest.fixture(autouse=True)
-def _no_server(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delenv("PREFECT_API_URL", raising=False)
+def _no_server(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "prefect_server" not in request.fixturenames:
+        monkeypatch.delenv("PREFECT_API_URL", raising=False)
 
 
 def test_a_store_that_is_not_there_is_not_in_step(tmp_path: Path, jury: Any) -> None:
     code, out, _ = jury("status", "--store", tmp_path / "nowhere")
-    assert code == 3 and "there is no store" in out and "in step" not in out
-    assert not (tmp_path / "nowhere").exists()
+    assert code == 3 and "there is no store" in out and "in step" not in out and not (tmp_path / "nowhere").exists()
 
 
 def test_a_finished_run_is_told_and_whether_the_history_has_it(tmp_path: Path, jury: Any) -> None:
     write_run(tmp_path, start(), [judgment(), outcome()], end())
     code, out, _ = jury("status", "--store", tmp_path)
-    assert code == 3 and "behind the ledgers" in out
-    sync(tmp_path)
+    assert code == 3 and "history    lacks 1 finished run" in out
+    land(tmp_path)
     code, out, _ = jury("status", "--store", tmp_path)
     assert code == 0 and "in step with the ledgers" in out
 
@@ -39,31 +44,28 @@ def test_samples_that_were_forgotten_are_told(tmp_path: Path, jury: Any) -> None
     assert "forgotten" not in jury("status", "--store", tmp_path)[1]
     for name in ("s1", "s2"):
         assert jury("forget", "--sample", name, "--flow", "diagram", "--yes", "--store", tmp_path)[0] == 0
-    assert (run / FORGOTTEN).exists()
-    told = "3 samples: 1 complete, 60 s; 2 samples forgotten at a request\n"
+    assert read_start(run).revision == 2
+    told = "3 samples: 1 complete, 60 s; rows were forgotten at a request\n"
     assert told in jury("status", "--store", tmp_path)[1]
 
 
 def paid(store: Path, *prices: float | None, **changes: Any) -> None:
-    """A run of just now, which has ended."""
     now = datetime.now(UTC).isoformat()
     rows = [judgment(f"s{number}", price=price, judged_at=now) for number, price in enumerate(prices)]
     write_run(store, start(started_at=now, **changes), [*rows, outcome()], end())
     OTHER_CALLS.keep(store, [other_call(f"{datetime.now(UTC):%Y%m%dT%H%M%S}-probe-a", price=0.5, asked_at=now)])
-    sync(store)
+    land(store)
 
 
-def test_the_budget_of_the_month_is_told_with_what_is_spent_claimed_and_unknown(
-    tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_month_s_budget_is_told_with_its_parts(tmp_path: Path, jury: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     paid(tmp_path, 1.0, 0.25, None)
     now = datetime.now(UTC)
-    assert Month(tmp_path, LocalShelf(tmp_path), month_of(now), 10.0, "at work").claim(3.0)
+    at_work = start("29990101T000000-at-work", started_at=now.isoformat(), spending_limit=3.0)
+    write_run(tmp_path, at_work, [judgment(price=1.0, judged_at=now.isoformat())], None)
     monkeypatch.setenv("JURY_BUDGET_MONTH", "10")
-    code, out, _ = jury("status", "--store", tmp_path)
-    assert code == 0
-    claimed = "3.0000 claimed by 1 run at work or waiting"
-    told = f"{month_of(now)}: 1.7500 of 10.0000 spent, {claimed}, 5.2500 left (JURY_BUDGET_MONTH)"
+    out = jury("status", "--store", tmp_path)[1]
+    may_be = "2.0000 may be by 1 run at work or waiting"
+    told = f"{month_of(now)}: 2.7500 of 10.0000 spent, {may_be}, 5.2500 left (JURY_BUDGET_MONTH)"
     assert f"budget     {told}\n           without 1 call whose price is unknown\n" in out
     monkeypatch.setenv("JURY_BUDGET_MONTH", "much")
     assert "budget     JURY_BUDGET_MONTH is 'much': allowed is" in jury("status", "--store", tmp_path)[1]
@@ -82,6 +84,58 @@ def test_without_a_budget_the_month_is_told_and_what_schedules_make_of_it(tmp_pa
 
 def test_a_store_in_which_nothing_was_spent_tells_of_no_money(tmp_path: Path, jury: Any) -> None:
     write_run(tmp_path, start(), [outcome()], end())
-    sync(tmp_path)
+    land(tmp_path)
     _, out, _ = jury("status", "--store", tmp_path)
     assert "spent" not in out and "budget" not in out
+
+
+DAY = date(2026, 11, 22)
+ENDING = {"model": "gpt-5", "base_url": "openai"}
+LASTING = {"model": "pixel-baseline", "base_url": "embedded"}
+
+
+def deployment(name: str, judge: dict[str, Any], *schedules: tuple[str, dict[str, Any]]) -> DeploymentResponse:
+    """A deployment as the server tells it, and its schedules with the judge that each overrides."""
+    own = uuid4()
+    listed = [
+        {
+            **{"id": uuid4(), "deployment_id": own, "active": True, "slug": slug, "schedule": {"cron": "0 3 * * *"}},
+            "parameters": {"parameters": {"judge": other}} if other else {},
+        }
+        for slug, other in schedules
+    ]
+    told = {"id": own, "name": name, "flow_id": uuid4(), "parameters": {"parameters": {"judge": judge}}}
+    return DeploymentResponse.model_validate({**told, "schedules": listed})
+
+
+def test_a_judge_that_ends_is_told_once_with_all_that_it_concerns() -> None:
+    found = [
+        deployment("weekly", LASTING, ("sunday", ENDING), ("monday", {})),
+        deployment("nightly", ENDING, ("nightly", {}), ("cheap", {"model": "gpt-99"})),
+        deployment("untouched", LASTING),
+        deployment("other", {"model": "gpt-4-turbo", "base_url": "https://api.openai.com/v1"}),
+    ]
+    lines = ending_lines(found, DAY)
+    assert [line.partition(" (by ")[0] for line in lines] == [
+        "gpt-5 (OpenAI) ends on 2026-12-11, in 19 days: nightly, weekly, its schedule sunday",
+        "gpt-4-turbo (OpenAI) ended on 2026-10-23: other",
+    ]
+    assert all(", looked up 2026-" in line for line in lines)
+
+
+@pytest.mark.parametrize("parameters", [{}, {"parameters": None}, {"parameters": {"judge": {"model": 3}}}])
+def test_parameters_of_another_form_concern_nothing(parameters: dict[str, Any]) -> None:
+    odd = deployment("odd", {}).model_copy(update={"parameters": parameters})
+    assert ending_lines([odd], DAY) == []
+
+
+def test_a_run_by_a_judge_that_has_ended_says_so_in_its_record(
+    jury: Any, loopback: LoopbackJudge, prefect_server: str, monkeypatch: pytest.MonkeyPatch, ask: Any
+) -> None:
+    moved = endpoints()["openai"].model_copy(update={"address": loopback.base_url, "key": ""})
+    monkeypatch.setattr(known, "endpoints", lambda: {"openai": moved})
+    judge = judged_by(loopback, **{"judge.model": "gpt-4-turbo"})
+    code, _, err = jury("run", "counting", "--limit", 1, *judge)
+    assert code == 0 and "The judge gpt-4-turbo (OpenAI) ended on 2026-10-23" in err
+    [run] = ask("SELECT warnings FROM runs")
+    assert any(words.startswith("The judge gpt-4-turbo") for words in run["warnings"])

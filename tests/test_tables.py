@@ -8,13 +8,14 @@ import pytest
 from factories import RUN, end, judgment, outcome, score_rows, start, write_run
 from rich.console import Console
 
-from tasks.kinds.figure_tables import leaderboard, score_notes
-from tasks.pages.run_summary import summarize
-from tasks.pages.summary_texts import defect_lines, failure_lines
+from tasks.kinds import kind_of
+from tasks.kinds.figure_display import score_notes
+from tasks.pages.run_summary import defect_lines, failure_lines, summarize
 from tasks.presentation.tables import Grid, console, grid_table
 from tasks.records import Judgment, Outcome
 from tasks.statistics.scores import ScoreRow
 
+GRID = kind_of("diagram").display.grid
 EVERY_KIND = [
     outcome("s1", "MHGB", "Model"),
     outcome("s2", "XMHG", "Human"),
@@ -25,14 +26,12 @@ EVERY_KIND = [
 
 
 def shown(rows: Sequence[ScoreRow], width: int, flow: str = "diagram", endpoint: str = "") -> str:
-    """The table as it is printed into a file of this many columns."""
     stream = io.StringIO()
-    Console(file=stream, width=width).print(grid_table(leaderboard(rows), score_notes(flow, rows, endpoint)))
+    Console(file=stream, width=width).print(grid_table(GRID(rows), score_notes(flow, rows, endpoint)))
     return stream.getvalue()
 
 
 def cells(text: str, name: str) -> list[str]:
-    """The cells of the printed line with this name."""
     return next(line.split() for line in text.splitlines() if line.split()[:1] == [name])
 
 
@@ -40,12 +39,10 @@ def cells(text: str, name: str) -> list[str]:
 def test_nothing_is_cut_when_every_column_is_needed(width: int) -> None:
     rows = score_rows(EVERY_KIND * 48)
     text = shown(rows, width)
-    assert "…" not in text
-    assert max(map(len, text.splitlines())) <= width
+    assert "…" not in text and max(map(len, text.splitlines())) <= width
     for row in rows:
         found = cells(text, row.dimension)
-        assert found[1] == f"{row.score:.1f}"
-        assert found[-1] == f"{row.scored}/240"
+        assert found[1] == f"{row.score:.1f}" and found[-1] == f"{row.scored}/240"
 
 
 def test_a_table_without_a_line_is_a_table() -> None:
@@ -63,8 +60,7 @@ def test_the_counts_are_those_of_the_rows(tmp_path: Path) -> None:
 
 def test_names_can_neither_style_nor_command_the_terminal() -> None:
     text = shown(score_rows([outcome("s1", candidate="[bold]a[/bold]\x1b]0;title\x07\x1b[2J")]), 100)
-    assert "[bold]a[/bold] ]0;title [2J" in text
-    assert "\x1b" not in text
+    assert "[bold]a[/bold] ]0;title [2J" in text and "\x1b" not in text
 
 
 def test_a_long_name_is_broken_and_whole() -> None:
@@ -73,19 +69,12 @@ def test_a_long_name_is_broken_and_whole() -> None:
     assert name in "".join(line.strip() for line in text.splitlines())
 
 
-def test_what_must_be_known_to_read_the_scores_stands_beneath() -> None:
-    rows = score_rows([outcome("s1")])
-    text = " ".join(shown(rows, 80, "plot", "embedded").split())
-    assert all(note in text for note in score_notes("plot", rows, "embedded"))
-
-
 def test_a_table_that_is_piped_has_no_colour_codes_and_is_not_squeezed(tmp_path: Path) -> None:
     path = tmp_path / "table.txt"
     with path.open("w", encoding="utf-8") as file:
-        console(file).print(grid_table(leaderboard(score_rows(EVERY_KIND)), []))
+        console(file).print(grid_table(GRID(score_rows(EVERY_KIND)), []))
     text = path.read_text(encoding="utf-8")
-    assert "\x1b" not in text
-    assert cells(text, "overall")
+    assert "\x1b" not in text and cells(text, "overall")
 
 
 def lines_of(store: Path, rows: Sequence[Judgment | Outcome]) -> tuple[list[str], list[str]]:
@@ -101,22 +90,19 @@ def test_caught_defects_are_told_by_kind_and_clean_pairs_apart(tmp_path: Path) -
         *(outcome(f"b{number}", injected="black", caught=number > 0) for number in range(3)),
         outcome("n", injected="neon", caught=True),
         outcome("u", "-GGG", None, status="incomplete", injected="neon"),
+        outcome("f", "----", None, status="forfeit", injected="null", caught=None),  # no matter of the judge
         *(outcome(f"c{number}", injected="copy", caught=number > 0) for number in range(6)),
     ]
     defects, _ = lines_of(tmp_path, rows)
-    assert defects == [
-        "caught 3 of 5 injected defects, 1 not judged",
-        "  black 2/3",
-        "  neon 1/2",
-        "false preferences on clean pairs: 1 of 6",
-    ]
+    caught = ["caught 3 of 5 injected defects, 1 not judged", "  black 2/3", "  neon 1/2"]
+    assert defects == [*caught, "false preferences on clean pairs: 1 of 6"]
 
 
 def test_failures_are_counted_and_the_first_are_named(tmp_path: Path) -> None:
     rows = [
         judgment("ok"),
         *(judgment(f"s{number}", "readability", None, status="invalid", error="no\nwinner") for number in range(7)),
-        outcome("s0", "MM-M", None, status="incomplete", path="readability missing"),
+        outcome("s0", "MM-M", None, status="incomplete", tier_path="readability missing"),
         outcome("f", "----", None, status="forfeit", problem="key `x` is null"),
         outcome("w", "----", None, status="forfeit", problem="no picture: a warning has told of it"),
     ]

@@ -1,28 +1,134 @@
-"""The temporary server: ready while others work, for the program that started it alone, and gone with it."""
+"""The temporary server, gone with its program, and the database that servers begin with."""
 
 import asyncio
 import json
 import os
+import re
 import signal
+import sqlite3
 import subprocess
 import sys
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
-from served import JURY, environment, wait_for
+from served import command, environment, users_of, wait_for
 
-from flows.runtime.prepared_database import DATABASE
-from flows.runtime.temporary_server import TemporaryServer
+from flows.runtime import prepared_database
+from flows.runtime.prepared_database import DATABASE, ELSEWHERE, give, prepared
+from flows.runtime.server import TemporaryServer
 from tasks.errors import InputError
+
+
+@pytest.fixture(scope="session")
+def real() -> Path:
+    """The one that this version of Prefect made."""
+    return prepared()
+
+
+@pytest.fixture
+def migrations(real: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An environment without a prepared database, and migrations that take no time: this file has a line for each."""
+    noted = tmp_path / "migrations"
+    monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
+    monkeypatch.setattr(prepared_database, "MIGRATE", copying(real, noted))
+    noted.touch()
+    return noted
+
+
+def copying(real: Path, noted: Path) -> str:
+    """Makes a database in `PREFECT_HOME` as Prefect would, and notes it; slow enough for two to meet."""
+    return (
+        f"import os, shutil, time; shutil.copy({str(real)!r}, os.path.join(os.environ['PREFECT_HOME'], {DATABASE!r})); "
+        f"time.sleep(0.5); open({str(noted)!r}, 'a').write('made\\n')"
+    )
+
+
+def test_what_prefect_migrates_is_private_and_holds_a_schema_and_no_row(real: Path) -> None:
+    assert (real.stat().st_mode & 0o777, real.parent.stat().st_mode & 0o777) == (0o600, 0o700)
+    with closing(sqlite3.connect(real)) as opened:
+        tables = {name for (name,) in opened.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+        filled = {name for name in tables if opened.execute(f'SELECT 1 FROM "{name}"').fetchone()}
+    assert "flow_run" in tables and filled == {"alembic_version"}
+
+
+def test_what_a_killed_process_left_behind_is_cleared_away(migrations: Path) -> None:
+    left = prepared().with_suffix(".draft")
+    prepared().unlink()
+    left.mkdir()
+    (left / DATABASE).write_text("half a database")
+    assert [file.name for file in prepared().parent.iterdir()] == [prepared().name]
+    assert migrations.read_text() == "made\n" * 2
+
+
+def test_two_processes_at_once_make_it_once(real: Path, migrations: Path, tmp_path: Path) -> None:
+    code = (
+        "import sys; from pathlib import Path; sys.prefix = sys.argv[1]; "
+        "from flows.runtime import prepared_database as it; it.MIGRATE = sys.argv[2]; "
+        "home = Path(sys.argv[3]); home.mkdir(); it.give(home)"
+    )
+    given = [str(tmp_path / "environment"), copying(real, migrations)]
+    homes = [tmp_path / "one", tmp_path / "other"]
+    both = [subprocess.Popen([sys.executable, "-c", code, *given, str(home)]) for home in homes]
+    assert [each.wait(60) for each in both] == [0, 0]
+    [made, other] = [(home / DATABASE).read_bytes() for home in homes]
+    assert made == other and b"alembic_version" in made and migrations.read_text() == "made\n"
+
+
+@pytest.mark.parametrize("folder", ["no folder", "open to others"])
+def test_where_the_environment_cannot_hold_it_the_users_cache_does(
+    folder: str, migrations: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    if folder == "no folder":
+        (tmp_path / "environment").write_text("")
+    else:
+        prepared().parent.chmod(0o777)
+    assert prepared().is_relative_to(tmp_path / "cache") and prepared().parent.stat().st_mode & 0o777 == 0o700
+
+
+def test_a_new_home_is_given_the_prepared_database(real: Path, tmp_path: Path) -> None:
+    give(tmp_path)
+    assert [file.name for file in tmp_path.iterdir()] == [DATABASE]
+    assert (tmp_path / DATABASE).read_bytes() == real.read_bytes()
+    assert (tmp_path / DATABASE).stat().st_mode & 0o777 == 0o600
+
+
+@pytest.mark.parametrize("there", [DATABASE, f"{DATABASE}-wal"])
+def test_a_home_with_a_database_or_what_is_left_of_one_keeps_it(there: str, tmp_path: Path) -> None:
+    (tmp_path / there).write_text("a person's")
+    give(tmp_path)
+    assert [(file.name, file.read_text()) for file in tmp_path.iterdir()] == [(there, "a person's")]
+
+
+@pytest.mark.parametrize("name", ELSEWHERE)
+def test_a_home_with_another_database_is_given_none(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(name, "postgresql+asyncpg://127.0.0.1/prefect")
+    give(tmp_path)
+    assert [*tmp_path.iterdir()] == []
+
+
+@pytest.mark.parametrize("why", ["the migrations fail", "no locks"])
+def test_a_server_begins_without_it_where_it_cannot_be_made(
+    why: str, migrations: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    if why == "no locks":
+        monkeypatch.setitem(sys.modules, "fcntl", None)
+    monkeypatch.setattr(prepared_database, "MIGRATE", "raise SystemExit(1)")
+    (tmp_path / "home").mkdir()
+    give(tmp_path / "home")
+    assert [*(tmp_path / "home").iterdir()] == []
+
 
 BEGIN = """
 import sys, time
 from pathlib import Path
-from flows.runtime.temporary_server import TemporaryServer
-print(TemporaryServer(Path(sys.argv[1]))._process.pid, flush=True)
+from flows.runtime.server import begin_temporary, temporary_server
+begin_temporary(Path(sys.argv[1]))
+print(temporary_server().child.now.pid, flush=True)
 time.sleep(60)
 """
 
@@ -35,11 +141,10 @@ def begun(tmp_path: Path) -> Iterator[TemporaryServer]:
 
 
 def pid_of(server: TemporaryServer) -> int:
-    return server._process.pid
+    return server.child.now.pid
 
 
 def is_there(group: int) -> bool:
-    """Whether any process of a group is left."""
     try:
         os.killpg(group, 0)
     except ProcessLookupError:
@@ -47,31 +152,33 @@ def is_there(group: int) -> bool:
     return True
 
 
-def test_who_asks_at_once_is_answered_when_it_is_ready(begun: TemporaryServer) -> None:
+def test_who_asks_at_once_is_answered_when_it_is_ready_and_again_once_it_was_killed(begun: TemporaryServer) -> None:
     asyncio.run(begun.answering())
+    listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
+    port = f"{begun.port:04X}"
+    assert [line[1] for line in listening if line[1].endswith(f":{port}") and line[3] == "0A"] == [f"0100007F:{port}"]
     with urllib.request.urlopen(f"{begun.api}/admin/settings", timeout=120) as reply:
         settings = json.load(reply)
-    assert settings["home"] == str(begun.log.parent)
-    assert settings["server"]["analytics_enabled"] is False
+    assert settings["home"] == str(begun.log.parent) and settings["server"]["analytics_enabled"] is False
     assert settings["server"]["api"]["csrf_protection_enabled"] is True
     assert settings["server"]["api"]["cors_allowed_origins"] == begun.api.removesuffix("/api")
     page = urllib.request.Request(f"{begun.api}/health", headers={"Origin": "http://localhost:3000"})
     with pytest.raises(urllib.error.HTTPError, match="403"):
         urllib.request.urlopen(page, timeout=120)
+    first, api = pid_of(begun), begun.api
+    assert re.search(r"^Umask:\s0077$", Path(f"/proc/{first}/status").read_text(), re.MULTILINE)
+    assert os.getpgid(first) == first != os.getpgrp(), "Ctrl-C does not reach it"
+    assert (begun.log.parent / DATABASE).stat().st_mode & 0o777 == 0o600
+    os.killpg(first, signal.SIGKILL)
+    wait_for(lambda: pid_of(begun) != first)
+    asyncio.run(begun.answering())
+    assert begun.api == api
     begun.end()
-    assert not is_there(pid_of(begun)) and (begun.log.parent / DATABASE).stat().st_size
-
-
-def test_what_is_waited_for_is_told_once(begun: TemporaryServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """The second flow of a demo finds the server started."""
-    begun.tell()
-    assert capsys.readouterr().err.startswith("starting a temporary Prefect server (about ")
-    begun.tell()
-    assert capsys.readouterr().err == ""
+    assert not is_there(pid_of(begun))
 
 
 @pytest.mark.parametrize("there", [True, False])
-def test_that_only_the_first_start_takes_long_is_told_at_the_first_start(
+def test_what_is_waited_for_is_told_once_and_that_only_the_first_start_takes_long(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], there: bool
 ) -> None:
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "environment"))
@@ -80,47 +187,18 @@ def test_that_only_the_first_start_takes_long_is_told_at_the_first_start(
     server = TemporaryServer(tmp_path)
     server.end()
     server.tell()
-    assert ("this once" in capsys.readouterr().err) is not there
-
-
-def test_it_listens_on_this_machine_alone(begun: TemporaryServer) -> None:
-    assert begun.api.startswith("http://127.0.0.1:")
-    port = int(begun.api.split(":")[2].removesuffix("/api"))
-    listening = [line.split() for line in Path("/proc/net/tcp").read_text().splitlines()[1:]]
-    assert [line[1] for line in listening if line[1].endswith(f":{port:04X}") and line[3] == "0A"] == [
-        f"0100007F:{port:04X}"
-    ]
-
-
-def test_it_has_a_process_group_of_its_own_which_ends_with_it(begun: TemporaryServer) -> None:
-    assert os.getpgid(pid_of(begun)) == pid_of(begun) != os.getpgrp()
-    begun.end()
-    assert not is_there(pid_of(begun))
-
-
-def test_a_server_that_does_not_listen_to_reason_is_ended_by_force(begun: TemporaryServer) -> None:
-    os.killpg(pid_of(begun), signal.SIGSTOP)
-    begun.end()
-    assert not is_there(pid_of(begun))
-
-
-def test_a_server_that_was_killed_begins_again_at_its_address(begun: TemporaryServer) -> None:
-    first, api = pid_of(begun), begun.api
-    begun.begin_again()
-    assert pid_of(begun) == first, "it is still there"
-    os.killpg(first, signal.SIGKILL)
-    begun._process.wait()
-    begun.begin_again()
-    assert begun.api == api and pid_of(begun) != first
-    asyncio.run(begun.answering())
+    told = capsys.readouterr().err
+    assert told.startswith("starting a temporary Prefect server (about ") and ("this once" in told) is not there
+    server.tell()
+    assert capsys.readouterr().err == ""
 
 
 def test_it_ends_with_a_program_that_is_killed(tmp_path: Path) -> None:
-    command = [sys.executable, "-c", BEGIN, str(tmp_path)]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, env=environment()) as program:
-        assert program.stdout
-        server = int(program.stdout.readline())
-        program.kill()
+    program = [sys.executable, "-c", BEGIN, str(tmp_path)]
+    with subprocess.Popen(program, stdout=subprocess.PIPE, text=True, env=environment()) as begun:
+        assert begun.stdout
+        server = int(begun.stdout.readline())
+        begun.kill()
     wait_for(lambda: not is_there(server))
 
 
@@ -134,22 +212,6 @@ def test_a_server_that_ends_before_it_answers_is_told_with_where_its_words_are(b
 # Commands that need one
 
 
-def ended(*words: object) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([JURY, *map(str, words)], capture_output=True, text=True, env=environment(), timeout=200)
-
-
-def users_of(home: Path) -> list[str]:
-    """Processes with this home of Prefect."""
-    found = []
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            if f"PREFECT_HOME={home}".encode() in (process / "environ").read_bytes().split(b"\0"):
-                found.append(process.name)
-        except OSError:
-            continue
-    return found
-
-
 @pytest.mark.parametrize(
     ("option", "words"),
     [
@@ -157,16 +219,13 @@ def users_of(home: Path) -> list[str]:
         ("--prompt-set", "prompt set '{}/slip' is neither a known set"),
     ],
 )
-def test_a_mistake_in_what_is_judged_or_asked_is_told_before_the_server_is_there(
-    tmp_path: Path, option: str, words: str
-) -> None:
+def test_a_mistake_in_what_is_judged_is_told_before_the_server_begins(tmp_path: Path, option: str, words: str) -> None:
     store = tmp_path / "store"
-    done = ended("run", "diagram", option, tmp_path / "slip", "--store", store)
-    assert done.returncode == 2
-    assert done.stderr.startswith(f"jury: {words.format(tmp_path)}")
+    done = command("run", "diagram", option, tmp_path / "slip", "--store", store)
+    assert done.returncode == 2 and done.stderr.startswith(f"jury: {words.format(tmp_path)}")
     assert users_of(store / "prefect") == []
 
 
 def test_shards_are_refused_where_there_is_no_server_with_a_deployment(tmp_path: Path) -> None:
-    done = ended("run", "diagram", "--shards", "2", "--store", tmp_path / "store")
+    done = command("run", "diagram", "--shards", "2", "--store", tmp_path / "store")
     assert done.returncode == 2 and "shards are runs of a deployment, and there is no Prefect server" in done.stderr

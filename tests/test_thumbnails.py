@@ -6,40 +6,21 @@ import signal
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
-from io import BytesIO
 from itertools import takewhile
 from pathlib import Path
 
 import pytest
 from full_disk import files_of
 from PIL import Image
+from png_files import BLUE, POLICY, WHITE, file, noise, oriented
 
 from tasks.pictures import thumbnails as module
-from tasks.pictures.prepare import Policy, prepare
+from tasks.pictures.prepare import prepare
 from tasks.pictures.thumbnails import FEW, Thumbnails, made, make_waiting, place_of, waiting
-
-POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
-BLUE, WHITE = (0, 0, 255), (255, 255, 255)
-
-
-def file(image: Image.Image, name: str, **options: object) -> bytes:
-    buffer = BytesIO()
-    image.save(buffer, name, **options)
-    return buffer.getvalue()
-
-
-def noise(width: int, height: int) -> Image.Image:
-    return Image.effect_noise((width, height), 80).convert("RGB")
 
 
 def sha256(data: bytes) -> str:
     return hashlib.sha256(data).hexdigest()
-
-
-def turned() -> Image.Exif:
-    exif = Image.Exif()
-    exif[0x0112] = 6
-    return exif
 
 
 def judged(store: Path, *pictures: bytes) -> None:
@@ -60,35 +41,28 @@ def many(count: int) -> list[bytes]:
     return [file(Image.new("RGB", (700, 40), (n, 0, 0)), "PNG") for n in range(count)]
 
 
-SIZES = [((1400, 500), (350, 125)), ((500, 1200), (125, 300)), ((60, 40), (60, 40)), ((3000, 2), (640, 1))]
+SEEN = [(file(noise(1400, 500), "JPEG", progressive=True), (350, 125)), (file(noise(60, 40, "RGBA"), "PNG"), (60, 40))]
 
 
-@pytest.mark.parametrize(("size", "expected"), SIZES)
-def test_a_jpeg_has_a_bounded_thumbnail(size: tuple[int, int], expected: tuple[int, int], tmp_path: Path):
-    data = file(noise(*size), "JPEG")
-    judged(tmp_path, data)
-    assert (kept(tmp_path, data).size, kept(tmp_path, data).mode) == (expected, "RGB")
-
-
-def test_a_jpeg_that_is_decoded_to_be_checked_has_its_thumbnail_at_once(tmp_path: Path):
-    data = file(noise(1400, 500), "JPEG", progressive=True)
+@pytest.mark.parametrize(("data", "expected"), SEEN, ids=["progressive JPEG", "PNG with an alpha channel"])
+def test_a_picture_decoded_anyway_has_its_thumbnail_at_once(data: bytes, expected: tuple[int, int], tmp_path: Path):
     judged(tmp_path, data)
     assert waiting(tmp_path) == []
-    assert kept(tmp_path, data).size == (350, 125)
+    assert kept(tmp_path, data).size == expected
 
 
 @pytest.mark.parametrize(
     ("image", "name", "expected"),
     [
         (noise(1400, 500), "JPEG", (350, 125)),
+        (noise(500, 1200), "JPEG", (125, 300)),
+        (noise(60, 40), "JPEG", (60, 40)),
+        (noise(3000, 2), "JPEG", (640, 1)),
         (noise(1400, 500), "PNG", (640, 229)),
-        (noise(60, 40).convert("P"), "PNG", (60, 40)),
-        (noise(60, 40).convert("RGBA"), "PNG", (60, 40)),
+        (noise(60, 40, "P"), "PNG", (60, 40)),
     ],
 )
-def test_a_picture_sent_as_it_is_waits_for_its_thumbnail(
-    image: Image.Image, name: str, expected: tuple[int, int], tmp_path: Path
-):
+def test_a_thumbnail_waits_and_is_bounded(image: Image.Image, name: str, expected: tuple[int, int], tmp_path: Path):
     data = file(image, name)
     judged(tmp_path, data)
     assert waiting(tmp_path) == [sha256(data)]
@@ -100,7 +74,7 @@ def test_a_picture_sent_as_it_is_waits_for_its_thumbnail(
 def test_a_thumbnail_shows_what_was_sent(tmp_path: Path):
     stored = Image.new("RGBA", (80, 40), (0, 0, 0, 0))
     stored.paste(BLUE, (0, 0, 40, 40))
-    data = file(stored, "PNG", exif=turned())
+    data = file(stored, "PNG", exif=oriented(6))
     judged(tmp_path, data)
     image = kept(tmp_path, data)
     assert image.size == (40, 80)
@@ -109,18 +83,11 @@ def test_a_thumbnail_shows_what_was_sent(tmp_path: Path):
 
 
 @pytest.mark.parametrize("name", ["JPEG", "PNG"])
-def test_a_thumbnail_carries_no_metadata(name: str, tmp_path: Path):
+def test_a_thumbnail_carries_no_metadata_and_is_made_once(name: str, tmp_path: Path):
     data = file(Image.new("RGB", (30, 20)), name, icc_profile=bytes(500_000))
     judged(tmp_path, data)
     assert kept(tmp_path, data).info.keys() <= {"jfif", "jfif_version", "jfif_unit", "jfif_density"}
     assert place_of(tmp_path, sha256(data)).stat().st_size < 1000
-
-
-@pytest.mark.parametrize("name", ["JPEG", "PNG"])
-def test_a_thumbnail_is_made_once(name: str, tmp_path: Path):
-    data = file(noise(60, 40), name)
-    judged(tmp_path, data)
-    kept(tmp_path, data)
     place_of(tmp_path, sha256(data)).write_bytes(b"of an earlier run")
     judged(tmp_path, data)
     assert waiting(tmp_path) == []
@@ -135,26 +102,19 @@ def test_many_writers_of_one_thumbnail_leave_one_whole_file(tmp_path: Path):
     assert kept(tmp_path, data).size == (600, 600)
 
 
-def test_processes_make_all_that_waits_and_end_when_no_more_comes(tmp_path: Path):
+def test_processes_of_the_lowest_priority_make_all_that_waits_and_end_when_no_more_comes(tmp_path: Path):
     pictures = many(FEW + 20)
     with Thumbnails(tmp_path) as thumbnails:
         for data in pictures:
             prepare(data, POLICY, thumbnails)
         processes = thumbnails._processes
         assert processes
+        while waiting(tmp_path):  # each has begun once its share is made
+            assert processes[0].poll() is None
+        assert os.getpriority(os.PRIO_PROCESS, processes[0].pid) == module.LOWEST_PRIORITY
     assert [process.wait(120) for process in processes] == [0] * len(processes)
     assert waiting(tmp_path) == []
     assert all(place_of(tmp_path, sha256(data)).is_file() for data in pictures)
-
-
-def test_a_process_has_the_lowest_priority(tmp_path: Path):
-    with Thumbnails(tmp_path) as thumbnails:
-        for data in many(FEW + 1):
-            prepare(data, POLICY, thumbnails)
-        [process, *_] = thumbnails._processes
-        while waiting(tmp_path):  # it has begun once something was made
-            assert process.poll() is None
-        assert os.getpriority(os.PRIO_PROCESS, process.pid) == module.LOWEST_PRIORITY
 
 
 BUSY = """
@@ -178,13 +138,10 @@ thumbnails._main(Path(sys.argv[1]), 1, 0)
 
 @pytest.mark.parametrize(("held_up", "at_once"), [(2.0, 1), (1e6, FEW)])
 def test_on_a_busy_machine_most_are_made_behind_the_run(held_up: float, at_once: int, tmp_path: Path):
-    with Thumbnails(tmp_path) as thumbnails:
-        for data in many(FEW):
-            prepare(data, POLICY, thumbnails)
+    judged(tmp_path, *many(FEW))
     command = [sys.executable, "-c", BUSY, str(tmp_path), str(held_up)]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=Path(__file__).parents[1], text=True
-    ) as process:
+    piped = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+    with subprocess.Popen(command, cwd=Path(__file__).parents[1], text=True, **piped) as process:
         assert process.stdin and process.stdout
         assert [*takewhile("waits\n".__ne__, process.stdout)] == at_once * ["makes\n"]
         process.stdin.close()  # the run has ended
@@ -289,11 +246,8 @@ def test_what_is_put_by_is_a_file_or_goes(tmp_path: Path) -> None:
 
 
 def test_a_thumbnail_that_a_full_disk_tore_leaves_no_trace(tmp_path: Path) -> None:
-    with (
-        pytest.raises(OSError, match="No space left on device") as raised,
-        Thumbnails(tmp_path) as thumbnails,
-        files_of(1_000),
-    ):
+    full = pytest.raises(OSError, match="No space left on device")
+    with full as raised, Thumbnails(tmp_path) as thumbnails, files_of(1_000):
         thumbnails.keep("a" * 64, noise(300, 300))
     assert raised.value.filename == str(place_of(tmp_path, "a" * 64))
     assert [path for path in tmp_path.rglob("*") if path.is_file()] == []

@@ -1,26 +1,25 @@
-"""The rule as a table: one line a case, and the counts over everything a judge may answer."""
+"""The rule as a table: one line a case, the counts over everything a judge may answer, and what an outcome hangs on."""
 
 from collections import Counter
 from itertools import product
+from typing import Any
 
 import pytest
+from factories import judgment
 
-from tasks.kinds.tier_rule import decide, merge_orders, merge_votes, overall, tier, undecided
-from tasks.records import VERDICTS, Judgment
+from tasks.kinds.tier_rule import Overall, chances, decide, merge_orders, merge_votes, overall, pivotal, tier, undecided
+from tasks.kinds.values import Chances, Lack
+from tasks.records import VERDICTS, Judgment, Order
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import verdict_score
 
 M, H, G, B, X = "Model", "Human", "Both are good", "Both are bad", "Mixed"
+ASKED = ("faithfulness", "readability", "conciseness", "aesthetics")
+"""Tier 1, then tier 2."""
 
 
-def combine(rubric: Rubric, faithfulness: object, readability: object, conciseness: object, aesthetics: object):
-    given = {
-        "faithfulness": faithfulness,
-        "readability": readability,
-        "conciseness": conciseness,
-        "aesthetics": aesthetics,
-    }
-    return overall(given, rubric)
+def combine(rubric: Rubric, *verdicts: str | None) -> Overall:
+    return overall(dict(zip(ASKED, verdicts, strict=True)), rubric)
 
 
 @pytest.mark.parametrize(
@@ -37,21 +36,13 @@ def test_one_tier(first: str, second: str, expected: str) -> None:
     assert tier(first, second) == expected
 
 
-def test_all_256_answers_on_diagrams_give_110_model_110_human_36_ties(diagram: Rubric) -> None:
-    outcomes = Counter(combine(diagram, *answers).outcome for answers in product(VERDICTS, repeat=4))
-    assert outcomes == {M: 110, H: 110, "Tie": 36}
-
-
-def test_the_rule_is_symmetric(diagram: Rubric) -> None:
+def test_all_answers_on_diagrams_and_plots_are_counted_and_the_rule_is_symmetric(diagram: Rubric, plot: Rubric) -> None:
+    found = {answers: combine(diagram, *answers).outcome for answers in product(VERDICTS, repeat=4)}
+    assert Counter(found.values()) == {M: 110, H: 110, "Tie": 36}
     swap = {M: H, H: M}
-    for answers in product(VERDICTS, repeat=4):
-        mirrored = combine(diagram, *(swap.get(each, each) for each in answers)).outcome
-        outcome = combine(diagram, *answers).outcome
-        assert mirrored == swap.get(outcome or "", outcome)
-
-
-def test_all_128_answers_on_plots_give_31_model_79_human_18_ties(plot: Rubric) -> None:
-    allowed = [plot.prompt(name).verdicts for name in ("faithfulness", "readability", "conciseness", "aesthetics")]
+    for answers, outcome in found.items():
+        assert found[tuple(swap.get(each, each) for each in answers)] == swap.get(outcome or "", outcome)
+    allowed = [plot.prompt(name).verdicts for name in ASKED]
     assert Counter(combine(plot, *answers).outcome for answers in product(*allowed)) == {M: 31, H: 79, "Tie": 18}
 
 
@@ -118,69 +109,51 @@ def test_votes_of_one_order(votes: list[str | None], expected: str | None) -> No
 @pytest.mark.parametrize(
     ("first", "second", "expected"),
     [
-        (M, M, (M, False, False)),
-        (M, H, (X, True, True)),
-        (M, G, (X, True, False)),
-        (G, B, (X, True, False)),
-        (X, X, (X, False, False)),
-        (M, None, (None, None, None)),
+        (M, M, (M, False, False)), (M, H, (X, True, True)), (M, G, (X, True, False)), (G, B, (X, True, False)),
+        (X, X, (X, False, False)), (M, None, (None, None, None)),
     ],
-)
+)  # fmt: skip
 def test_two_orders(first: str, second: str | None, expected: tuple[str | None, bool | None, bool | None]) -> None:
     assert merge_orders({"human_first": first, "model_first": second}) == expected
-
-
-def test_a_single_order_has_no_flip() -> None:
-    assert merge_orders({"human_first": M}) == (M, None, None)
+    assert merge_orders({"human_first": first}) == (first, None, None), "a single order has no flip"
 
 
 def test_scores() -> None:
     assert [verdict_score(each) for each in (M, "Tie", G, B, X, H, None)] == [100, 50, 50, 50, 50, 0, None]
 
 
-def said(make_judgment, dimension: str, verdict: str | None, **changes: object) -> Judgment:
-    status = "ok" if verdict else "unavailable"
-    return make_judgment(dimension=dimension, verdict=verdict, status=status, **changes)
+def said(dimension: str, verdict: str | None, **changes: Any) -> Judgment:
+    return judgment(dimension=dimension, verdict=verdict, status="ok" if verdict else "unavailable", **changes)
 
 
 def test_the_last_attempt_counts(diagram: Rubric) -> None:
-    from factories import judgment
-
-    rows = [said(judgment, name, G) for name in ("readability", "conciseness", "aesthetics")]
-    rows += [said(judgment, "faithfulness", M, attempt=2), said(judgment, "faithfulness", None, attempt=1)]
+    rows = [said(name, G) for name in ("readability", "conciseness", "aesthetics")]
+    rows += [said("faithfulness", M, attempt=2), said("faithfulness", None, attempt=1)]
     decision = decide(rows, diagram, ("human_first",), 1)
-    assert (decision.status, decision.overall.outcome, decision.score) == ("complete", M, 100)
+    assert (decision.status, decision.overall, decision.score) == ("complete", M, 100)
 
 
 def test_a_sample_with_an_open_verdict_is_incomplete_and_unscored(diagram: Rubric) -> None:
-    from factories import judgment
-
-    rows = [said(judgment, name, G) for name in ("faithfulness", "readability", "conciseness")]
-    decision = decide([*rows, said(judgment, "aesthetics", None)], diagram, ("human_first",), 1)
-    assert (decision.status, decision.overall.outcome, decision.score) == ("incomplete", None, None)
+    rows = [said(name, G) for name in ("faithfulness", "readability", "conciseness")]
+    decision = decide([*rows, said("aesthetics", None)], diagram, ("human_first",), 1)
+    assert (decision.status, decision.overall, decision.score) == ("incomplete", None, None)
     assert [each.score for each in decision.dimensions if each.dimension != "aesthetics"] == [50, 50, 50]
 
 
 def test_orders_that_disagree_leave_mixed_and_count_as_a_flip(diagram: Rubric) -> None:
-    from factories import judgment
-
-    rows = [
-        said(judgment, prompt.dimension, H if prompt.dimension == "aesthetics" and order == "model_first" else M,
-             order=order)
-        for prompt in diagram.prompts for order in ("human_first", "model_first")
-    ]  # fmt: skip
-    decision = decide(rows, diagram, ("human_first", "model_first"), 1)
+    orders: tuple[Order, ...] = ("human_first", "model_first")
+    rows = [said(name, H if (name, order) == ("aesthetics", orders[1]) else M, order=order)
+            for name in ASKED for order in orders]  # fmt: skip
+    decision = decide(rows, diagram, orders, 1)
     aesthetics = next(each for each in decision.dimensions if each.dimension == "aesthetics")
     assert (aesthetics.verdict, aesthetics.order_flip, aesthetics.reversal, aesthetics.score) == (X, True, True, 50)
-    assert decision.overall.outcome == M
+    assert decision.overall == M
 
 
 def test_the_published_verdict_is_the_first_vote_with_the_human_figure_first(diagram: Rubric) -> None:
-    from factories import judgment
-
     cast = {("human_first", 1): H, ("human_first", 2): M, ("human_first", 3): M, ("model_first", 1): M}
-    rows = [said(judgment, "faithfulness", verdict, order=order, vote=vote) for (order, vote), verdict in cast.items()]
-    rows += [said(judgment, "readability", None, order="human_first", vote=1)]
+    rows = [said("faithfulness", verdict, order=order, vote=vote) for (order, vote), verdict in cast.items()]
+    rows += [said("readability", None, order="human_first", vote=1)]
     decision = decide(rows, diagram, ("human_first", "model_first"), 3)
     published = {each.dimension: each.published for each in decision.dimensions}
     assert (published["faithfulness"], published["readability"]) == (H, None)
@@ -189,7 +162,99 @@ def test_the_published_verdict_is_the_first_vote_with_the_human_figure_first(dia
 
 
 def test_a_forfeit_scores_nothing_on_all_five_and_no_reference_is_not_scored(diagram: Rubric) -> None:
-    forfeit = undecided("forfeit", "key absent", diagram)
+    forfeit = undecided(Lack("forfeit", "key absent"), diagram)
     assert [each.score for each in forfeit.dimensions] == [0, 0, 0, 0] and forfeit.score == 0
-    missing = undecided("no_reference", "no Human picture", diagram)
+    missing = undecided(Lack("no_reference", "no Human picture"), diagram)
     assert [each.score for each in missing.dimensions] == [None] * 4 and missing.score is None
+
+
+# What an outcome hangs on
+
+
+def likely(rubric: Rubric, *votes: list[str | None], verdicts: tuple[str | None, ...] = ()) -> Chances | None:
+    """Chances from the votes with the Human figure first; each dimension's verdict is its first unless given."""
+    cast: Any = {name: {"human_first": found} for name, found in zip(ASKED, votes, strict=True)}
+    merged = verdicts or tuple(found[0] for found in votes)
+    return chances(cast, dict(zip(ASKED, merged, strict=True)), rubric)
+
+
+@pytest.mark.parametrize(
+    ("votes", "expected"),
+    [
+        # One vote each leaves nothing open.
+        (([M], [G], [H], [H]), (1, 0, 0)),
+        (([G], [G], [M], [H]), (0, 1, 0)),
+        # Faithfulness M or H, readability neutral: tier 1 goes with faithfulness.
+        (([M, H], [G], [M], [M]), (0.5, 0, 0.5)),
+        # M or H against M: won, or a tie that tier 2 decides, here as a tie.
+        (([M, H], [M], [G], [B]), (0.5, 0.5, 0)),
+        # Three of four votes for M in both dimensions of tier 1, else neutral: a tie takes two neutrals.
+        (([M, M, M, G], [M, M, M, B], [H], [H]), (15 / 16, 0, 1 / 16)),
+        # A vote that is not ok says nothing.
+        (([M, None, H], [G], [G], [G]), (0.5, 0, 0.5)),
+        # Four questions of M, H or neutral alike: 1/3 each, a tier is won with 1/9 + 2/9 and tied with 1/3.
+        (([M, H, G],) * 4, (4 / 9, 1 / 9, 4 / 9)),
+    ],
+)  # fmt: skip
+def test_chances_worked_out_by_hand(diagram: Rubric, votes: tuple[list[str | None], ...], expected: object) -> None:
+    assert likely(diagram, *votes) == expected
+
+
+def test_both_orders_weigh_alike_whatever_the_number_of_their_ok_votes(diagram: Rubric) -> None:
+    neutral: dict[Order, list[str | None]] = {"human_first": [G], "model_first": [G]}
+    mixed: dict[Order, list[str | None]] = {"human_first": [H, H, H], "model_first": [M, None, None]}
+    cast = {"faithfulness": mixed, **dict.fromkeys(ASKED[1:], neutral)}
+    assert chances(cast, {**dict.fromkeys(ASKED, G), "faithfulness": X}, diagram) == (0.5, 0, 0.5)
+
+
+def test_one_order_is_drawn_for_all_dimensions(diagram: Rubric) -> None:
+    """A judge that names the figure shown first says so everywhere at once; orders drawn apart would tie a half."""
+    first_shown: dict[Order, list[str | None]] = {"human_first": [H], "model_first": [M]}
+    assert chances(dict.fromkeys(ASKED, first_shown), dict.fromkeys(ASKED, X), diagram) == (0.5, 0, 0.5)
+
+
+def test_plot_faithfulness_makes_the_human_likelier(plot: Rubric) -> None:
+    """Every allowed verdict alike: 31, 18 and 79 of 128."""
+    every = [list(plot.prompt(name).verdicts) for name in ASKED]
+    assert likely(plot, *every) == (31 / 128, 18 / 128, 79 / 128)
+
+
+def test_a_missing_verdict_leaves_chances_only_where_no_draw_needs_it(diagram: Rubric) -> None:
+    # Tier 1 is settled by any draw, so what tier 2 lacks is not needed.
+    assert likely(diagram, [M, G], [M], [None], [H]) == (1, 0, 0)
+    assert likely(diagram, [M, G], [G], [None], [H]) is None
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "expected"),
+    [
+        # Tier 1: M against a neutral. H on readability would tie it, and tier 2 says Model too: not pivotal.
+        ((M, G, M, M), ("faithfulness",)),
+        # The same with a tier 2 that says Human: now readability can turn it.
+        ((M, G, H, H), ("faithfulness", "readability")),
+        # Both say M and tier 2 too: one H leaves a tie, then Model; no single verdict turns it.
+        ((M, M, M, G), ()),
+        ((M, M, H, G), ("faithfulness", "readability")),
+        # A tie in tier 1 and in tier 2: everything can turn it.
+        ((G, B, G, B), ASKED),
+        ((X, X, X, X), ASKED),
+        # Opposite winners in both tiers: any of the four that gives way.
+        ((M, H, M, H), ASKED),
+        # Tier 2 is won by two: neither of them alone would lose it, only tie it.
+        ((G, G, M, M), ASKED),
+        # Nothing to turn without an outcome.
+        ((M, None, H, H), ()),
+        # The outcome stands without tier 2; without either of tier 1 it would not.
+        ((H, G, None, None), ("faithfulness", "readability")),
+    ],
+)  # fmt: skip
+def test_pivotal_dimensions(diagram: Rubric, verdicts: tuple[str | None, ...], expected: tuple[str, ...]) -> None:
+    assert set(pivotal(dict(zip(ASKED, verdicts, strict=True)), diagram)) == set(expected)
+
+
+def test_only_allowed_verdicts_can_turn_an_outcome(plot: Rubric, diagram: Rubric) -> None:
+    # Faithfulness Human decides. Were it Model, it would turn; but on plots it can only be Human or Both are good,
+    # and then readability and tier 2 say Human still.
+    verdicts = dict(zip(ASKED, (H, H, M, M), strict=True))
+    assert "faithfulness" in pivotal(verdicts, diagram)
+    assert "faithfulness" not in pivotal(verdicts, plot)

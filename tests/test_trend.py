@@ -1,19 +1,16 @@
 """The trend: which points belong to a run's series, why a series breaks, and what is drawn of it."""
 
 import io
-from collections.abc import Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import end, image, judgment, outcome, start, write_run
+from factories import figures, finished, image
 from PIL import Image, ImageColor
 
 from tasks.comparing.trend import (
     BREAK,
-    JUDGE,
-    JUDGE_CHANGES,
     LINE,
     Point,
     breaks,
@@ -24,7 +21,7 @@ from tasks.comparing.trend import (
     trend_points,
 )
 from tasks.history.asking import query
-from tasks.history.loading import sync
+from tasks.history.landing import land
 from tasks.kinds.display import Level
 from tasks.presentation.chart_style import Chart
 from tasks.presentation.drawing import svgs
@@ -36,36 +33,17 @@ PROTOCOL = {"temperature": "1", "prompt aesthetics": "a", "model asked": "x", "m
 pytestmark = pytest.mark.usefixtures("drawn_here", "laid_out")
 
 
-def night(
-    store: Path,
-    day: int,
-    protocol: dict[str, str] | None = None,
-    calls: int = 4,
-    said: str = "MMMM",
-    answered: Sequence[tuple[str, str]] = (),
-    **changes: Any,
-) -> RunStart:
-    """A finished run of eight samples, each with these verdicts; its protocol key is that of its protocol.
-
-    Args:
-        answered: model answered and system fingerprint of replies.
-    """
+def night(store: Path, day: int, protocol: Any = None, said: str = "MMMM", **changes: Any) -> RunStart:
+    """A finished run of eight samples, each with these verdicts; its protocol key is that of its protocol."""
     followed = {**PROTOCOL, **(protocol or {})}
-    run_id = f"202611{day}T030000000-diagram-0000{day}"
-    begun = start(run_id, **{"started_at": f"2026-11-{day}T03:00:00+00:00", **changes})
-    overall = {"----": None, "HHHH": "Human"}.get(said, "Model")
-    status = "complete" if overall else "incomplete"
-    rows = [
-        outcome(f"s{number}", said, overall, status=status, candidate=name)
-        for name in begun.candidates
-        for number in range(8)
-    ]
-    if begun.flow == "colors":
-        rows = [image(f"{tag}{number}/0", tag=tag) for tag in begun.dimensions for number in range(8)]
-    rows += [judgment(model_answered=model, system_fingerprint=fingerprint) for model, fingerprint in answered]
+    overall = "Human" if said == "HHHH" else "Model"
+    names = changes.get("candidates", ["alpha"])
+    rows = [row for name in names for row in figures(*[(said, overall)] * 8, candidate=name)]
+    if changes.get("flow") == "colors":
+        rows = [image(f"{tag}{number}/0", tag=tag) for tag in changes["dimensions"] for number in range(8)]
     key = "".join(followed[name][:1] for name in sorted(followed) if name != "model asked").ljust(64, "0")
-    write_run(store, begun, [*rows], end(protocol=followed, protocol_key=key, calls=calls, reused=4 - calls))
-    return begun
+    ended = {"protocol": followed, "protocol_key": key}
+    return finished(store, f"202611{day}T030000000-diagram-0000{day}", rows, ended=ended, **changes)
 
 
 def test_a_break_names_what_differs_from_the_run_before(tmp_path: Path) -> None:
@@ -75,68 +53,37 @@ def test_a_break_names_what_differs_from_the_run_before(tmp_path: Path) -> None:
     night(tmp_path, 13, {"prompt aesthetics": "b", "temperature": "0", "not sent": "detail"}, dataset_key="e" * 64)
     night(tmp_path, 14, {"prompt aesthetics": "c"}, calls=0)
     night(tmp_path, 15, {"prompt aesthetics": "b", "temperature": "0", "not sent": "detail"}, dataset_key="e" * 64)
-    sync(tmp_path)
+    land(tmp_path)
     found = query(tmp_path, "SELECT day(started_at), comparable, break_reason FROM trend WHERE dimension = 'overall'")
     assert found.rows == [
-        (10, None, None),
-        (11, True, None),
-        (12, False, "prompt aesthetics"),
-        (13, False, "dataset, not sent, temperature"),
-        (15, True, None),
-    ]
+        (10, None, None), (11, True, None), (12, False, "prompt aesthetics"),
+        (13, False, "dataset, not sent, temperature"), (15, True, None),
+    ]  # fmt: skip
 
 
 def test_a_series_is_that_of_the_same_flow_dataset_judge_prompt_set_and_candidates(tmp_path: Path) -> None:
     night(tmp_path, 10)
-    for day, other in enumerate(({"dataset": "o"}, {"model": "o"}, {"prompt_set": "o"}, {"candidates": ("o",)}), 11):
+    for day, other in enumerate(({"dataset": "o"}, {"judge": "o"}, {"prompt_set": "o"}, {"candidates": ("o",)}), 11):
         night(tmp_path, day, **other)  # pyright: ignore
     last = night(tmp_path, 20, {"temperature": "0"})
-    sync(tmp_path)
+    land(tmp_path)
     found = trend_points(tmp_path, last)
-    assert [(point.started_at.day, point.dimension, point.score, point.break_reason) for point in found] == [
-        (10, "overall", 100.0, None),
-        (20, "overall", 100.0, "temperature"),
-    ]
-
-
-def test_what_a_run_without_a_score_broke_stays_broken(tmp_path: Path) -> None:
-    night(tmp_path, 10)
-    night(tmp_path, 11, {"temperature": "0"}, said="----")
-    night(tmp_path, 12, {"temperature": "0"})
-    night(tmp_path, 13, {"temperature": "0"}, said="----")
-    night(tmp_path, 14, {"prompt aesthetics": "b"}, said="----")
-    last = night(tmp_path, 15, {"prompt aesthetics": "c"})
-    sync(tmp_path)
-    [found] = series_of(trend_points(tmp_path, last))
-    assert [(point.started_at.day, point.break_reason) for point in found] == [
-        (10, None),
-        (12, "temperature"),
-        (15, "prompt aesthetics, temperature"),
-    ]
+    told = [(point.started_at.day, point.dimension, point.score, point.break_reason) for point in found]
+    assert told == [(10, "overall", 100.0, None), (20, "overall", 100.0, "temperature")]
 
 
 def test_a_text_to_image_flow_has_a_series_for_each_tag(tmp_path: Path) -> None:
     tags = {"flow": "colors", "dimensions": ("colors", "color_attr"), "parameters": {"threshold": 7.0}}
     night(tmp_path, 10, **tags)
     last = night(tmp_path, 11, **tags)
-    sync(tmp_path)
+    land(tmp_path)
     assert [point.dimension for point in trend_points(tmp_path, last)] == ["colors"] * 2 + ["color_attr"] * 2
 
 
 def series(*scores: float, broken: int = 0, candidate: str = "alpha", reason: str = "prompt aesthetics") -> list[Point]:
-    return [
-        Point(
-            candidate,
-            "overall",
-            NIGHT + timedelta(days=day),
-            f"run{day}",
-            score,
-            score - 5,
-            score + 5,
-            reason if day == broken else None,
-        )
-        for day, score in enumerate(scores, 1)
-    ]
+    points = [(NIGHT + timedelta(days=day), f"run{day}", score) for day, score in enumerate(scores, 1)]
+    ends = [(score - 5, score + 5, reason if day == broken else None) for day, score in enumerate(scores, 1)]
+    return [Point(candidate, "overall", *point, *end) for point, end in zip(points, ends, strict=True)]
 
 
 def drawn(points: list[Point]) -> Image.Image:
@@ -144,7 +91,6 @@ def drawn(points: list[Point]) -> Image.Image:
 
 
 def near(picture: Image.Image, colour: str) -> list[tuple[int, int]]:
-    """Places of very nearly this colour."""
     wanted = ImageColor.getrgb(colour)
     pixels = picture.load()
     assert pixels
@@ -169,9 +115,8 @@ def test_a_whole_series_is_one_line_and_a_broken_one_has_a_gap_with_a_mark(tmp_p
 def test_each_candidate_has_a_panel_and_hostile_names_are_only_names() -> None:
     one = drawn(series(50.0, 60.0))
     names = ["a'b\"\\n<svg>{{x}} datum.y | 図", "", "long" * 1000]
-    several = drawn(
-        [point for name in sorted(names) for point in series(50.0, 60.0, candidate=name, reason=name * 9, broken=2)]
-    )
+    panels = [series(50.0, 60.0, candidate=name, reason=name * 9, broken=2) for name in sorted(names)]
+    several = drawn([point for panel in panels for point in panel])
     assert several.width == one.width and several.height > 2.5 * one.height
 
 
@@ -180,18 +125,18 @@ def test_a_series_of_one_run_is_no_trend() -> None:
 
 
 def test_a_trend_breaks_between_two_evaluations_that_do_not_compare_and_says_why() -> None:
-    points = series(50.0, 50.0, 50.0, 50.0, 50.0, broken=3)
+    points = series(*[50.0] * 6, broken=3)
     points[3] = points[3]._replace(score=None, break_reason="temperature")
+    points[4] = points[4]._replace(score=None, break_reason="prompt aesthetics")
     [found] = series_of(points)
     rows = trend_chart([found])["data"]["values"]
     assert [row["segment"] for row in rows] == [0, 0, 1, 2]
-    assert [point.break_reason for point in breaks(found)] == ["prompt aesthetics", "temperature"]
-    assert [row["break"] for row in rows if "break" in row] == ["2026-09-03T15:00:00Z", "2026-09-05T03:00:00Z"]
+    assert [point.break_reason for point in breaks(found)] == ["prompt aesthetics", "temperature, prompt aesthetics"]
+    assert [row["break"] for row in rows if "break" in row] == ["2026-09-03T15:00:00Z", "2026-09-05T15:00:00Z"]
     assert series_of(points[:1]) == []
 
 
 def axes(chart: Chart) -> tuple[Any, Any]:
-    """The ends of both scales of a chart."""
     scored = next(layer for layer in chart["spec"]["layer"] if layer["mark"]["type"] == "line")["encoding"]
     return scored["x"]["scale"]["domain"], scored["y"]["scale"]["domain"]
 
@@ -231,37 +176,7 @@ def test_a_night_that_has_dropped_is_marked_below_its_baseline() -> None:
 def test_a_trend_knows_the_baseline_and_the_drops_of_scheduled_runs(tmp_path: Path) -> None:
     for day in range(10, 17):
         last = night(tmp_path, day, scheduled=True, said="MMMM" if day < 15 else "HHHH")
-    sync(tmp_path)
+    land(tmp_path)
     found = trend_points(tmp_path, last)
     assert [point.baseline_score for point in found] == [None] * 3 + [100.0] * 4
     assert [point.dropped for point in found] == [False] * 6 + [True]
-
-
-def test_another_answered_model_or_fingerprint_is_told_beside_the_score(tmp_path: Path) -> None:
-    said = [
-        [("x-1", "")],
-        [("x-1", "fp_1")],  # where the run before named none, nothing is known to have changed
-        [("x-1", "fp_1"), ("x-1", "fp_2")],
-        [("x-1", "fp_2")],
-        [],
-        [("x-1", "fp_3"), ("x-2", "fp_3")],
-    ]
-    for day, answered in enumerate(said, 10):
-        last = night(tmp_path, day, answered=answered, said="MMMM" if answered else "----")
-    sync(tmp_path)
-    found = query(tmp_path, "SELECT judge_change FROM trend WHERE dimension = 'overall' ORDER BY started_at")
-    third, last_one = "system_fingerprint fp_2", "model answered x-2, system_fingerprint fp_3"
-    assert [change for (change,) in found.rows] == [None, None, third, None, None, last_one]
-    assert [point.judge_change for point in trend_points(tmp_path, last)] == [change for (change,) in found.rows]
-
-
-def test_a_change_of_the_judges_name_is_a_mark_that_is_explained() -> None:
-    quiet = series(*[50.0] * 4)
-    changed = [*quiet[:2], quiet[2]._replace(judge_change="system_fingerprint fp_2"), quiet[3]]
-    assert near(drawn(changed), JUDGE) and not near(drawn(quiet), JUDGE)
-    assert trend_chart([changed], "a title")["title"]["subtitle"] == JUDGE_CHANGES
-    assert "subtitle" not in trend_chart([quiet], "a title")["title"]
-    assert "50.0 [45.0, 55.0] judge: system_fingerprint fp_2" in trend_chart([changed])["description"]
-    nothing_scored = [*changed[:2], changed[2]._replace(score=None), changed[3]]
-    [found] = series_of(nothing_scored)
-    assert [point.judge_change for point in found] == [None, None, "system_fingerprint fp_2"]

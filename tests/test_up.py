@@ -17,14 +17,13 @@ import pytest
 from foreign_page import Loot, attacked, foreign_page, forged_event
 from loopback_judge import LoopbackJudge
 from loopback_replies import allowed_reply, delayed
-from served import JURY, Up, environment, free_port, jury_up, wait_for
+from served import Up, command, environment, free_port, jury_up, wait_for
 from websockets.exceptions import InvalidStatus
 from websockets.sync.client import connect
 
-from flows.runtime.given import completed, lifted
+from flows.runtime.given import completed, read_json
 from tasks.parameters import RubricParameters
 
-SCREENSHOTS = Path(__file__).parents[1] / "screenshots"
 FLOWS = ("diagram", "plot", "object", "counting", "colors", "position")
 
 
@@ -50,7 +49,6 @@ processor: that takes a third of it for as long as a page is open."""
 
 @pytest.fixture
 def page(browser: Any) -> Iterator[Any]:
-    """A tab that knows nothing of those before it."""
     tab = browser.new_page(viewport={"width": 1400, "height": 1800})
     tab.set_default_timeout(120_000)
     tab.add_init_script(FEWER_FRAMES)
@@ -58,17 +56,7 @@ def page(browser: Any) -> Iterator[Any]:
     tab.close()
 
 
-def command(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([JURY, *arguments], capture_output=True, text=True, env=environment(), timeout=120)
-
-
-def shot(page: Any, name: str) -> None:
-    SCREENSHOTS.mkdir(exist_ok=True)
-    page.screenshot(path=SCREENSHOTS / f"{name}.png", full_page=True)
-
-
 def fill(page: Any, label: str, value: str) -> None:
-    """Fill in the field of the form that has this label."""
     field = page.locator("label", has_text=label).first
     field.locator("xpath=following::*[self::input or self::textarea][1]").fill(value)
 
@@ -90,22 +78,8 @@ def by_hand(up: Up) -> list[dict[str, Any]]:
     return [run for run in up.api("/flow_runs/filter", {}) if not run["auto_scheduled"]]
 
 
-def test_every_deployment_of_the_list_is_there_with_its_schedule_and_description(up: Up) -> None:
-    for flow in FLOWS:
-        deployment = up.deployment(f"{flow}/{flow}-nightly")
-        [schedule] = deployment["schedules"]
-        assert schedule["active"] and schedule["slug"] == "nightly" and schedule["schedule"]["timezone"] == "UTC"
-        assert deployment["description"] and "image-jury" in deployment["tags"] and not deployment["paused"]
-        assert deployment["entrypoint"] == f"flows.{flow}.{flow}"
-    crons = {up.deployment(f"{flow}/{flow}-nightly")["schedules"][0]["schedule"]["cron"] for flow in FLOWS}
-    assert len(crons) == len(FLOWS)
-
-
-def test_a_person_fills_in_the_form_watches_the_run_and_opens_its_report(
-    up: Up, page: Any, loopback: LoopbackJudge
-) -> None:
+def test_a_person_fills_in_the_form_and_reads_the_report(up: Up, page: Any, loopback: LoopbackJudge) -> None:
     open_form(page, up, "counting/counting-nightly")
-    shot(page, "form")
     fill(page, "Limit", "2")
     fill(page, "Model", "loopback-1")
     fill(page, "Base Url", loopback.base_url)
@@ -115,57 +89,37 @@ def test_a_person_fills_in_the_form_watches_the_run_and_opens_its_report(
     page.goto(f"{up.ui}/runs/flow-run/{run['id']}")
     page.get_by_text("Completed").first.wait_for()
     wait_for(lambda: by_hand(up)[0]["state_type"] == "COMPLETED")
-    shot(page, "run")
     [run] = by_hand(up)
-    # The page makes a name up; one without a number, `alpha-nishio`, might be a person's.
-    assert run["name"] == "counting · careless + steady · loopback-1 · 8 samples" or re.fullmatch(
-        "[a-z-]+", run["name"]
-    )
+    assert run["name"] == "counting · careless + steady · loopback-1 · 8 samples"
     assert run["parameters"]["parameters"]["limit"] == 2
     of_this_run = {"artifacts": {"flow_run_id": {"any_": [run["id"]]}, "key": {"any_": ["counting-nightly-by-hand"]}}}
     [summary] = up.api("/artifacts/filter", of_this_run)
     page.goto(f"{up.ui}/artifacts/artifact/{summary['id']}")
     page.get_by_role("heading", name="Scores").wait_for()
     wait_for(lambda: page.evaluate("[...document.images].every(one => one.complete)"))
-    shot(page, "artifact")
     assert page.get_by_text("count_accuracy").count() >= 2
     loaded = page.eval_on_selector_all("img", "all => all.filter(one => one.naturalWidth > 0).map(one => one.alt)")
     assert "Scores" in loaded and loaded.count("Image") >= 1
-    wanted = "SELECT model, parameters FROM runs WHERE model = 'loopback-1'"
+    wanted = "SELECT judge, parameters FROM runs WHERE judge = 'loopback-1'"
     answer = command("query", wanted, "--json", "--store", str(up.store))
     [row] = json.loads(answer.stdout)
     assert (row["parameters"]["limit"], row["parameters"]["judge"]["base_url"]) == (2, loopback.base_url)
 
 
-def test_the_form_refuses_wrong_values_before_a_run_starts(up: Up, page: Any) -> None:
-    before = len(by_hand(up))
-    open_form(page, up, "colors/colors-nightly")
-    for field, wrong, words in (("Limit", "-3", "less than the minimum"), ("Temperature", "7", "greater than the max")):
-        fill(page, field, wrong)
-        page.get_by_role("button", name="Submit").click()
-        page.get_by_text(words).first.wait_for()
-        shot(page, f"form-refused-{field.lower()}")
-        fill(page, field, "1")
-    assert "/run" in page.url and len(by_hand(up)) == before
-
-
 @pytest.mark.parametrize("ui", ["", "/v2"])
-def test_a_field_that_is_emptied_in_either_form_is_no_value_but_where_it_may_be_empty(
-    up: Up, page: Any, ui: str
-) -> None:
+def test_a_field_that_is_emptied_in_either_form_is_no_value_unless_it_may_be_empty(up: Up, page: Any, ui: str) -> None:
     listed = up.deployment("object/object-nightly")
     deployment = listed["id"]
     up.api(f"/deployments/{deployment}", {"parameters": {"parameters": STORED}}, "PATCH")
     page.route("**/create_flow_run", lambda route: route.abort())  # what would be sent is all that matters
     page.goto(f"{up.ui}{ui}/deployments/deployment/{deployment}/run")
     page.get_by_text("Base Url").first.wait_for()
-    shot(page, f"form-{ui.strip('/') or 'v1'}")
     for label in CLEARED:
         fill(page, label, "")
     with page.expect_request("**/create_flow_run") as sent:
         page.get_by_role("button", name="Submit").click()
     up.api(f"/deployments/{deployment}", {"parameters": listed["parameters"]}, "PATCH")
-    own = lifted(sent.value.post_data_json["parameters"]["parameters"])
+    own = read_json(sent.value.post_data_json["parameters"]["parameters"])
     values, taken, emptied = completed(own, STORED, RubricParameters)
     assert (taken, emptied) == (["limit", "judge.seed"], ["candidate_name", "judge.api_key_env"])
     judged = RubricParameters.model_validate(values)
@@ -180,8 +134,7 @@ def test_either_form_begins_with_what_people_need_most(up: Up, page: Any, ui: st
     page.get_by_text("Base Url").first.wait_for()
     labels = [label.removesuffix(" (Optional)") for label in page.locator("label").all_inner_texts()]
     wanted = ["Dataset", "Results", "Images", "Candidate Name", "Limit", "Judge", "Orders", "Votes", "Controls"]
-    assert [label for label in labels if label in wanted] == wanted
-    assert not {"Shard", "Evaluation Id"} & {*labels}
+    assert [label for label in labels if label in wanted] == wanted and not {"Shard", "Evaluation Id"} & {*labels}
 
 
 FIRST_WORDS = r"""starting a Prefect server \(about 10 s\) …
@@ -196,6 +149,17 @@ Image Jury is up\.
 
 Press Run on a deployment in the UI, or wait for its schedule\. Ctrl-C stops all of it\.
 """
+
+
+def test_the_form_refuses_wrong_values_before_a_run_starts(up: Up, page: Any) -> None:
+    before = len(by_hand(up))
+    open_form(page, up, "colors/colors-nightly")
+    for field, wrong, words in (("Limit", "-3", "less than the minimum"), ("Temperature", "7", "greater than the max")):
+        fill(page, field, wrong)
+        page.get_by_role("button", name="Submit").click()
+        page.get_by_text(words).first.wait_for()
+        fill(page, field, "1")
+    assert "/run" in page.url and len(by_hand(up)) == before
 
 
 def test_the_first_start_says_what_a_person_needs_and_warns_of_nothing(up: Up) -> None:
@@ -214,11 +178,11 @@ def test_a_second_jury_up_finds_the_first(up: Up) -> None:
     assert again.returncode == 0 and f"up already: {up.ui}" in again.stdout
 
 
-def test_a_taken_port_is_refused_with_who_has_it(up: Up, tmp_path: Path) -> None:
+def test_a_taken_port_is_refused(up: Up, tmp_path: Path) -> None:
     refused = command("up", "--store", str(tmp_path), "--port", str(up.port))
     assert refused.returncode == 2
     [fault] = refused.stderr.splitlines()
-    assert f"port {up.port} is taken by process" in fault and "flows.runtime.served_process" in fault
+    assert f"port {up.port} is taken; choose another with --port" in fault
 
 
 def test_a_list_that_cannot_be_used_is_refused_before_a_server_is_started(tmp_path: Path) -> None:
@@ -229,38 +193,7 @@ def test_a_list_that_cannot_be_used_is_refused_before_a_server_is_started(tmp_pa
     assert "starting" not in refused.stderr and not (tmp_path / "store" / "prefect" / "server.log").exists()
 
 
-def test_a_server_of_somebody_else_is_not_taken_for_ours(up: Up, tmp_path: Path) -> None:
-    (tmp_path / "prefect").mkdir()
-    note = json.loads((up.store / "prefect" / "server.json").read_text())
-    (tmp_path / "prefect" / "server.json").write_text(json.dumps(note))
-    told = command("status", "--store", str(tmp_path))
-    assert "down; `jury up` starts it" in told.stdout
-
-
-def test_jury_run_uses_the_server_that_is_up_and_status_tells_what_there_is(up: Up) -> None:
-    done = command("run", "position", "--limit", "1", "--store", str(up.store))
-    assert done.returncode == 0 and "temporary" not in done.stderr
-    wait_for(lambda: any(run["name"].startswith("position · ") for run in up.runs()))
-    told = command("status", "--store", str(up.store))
-    assert told.returncode == 0
-    assert up.ui in told.stdout and "-position-" in told.stdout and "in step with the ledgers" in told.stdout
-
-
-def ended(up: Up, run: str) -> dict[str, Any]:
-    """A run that has been waited for."""
-    last = ("COMPLETED", "FAILED", "CANCELLED", "CRASHED")
-    wait_for(lambda: up.api(f"/flow_runs/{run}")["state_type"] in last)
-    return up.api(f"/flow_runs/{run}")
-
-
-def started(up: Up, name: str, **fields: Any) -> str:
-    """Id of a run of a deployment that a person has started with these parameters."""
-    asked = {"name": "typed", "parameters": {"parameters": fields}, "state": {"type": "SCHEDULED"}}
-    return up.api(f"/deployments/{up.deployment(name)['id']}/create_flow_run", asked)["id"]
-
-
 def tasks(up: Up, run: str) -> dict[str, str]:
-    """Task of a run -> its state."""
     found = up.api("/task_runs/filter", {"flow_runs": {"id": {"any_": [run]}}})
     return {task["name"]: task["state_type"] for task in found}
 
@@ -276,33 +209,31 @@ def held(file: Path) -> Iterator[threading.Event]:
     signal.signal(signal.SIGIO, before)
 
 
-def test_a_run_that_somebody_cancels_is_called_cancelled_and_nothing_has_crashed(
-    up: Up, loopback: LoopbackJudge, tmp_path: Path
-) -> None:
+def test_a_cancelled_run_is_called_so_and_nothing_crashed(up: Up, loopback: LoopbackJudge, tmp_path: Path) -> None:
     loopback.answer = lambda _: delayed(allowed_reply()(_), 30)
-    judging = started(up, "plot/plot-nightly", judge={"model": "slow", "base_url": loopback.base_url, "concurrency": 4})
+    judging = up.started("plot/plot-nightly", judge={"model": "slow", "base_url": loopback.base_url, "concurrency": 4})
     wait_for(lambda: loopback.count >= 4)
     told = command("status", "--store", str(up.store)).stdout
     assert "running  plot-nightly  typed, running since " in told
     (tmp_path / "manifest.jsonl").write_text("{}")
     with held(tmp_path / "manifest.jsonl") as wanted:
-        loading = started(up, "diagram/diagram-nightly", dataset=str(tmp_path / "manifest.jsonl"))
+        loading = up.started("diagram/diagram-nightly", dataset=str(tmp_path / "manifest.jsonl"))
         wait_for(wanted.is_set)
         for run in (loading, judging):
             up.api(f"/flow_runs/{run}/set_state", {"state": {"type": "CANCELLING"}})
         wait_for(lambda: "RUNNING" not in tasks(up, loading).values())
     for run, last in ((loading, {"CANCELLED"}), (judging, {"COMPLETED", "CANCELLED"})):
-        assert ended(up, run)["state_name"] == "Cancelled"
+        assert up.ended(run)["state_name"] == "Cancelled"
         wait_for(lambda run=run, last=last: {*tasks(up, run).values()} == last)  # the server learns of them later
-        said = [log["message"] for log in up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}}})]
-        assert "Flow run was cancelled." in said
-        assert not [words for words in said if "Crash" in words or "Running()" in words]
+        logs = up.api("/logs/filter", {"logs": {"flow_run_id": {"any_": [run]}, "level": {"ge_": 40}}})
+        told = [log["message"] for log in logs]
+        assert len(told) <= 5 and "Traceback" not in str(told), told
     assert "Crash" not in up.said() and "Traceback" not in up.said()
 
 
 def test_status_tells_what_failed_and_what_is_paused(up: Up, tmp_path: Path) -> None:
-    run = started(up, "object/object-nightly", dataset=str(tmp_path / "nowhere"))
-    assert ended(up, run)["state_type"] == "FAILED"
+    run = up.started("object/object-nightly", dataset=str(tmp_path / "nowhere"))
+    assert up.ended(run)["state_type"] == "FAILED"
     paused = up.deployment("position/position-nightly")
     [schedule] = up.deployment("colors/colors-nightly")["schedules"]
     switches = (
@@ -348,12 +279,10 @@ def loot(up: Up) -> Loot:
 
 
 def untouched(up: Up, loot: Loot) -> None:
-    """Nothing was made, started or told."""
     assert all(each["name"] != "mine" for each in up.api("/deployments/filter", {}))
     assert all(run["name"] != "mine" for run in up.api("/flow_runs/filter", {}))
     forged = {"filter": {"event": {"name": ["jury.regression"]}}}
-    assert up.api("/events/filter", forged)["events"] == []
-    assert not Path(loot.marker).exists()
+    assert up.api("/events/filter", forged)["events"] == [] and not Path(loot.marker).exists()
 
 
 def test_a_page_of_another_address_reads_nothing_and_changes_nothing(up: Up, page: Any, loot: Loot) -> None:
@@ -396,16 +325,13 @@ def test_a_name_that_was_made_to_point_here_gets_neither_a_token_nor_an_answer(u
 @pytest.mark.parametrize("path", ["/events/in", "/events/out", "/logs/out"])
 def test_other_addresses_send_no_events_and_read_no_logs(up: Up, loot: Loot, path: str) -> None:
     foreign = f"evil.example:{up.port}"
-    for host, origin in (
-        (f"127.0.0.1:{up.port}", "http://evil.example"),
-        (foreign, None),
-        (foreign, f"http://{foreign}"),
-    ):
+    own = f"127.0.0.1:{up.port}"
+    for host, origin in ((own, "http://evil.example"), (foreign, None), (foreign, f"http://{foreign}")):
         with pytest.raises(InvalidStatus, match="403"), listening(up, host, path, origin) as opened:
             opened.send(json.dumps(forged_event()))
     untouched(up, loot)
     for origin in (up.ui, None):  # its own pages, and programs
-        with listening(up, f"127.0.0.1:{up.port}", path, origin) as opened:
+        with listening(up, own, path, origin) as opened:
             opened.send(json.dumps({"type": "auth", "token": ""}))
             assert "auth_success" in str(opened.recv(30))
 

@@ -15,6 +15,14 @@ GOOD = '{"comparison_reasoning": "Human: fine; Model: better", "winner": "Model"
         (GOOD, "Model", "strict"),
         (f"```json\n{GOOD}\n```", "Model", "fence removed"),
         (f"Here is my answer:\n{GOOD}\nI hope it helps.", "Model", "taken out of prose"),
+        (f"{GOOD}\n{GOOD}", "Model", "taken out of prose"),
+        (f"{GOOD}\n\nThe winner is Model.", "Model", "taken out of prose"),
+        (f"{GOOD}\n**Model**", "Model", "taken out of prose"),
+        (f'{GOOD} {{"note": "the Human figure has its merits"}}', "Model", "taken out of prose"),
+        (f"{GOOD} The Human figure was close; the winner is not Human.", "Model", "taken out of prose"),
+        (f"Winner: Human? No.\n{GOOD}", "Model", "taken out of prose"),
+        (f"```json\n{GOOD}\n```\nWinner: **Model**", "Model", "taken out of prose"),
+        ('{"comparison_reasoning": "a", "winner": "Model", "winner": "Model"}', "Model", "strict"),
         (f"<think>maybe {{'winner': 'Human'}}</think>{GOOD}", "Model", "thinking dropped"),
         ('{"comparison_reasoning": "two\nlines", "winner": "Human"}', "Human", "strict"),
         ('{"comparison_reasoning": "says "quoted" words", "winner": "Human"}', "Human", "broken JSON mended"),
@@ -47,6 +55,12 @@ def test_a_verdict_is_read_and_the_mending_noted(text: str, verdict: str, recove
         ('{"winner": "Model"} no, rather {"winner": "Human"}', "several winners"),
         ('{"winner": "Model"} {"winner": "Tie"}', "several winners"),
         ('"winner": "Model",\n"winner": "Human",', "several winners"),
+        (f"{GOOD} On reflection, the winner is Human.", "several winners in one reply: 'Model', 'Human'"),
+        (f"{GOOD}\nWinner: **Both are good**", "'Both are good'"),
+        (f"{GOOD}\n\nHuman", "several winners"),
+        (f"{GOOD} So the Human figure wins.", "several winners"),
+        (f'{GOOD} {{"verdict": "Human"}}', "several winners"),
+        (f'{GOOD} {{"comparison_reasoning": "b", "winner": "Human"', "several winners"),
         ("{" * 100_000, "no winner"),
         ('{"a":' * 5_000 + '"winner"', "no winner"),
     ],
@@ -56,22 +70,14 @@ def test_what_is_not_one_allowed_verdict_is_invalid(text: str, words: str) -> No
     assert reading.verdict is None and words in reading.error
 
 
-def test_a_verdict_that_the_prompt_does_not_allow_is_invalid() -> None:
-    assert read(GOOD, RESTRICTED).verdict is None
-
-
-def test_naming_the_same_winner_twice_is_one_verdict() -> None:
-    assert read(f"{GOOD}\n{GOOD}", ALL).verdict == "Model"
-
-
 def test_reasoning_in_parts_is_kept_as_json() -> None:
     reading = read('{"comparison_reasoning": {"Human": "a"}, "winner": "Model"}', ALL)
     assert reading.reasoning == '{"Human": "a"}'
 
 
-def test_schema_asks_for_reasoning_first_and_for_allowed_verdicts_only() -> None:
-    prompt = RESTRICTED
-    made = schema(prompt.verdicts)
+def test_reasoning_is_asked_for_first_and_allowed_verdicts_alone_are_asked_for_and_read() -> None:
+    made = schema(RESTRICTED.verdicts)
     assert list(made["properties"]) == made["required"] == ["comparison_reasoning", "winner"]
     assert made["properties"]["winner"]["enum"] == ["Human", "Both are good"]
-    assert "JSON" in format_words(prompt) and '"Human", "Both are good"' in format_words(prompt)
+    assert "JSON" in format_words(RESTRICTED) and '"Human", "Both are good"' in format_words(RESTRICTED)
+    assert read(GOOD, RESTRICTED).verdict is None

@@ -5,11 +5,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from factories import RUN, end, image, outcome, start, write_run
+from factories import LOST, RUN, TAGS, TIED, WON, end, figures, finished, image, start, write_run
 from rich.console import Console
 
 from tasks.history.asking import as_json_rows, query
-from tasks.history.loading import sync
+from tasks.history.landing import land, rebuild
 from tasks.pages.artifact import markdown
 from tasks.pages.report_data import gather
 from tasks.pages.report_page import page
@@ -20,33 +20,25 @@ from tasks.statistics.paired import difference
 
 pytestmark = pytest.mark.usefixtures("laid_out", "drawn_here")
 
-WON, LOST, TIED = ("MMMM", "Model"), ("HHHH", "Human"), ("GGGG", "Tie")
-
-
-def figures(candidate: str, *results: tuple[str, str], first: int = 0) -> list[Outcome]:
-    return [outcome(f"s{number:02}", *each, candidate=candidate) for number, each in enumerate(results, first)]
-
 
 def judged(store: Path, rows: list[Outcome], **changes: object) -> Summary:
     names = tuple(dict.fromkeys(row.candidate for row in rows))
     write_run(store, start(candidates=names, **changes), [*rows], end())
-    sync(store)
+    land(store)
     return summarize(store, RUN)
 
 
 @pytest.fixture
 def three(tmp_path: Path) -> Summary:
-    """`best` and `worse` on the same twenty samples, `other` on ten of them and ten of its own."""
-    best = figures("best", *[WON] * 15, *[TIED] * 5)
-    worse = figures("worse", *[LOST] * 10, *[WON] * 5, *[TIED] * 5)
-    other = figures("other", *[TIED] * 20, first=10)
+    best = figures(*[WON] * 15, *[TIED] * 5, candidate="best")
+    worse = figures(*[LOST] * 10, *[WON] * 5, *[TIED] * 5, candidate="worse")
+    other = figures(*[TIED] * 20, first=10, candidate="other")
     return judged(tmp_path, [*worse, *best, *other])
 
 
 def overall(summary: Summary, candidate: str) -> tuple[float | None, float | None, float | None, int | None]:
-    [row] = (
-        row for row in summary.scores if (row.candidate, row.dimension, row.grouping) == (candidate, "overall", "all")
-    )
+    place = candidate, "overall", "all"
+    [row] = (row for row in summary.scores if (row.candidate, row.dimension, row.grouping) == place)
     return row.vs_best, row.vs_best_low, row.vs_best_high, row.vs_best_n
 
 
@@ -55,9 +47,6 @@ def test_each_candidate_is_paired_with_the_best_on_the_samples_that_both_scored(
     assert overall(three, "worse") == (-50.0, found.ci_low, found.ci_high, 20)
     assert overall(three, "other")[::3] == (-25.0, 10)
     assert overall(three, "best") == (None, None, None, None)
-
-
-def test_the_history_keeps_the_differences(three: Summary) -> None:
     told = "SELECT candidate, vs_best, vs_best_n FROM leaderboard WHERE dimension = 'overall' ORDER BY candidate"
     assert query(three.store, told).rows == [("best", None, None), ("other", -25.0, 10), ("worse", -50.0, 20)]
 
@@ -78,7 +67,7 @@ def test_the_column_stands_where_there_is_room_and_the_intervals_beneath(three: 
 
 
 def test_one_candidate_has_nothing_beside_it(tmp_path: Path) -> None:
-    alone = judged(tmp_path, figures("alpha", *[WON] * 9))
+    alone = judged(tmp_path, figures(*[WON] * 9, candidate="alpha"))
     assert overall(alone, "alpha") == (None, None, None, None)
     assert "vs\nbest" not in alone.display.grid(alone.scores).header
 
@@ -107,36 +96,28 @@ def test_good_images_stand_beside_good_and_other_numbers_of_images_are_warned_of
 # Candidates of different runs
 
 
-def run_of(store: Path, day: int, rows: list[Outcome], **changes: Any) -> str:
-    """A finished run of November; returns its id."""
-    flow, [name] = str(changes.get("flow", "diagram")), {row.candidate for row in rows}
-    run_id, at = f"202611{day:02}T120000-{flow}-0000aa", f"2026-11-{day:02}T12:00:00+00:00"
-    key = {"protocol_key": str(changes.pop("key", "p")) * 64, **changes.pop("ended", {})}
-    write_run(store, start(run_id, candidates=(name,), started_at=at, **changes), [*rows], end(**key))
-    return run_id
+def run_of(store: Path, day: int, rows: list[Outcome], flow: str = "diagram", **changes: Any) -> None:
+    finished(store, f"202611{day:02}T120000-{flow}-0000aa", rows, candidates=(rows[0].candidate,), **changes)
 
 
 def beside(store: Path, dimension: str = "overall") -> list[tuple[Any, ...]]:
-    sync(store)
+    land(store)
     told = "SELECT run_id[7:8]::INTEGER, candidate, best, vs_best, vs_best_n FROM leaderboard"
     return query(store, f"{told} WHERE dimension = '{dimension}' ORDER BY 1").rows
 
 
 def test_the_newest_runs_of_candidates_that_were_measured_alike_are_paired_with_the_best(tmp_path: Path) -> None:
-    run_of(tmp_path, 1, figures("beta", *[WON] * 20))
-    run_of(tmp_path, 2, figures("alpha", *[TIED] * 20))
-    run_of(tmp_path, 3, figures("beta", *[WON] * 10, *[LOST] * 10, first=5))  # 15 of them are alpha's, too
-    run_of(tmp_path, 4, figures("gamma", *[WON] * 20), key="q")
-    run_of(tmp_path, 5, figures("delta", *[WON] * 20), dataset_key="e" * 64)
-    run_of(tmp_path, 6, figures("beta", *[WON] * 20), ended={"calls": 0, "reused": 4})
+    run_of(tmp_path, 1, figures(*[WON] * 20, candidate="beta"))
+    run_of(tmp_path, 2, figures(*[TIED] * 20, candidate="alpha"))
+    run_of(tmp_path, 3, figures(*[WON] * 10, *[LOST] * 10, first=5, candidate="beta"))  # 15 of them are alpha's, too
+    run_of(tmp_path, 4, figures(*[WON] * 20, candidate="gamma"), key="q")
+    run_of(tmp_path, 5, figures(*[WON] * 20, candidate="delta"), dataset_key="e" * 64)
+    run_of(tmp_path, 6, figures(*[WON] * 20, candidate="beta"), ended={"calls": 0, "reused": 4})
     assert beside(tmp_path) == [
-        (1, "beta", None, None, None),
-        (2, "alpha", "alpha", None, None),
-        (3, "beta", "alpha", pytest.approx(50 * (10 - 5) / 15), 15),
-        (4, "gamma", None, None, None),
-        (5, "delta", None, None, None),
-        (6, "beta", None, None, None),
-    ]
+        (1, "beta", None, None, None), (2, "alpha", "alpha", None, None),
+        (3, "beta", "alpha", pytest.approx(50 * (10 - 5) / 15), 15), (4, "gamma", None, None, None),
+        (5, "delta", None, None, None), (6, "beta", None, None, None),
+    ]  # fmt: skip
     assert [row[1:] for row in beside(tmp_path, "aesthetics")][2] == ("beta", "alpha", pytest.approx(50 / 3), 15)
     found = difference([50.0] * 15, [100.0] * 10 + [0.0] * 5)
     ends = query(tmp_path, "SELECT vs_best_low, vs_best_high FROM leaderboard WHERE vs_best IS NOT NULL LIMIT 1").rows
@@ -144,18 +125,14 @@ def test_the_newest_runs_of_candidates_that_were_measured_alike_are_paired_with_
 
 
 def test_a_newer_run_takes_the_place_of_the_one_before_it_and_a_rebuild_comes_to_the_same(tmp_path: Path) -> None:
-    run_of(tmp_path, 1, figures("alpha", *[TIED] * 20))
-    run_of(tmp_path, 2, figures("beta", *[WON] * 20))
+    run_of(tmp_path, 1, figures(*[TIED] * 20, candidate="alpha"))
+    run_of(tmp_path, 2, figures(*[WON] * 20, candidate="beta"))
     assert [row[:4] for row in beside(tmp_path)] == [(1, "alpha", "beta", -50.0), (2, "beta", "beta", None)]
-    run_of(tmp_path, 3, figures("beta", *[LOST] * 20))
+    run_of(tmp_path, 3, figures(*[LOST] * 20, candidate="beta"))
     now = [(1, "alpha", "alpha", None), (2, "beta", None, None), (3, "beta", "alpha", -50.0)]
     assert [row[:4] for row in beside(tmp_path)] == now
-    sync(tmp_path, rebuild=True)
+    rebuild(tmp_path)
     assert [row[:4] for row in beside(tmp_path)] == now
-
-
-TAGS = {"object": ("single_object", "two_object"), "counting": ("counting",), "colors": ("colors", "color_attr"),
-        "position": ("position",)}  # fmt: skip
 
 
 def test_the_six_tags_together_are_paired_over_the_runs_of_the_four_flows(tmp_path: Path) -> None:
@@ -163,19 +140,16 @@ def test_the_six_tags_together_are_paired_over_the_runs_of_the_four_flows(tmp_pa
     for place, (name, less) in enumerate((("high", 0.0), ("low", 1.0), ("half", 0.5))):
         for day, (flow, tags) in enumerate(TAGS.items(), 1 + 4 * place):
             loss = {tag: 4 * less if tag == "position" else less for tag in tags}
-            rows = [
-                image(f"{tag}{number}/0", 6 + number % 4 - loss[tag], tag=tag, flow=flow, candidate=name)
-                for tag in tags
-                for number in range(9)
-            ]
+            of, places = {"flow": flow, "candidate": name}, [(tag, n) for tag in tags for n in range(9)]
+            rows = [image(f"{tag}{n}/0", 6 + n % 4 - loss[tag], tag=tag, **of) for tag, n in places]
             if (name, flow) != ("half", "position"):
                 run_of(tmp_path, day, rows, flow=flow, dimensions=tags, parameters={"threshold": 7.0})
-    sync(tmp_path)
+    land(tmp_path)
     told = "SELECT candidate, best, vs_best, vs_best_n, vs_best_low FROM t2i_leaderboard WHERE tag = 'overall'"
     found = {name: row for name, *row in query(tmp_path, told).rows}
     assert found["high"] == ["high", None, None, None] and found["half"] == [None] * 4
     assert found["low"][:3] == ["high", pytest.approx(-1.5), 54]
     tag = "SELECT vs_best FROM t2i_leaderboard WHERE tag = 'position' AND candidate = 'low'"
     assert query(tmp_path, tag).rows == [(-4.0,)]
-    html = page(gather(tmp_path, ["20261105T120000-object-0000aa"]), {})
+    html = page(gather(tmp_path, "20261105T120000-object-0000aa"), {})
     assert "low, the six tags together: <strong>" in html and "−1.50" in html and "beside high, paired" in html

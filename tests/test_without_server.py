@@ -9,24 +9,23 @@ import socket
 import subprocess
 import threading
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
-from loopback_judge import LoopbackJudge, judged_by
+from loopback_judge import HeldJudge, judged_by
 from loopback_relay import LoopbackRelay
-from loopback_replies import Reply, Request, allowed_reply
-from served import JURY, environment, free_port
+from served import JURY, environment, users_of
 
 from flows.commands.connection import answered
 from flows.commands.run import UNRECORDED
-from flows.runtime import process, without_server
-from flows.runtime.without_server import first_answer, noting_end, run_to_end
+from flows.runtime import process
+from flows.runtime.process import first_answer, noting_end, run_to_end
+from tasks.demo.samples import drawn_samples
 from tasks.errors import InputError
-from tasks.synthetic.samples import drawn_samples
 
 pytestmark = pytest.mark.timeout(600)  # a run whose server is gone waits for it, here and there
 SAMPLES, CALLS = 4, 16
@@ -46,35 +45,28 @@ class Run:
 
     def __init__(self, store: Path, **settings: str) -> None:
         self.store = store
-        self.under_way, self.may_go_on = threading.Event(), threading.Event()
         self._settings = {**environment(), **settings}
 
     def __enter__(self) -> "Run":
-        self.judge = LoopbackJudge(self._answer).__enter__()
+        self.judge = HeldJudge(4)
+        self.judge.__enter__()
         given = judged_by(self.judge, **{"judge.concurrency": 4, "store": self.store})
         command = [JURY, "run", "diagram", "--dataset", str(self.dataset), "--json", *given]
-        self.process = subprocess.Popen(
-            command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._settings
-        )
-        assert self.under_way.wait(300), self.process.communicate()
+        pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+        self.process = subprocess.Popen(command, env=self._settings, **pipes)
+        assert self.judge.asked.wait(300), self.process.communicate()
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.may_go_on.set()
+        self.judge.may_answer.set()
         if self.process.poll() is None:
             self.process.kill()
             self.process.communicate()
         self.judge.stop()
 
-    async def _answer(self, request: Request) -> Reply:
-        if self.judge.count > 4:
-            self.under_way.set()
-            await asyncio.to_thread(self.may_go_on.wait)
-        return allowed_reply("Model")(request)
-
     def end(self) -> tuple[int, str, list[str]]:
         """Let the judge answer; exit code, standard output, and what was said besides how far the run is."""
-        self.may_go_on.set()
+        self.judge.may_answer.set()
         out, err = self.process.communicate(timeout=300)
         aside = ("diagram ", "starting a temporary", "jury: nobody has tested what the judge m sees")
         lines = [line for line in err.splitlines() if not line.startswith(aside)]
@@ -82,7 +74,6 @@ class Run:
 
 
 def is_whole(run: Run, out: str) -> bool:
-    """Whether all was judged, stored and printed."""
     [ledger] = (run.store / "ledger").iterdir()
     asked = {"dimension": "overall", "measure": "score", "grouping": "all"}
     overall = [row for row in json.loads(out) if asked.items() <= row.items()]
@@ -91,30 +82,23 @@ def is_whole(run: Run, out: str) -> bool:
 
 
 def temporary_server(store: Path) -> int:
-    """The process of the temporary server with its home in this store."""
-    for place in Path("/proc").glob("[0-9]*"):
-        with suppress(OSError):
-            words = (place / "cmdline").read_bytes()
-            home = f"PREFECT_HOME={store / 'prefect'}".encode()
-            if b"flows.runtime.temporary_process" in words and home in (place / "environ").read_bytes():
-                return int(place.name)
-    raise AssertionError("there is no temporary server")
+    found = users_of(store / "prefect")
+    return next(int(one.name) for one in found if b"flows.runtime.served_process" in (one / "cmdline").read_bytes())
 
 
-def test_a_temporary_server_that_is_killed_costs_its_record(tmp_path: Path) -> None:
+def test_a_temporary_server_that_is_killed_starts_again_and_costs_its_record_at_most(tmp_path: Path) -> None:
     with Run(tmp_path / "store") as run:
         os.killpg(temporary_server(run.store), signal.SIGKILL)
         code, out, said = run.end()
-        assert (code, said) == (0, [f"jury: {UNRECORDED}"])
-        assert is_whole(run, out)
+        assert code == 0 and said[0].startswith("the Prefect server has ended and starts again; its log is ")
+        assert said[1:] in ([], [f"jury: {UNRECORDED}"]) and is_whole(run, out)
 
 
 def test_a_server_of_others_that_goes_in_the_middle_costs_its_record(tmp_path: Path, prefect_server: str) -> None:
     with LoopbackRelay(prefect_server) as relay, Run(tmp_path / "store", PREFECT_API_URL=relay.api, **QUICK) as run:
         relay.go_away()
         code, out, said = run.end()
-        assert (code, said[-1:]) == (0, [f"jury: {UNRECORDED}"]), said
-        assert is_whole(run, out)
+        assert (code, said[-1:]) == (0, [f"jury: {UNRECORDED}"]) and is_whole(run, out), said
         assert not [line for line in said if "Traceback" in line or "Error logging" in line or "EventsWorker" in line]
 
 
@@ -124,22 +108,7 @@ def test_an_answer_to_the_final_state_that_is_lost_costs_nothing_else(tmp_path: 
         Run(tmp_path / "store", PREFECT_API_URL=relay.api, **QUICK) as run,
     ):
         code, out, said = run.end()
-        assert relay.losses and (code, said) == (0, [f"jury: {UNRECORDED}"])
-        assert is_whole(run, out)
-
-
-def test_a_server_that_is_there_seconds_later_is_waited_for(tmp_path: Path, prefect_server: str) -> None:
-    port = free_port()
-    api = f"http://127.0.0.1:{port}/api"
-    command = [JURY, "run", "counting", "--limit", "1", "--store", str(tmp_path / "store")]
-    settings = {**environment(), "PREFECT_API_URL": api}
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=settings) as run:
-        assert run.stderr
-        assert run.stderr.readline() == f"waiting for the Prefect server at {api} …\n"
-        with LoopbackRelay(prefect_server, port=port):
-            out, err = run.communicate(timeout=300)
-    assert run.returncode == 0 and "1/1" in out
-    assert "Traceback" not in err and UNRECORDED not in err and "waiting for the Prefect" not in err
+        assert relay.losses and (code, said) == (0, [f"jury: {UNRECORDED}"]) and is_whole(run, out)
 
 
 STOPPED = "jury: stopped; every reply so far is in the ledger, and the same command goes on from there"
@@ -157,17 +126,14 @@ def test_whoever_stops_a_run_stops_its_temporary_server_too(number: signal.Signa
 
 
 @SIGNALS
-def test_whoever_stops_a_run_whose_server_hangs_does_not_wait_for_it(
-    number: signal.Signals, tmp_path: Path, prefect_server: str
-) -> None:
+def test_a_stopped_run_waits_for_no_hanging_server(number: signal.Signals, tmp_path: Path, prefect_server: str) -> None:
     with LoopbackRelay(prefect_server) as relay, Run(tmp_path / "store", PREFECT_API_URL=relay.api, **QUICK) as run:
         relay.hang()
         run.process.send_signal(number)
         out, err = run.process.communicate(timeout=60)
         assert (run.process.returncode, out) == (130, "")
         *before, stopped = err.splitlines()
-        assert stopped == STOPPED
-        assert all(words.startswith("waiting for other runs") for words in before), err
+        assert stopped == STOPPED and all(words.startswith("waiting for other runs") for words in before), err
 
 
 # The parts
@@ -175,19 +141,17 @@ def test_whoever_stops_a_run_whose_server_hangs_does_not_wait_for_it(
 
 @contextmanager
 def silent_server() -> Iterator[str]:
-    """Address of a server that accepts connections and never answers."""
     with socket.create_server(("127.0.0.1", 0)) as server:
         yield f"http://127.0.0.1:{server.getsockname()[1]}/api"
 
 
 def test_a_server_that_never_answers_is_one_sentence(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(without_server, "START_SECONDS", 0.2)
+    monkeypatch.setattr(process, "START_SECONDS", 0.2)
     with silent_server() as api, pytest.raises(InputError) as told, answered():
         monkeypatch.setenv("PREFECT_API_URL", api)
         asyncio.run(first_answer(api))
-    assert str(told.value) == (
-        f"the Prefect server of PREFECT_API_URL, {api}, does not answer: no answer within 0.2 seconds"
-    )
+    said = f"the Prefect server of PREFECT_API_URL, {api}, does not answer: no answer within 0.2 seconds"
+    assert str(told.value) == said
 
 
 @pytest.fixture
@@ -201,7 +165,7 @@ def left(monkeypatch: pytest.MonkeyPatch) -> Iterator[threading.Event]:
 
     monkeypatch.setattr(asyncio.runners.events, "new_event_loop", new_loop)
     monkeypatch.setattr(process, "_LEFT_BEHIND", threading.Event())
-    monkeypatch.setattr(without_server, "LOOK_SECONDS", 0.05)
+    monkeypatch.setattr(process, "LOOK_SECONDS", 0.05)
     yield process._LEFT_BEHIND
     for loop in loops:
         loop.set_exception_handler(lambda *_: None)  # a task that never ends is destroyed while it is pending
@@ -226,35 +190,26 @@ def test_what_an_evaluation_came_to_is_known_though_nobody_records_it(left: thre
     assert left.is_set()
 
 
-def test_what_prefect_raises_after_the_end_is_no_end(left: threading.Event) -> None:
+async def faulty() -> Any:
+    raise ZeroDivisionError("a fault")
+
+
+@pytest.mark.parametrize(
+    ("evaluation", "raised"),
+    [(known, None), (None, httpx.ConnectError), (faulty, ZeroDivisionError)],
+    ids=["it ended", "it never began", "a fault of the program"],
+)
+def test_what_prefect_raises_after_the_end_is_no_end(
+    evaluation: Callable[[], Any] | None, raised: type[Exception] | None, left: threading.Event
+) -> None:
     async def raising() -> Any:
-        await noting_end(known())
+        if evaluation:
+            with suppress(ZeroDivisionError):
+                await noting_end(evaluation())
         raise httpx.ConnectError("gone")
 
-    assert process.run_async(run_to_end(raising(), "http://127.0.0.1:9/api")) == ("the state", False)
-    assert not left.is_set()
-
-
-def test_a_run_that_never_began_raises_what_prefect_did(left: threading.Event) -> None:
-    async def raising() -> Any:
-        raise httpx.ConnectError("gone")
-
-    with pytest.raises(httpx.ConnectError):
-        process.run_async(run_to_end(raising(), "http://127.0.0.1:9/api"))
-    assert not left.is_set()
-
-
-def test_a_fault_of_the_program_stays_one_where_nobody_records_it(left: threading.Event) -> None:
-    async def faulty() -> Any:
-        raise ZeroDivisionError("a fault")
-
-    async def raising() -> Any:
-        with suppress(ZeroDivisionError):
-            await noting_end(faulty())
-        raise httpx.ConnectError("gone")
-
-    with pytest.raises(ZeroDivisionError, match="a fault"):
-        process.run_async(run_to_end(raising(), "http://127.0.0.1:9/api"))
+    with pytest.raises(raised) if raised else nullcontext():
+        assert process.run_async(run_to_end(raising(), "http://127.0.0.1:9/api")) == ("the state", False)
     assert not left.is_set()
 
 

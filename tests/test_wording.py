@@ -1,8 +1,9 @@
-"""Phrases: strangers' texts on one line, counts, scores with their intervals, and judges without their secrets."""
+"""Phrases: strangers' texts on one line, counts, scores with intervals, judges without secrets, errors told whole."""
 
 import pytest
 from factories import grade_rows, image, outcome, score_rows, scored
 
+from tasks.errors import SHOWN, Habitual, Problems
 from tasks.presentation.wording import (
     coverage_words,
     judge_words,
@@ -13,11 +14,10 @@ from tasks.presentation.wording import (
 )
 from tasks.records import OVERALL
 from tasks.statistics.scores import ScoreRow
-from tasks.text import bounded, counted, one_line
+from tasks.text import bounded, counted, listed, one_line
 
 
 def overall(*scores: str) -> ScoreRow:
-    """The overall row of samples with these outcomes."""
     rows = score_rows(outcome(f"s{number}", overall=score or None) for number, score in enumerate(scores))
     return next(row for row in rows if row.dimension == OVERALL)
 
@@ -25,17 +25,12 @@ def overall(*scores: str) -> ScoreRow:
 @pytest.mark.parametrize(
     ("text", "line"),
     [
-        ("plain words", "plain words"),
-        ("two\nlines\r\nand\ttabs", "two lines and tabs"),
-        ("\x1b[31mred\x1b[0m", "[31mred [0m"),
-        ("name\u202egpj.exe", "name gpj.exe"),
-        ("zero\u200bwidth", "zero width"),
-        ("größer 图表", "größer 图表"),
-        ("a" * 30, "a" * 19 + "…"),
-        ("ab" + " " * 500 + "cd", "ab…"),
-        ("", ""),
+        ("", ""), ("plain words", "plain words"), ("größer 图表", "größer 图表"),
+        ("two\nlines\r\nand\ttabs", "two lines and tabs"), ("\x1b[31mred\x1b[0m", "[31mred [0m"),
+        ("name\u202egpj.exe", "name gpj.exe"), ("zero\u200bwidth", "zero width"),
+        ("a" * 30, "a" * 19 + "…"), ("ab" + " " * 500 + "cd", "ab…"),
     ],
-)
+)  # fmt: skip
 def test_a_strangers_text_becomes_one_printable_line_of_bounded_length(text: str, line: str) -> None:
     assert one_line(text, 20) == line
 
@@ -86,5 +81,45 @@ def test_a_judge_is_named_by_model_and_host_alone(endpoint: str, words: str) -> 
 
 
 def test_a_shortened_list_says_how_many_are_left_out() -> None:
-    assert bounded(["a", "b"], 1500) == ["a", "b", "and 1,498 more"]
-    assert bounded(["a", "b"], 2) == ["a", "b"]
+    assert bounded(["a", "b"], 1500) == ["a", "b", "and 1,498 more"] and bounded(["a", "b"], 2) == ["a", "b"]
+
+
+def test_all_problems_stand_in_one_error_with_their_rows():
+    problems = Problems()
+    problems.add("a.json, record 1", "id is null")
+    problems.add("b.csv, row 7", "task is 'x'")
+    with pytest.raises(ValueError, match=r"2 problems:\n  a.json, record 1: id is null\n  b.csv, row 7: task is 'x'$"):
+        problems.stop("dataset d")
+
+
+def test_only_the_first_problems_are_shown_and_the_rest_counted():
+    problems = Problems()
+    for number in range(SHOWN + 3):
+        problems.add(f"row {number}", "is wrong")
+    with pytest.raises(ValueError, match=f"has {SHOWN + 3} problems") as error:
+        problems.stop("file f")
+    assert str(error.value).endswith(f"row {SHOWN - 1}: is wrong\n  and 3 more")
+
+
+def test_a_habit_is_told_once_with_how_often_it_was_met():
+    problems = Problems()
+    for number in range(1200):
+        problems.add(f"row {number}", Habitual(f"id is {number}", "numbers"))
+    problems.add("row 7", "is wrong")
+    with pytest.raises(ValueError) as error:
+        problems.stop("file f")
+    assert problems.too_many
+    assert str(error.value).splitlines() == [
+        "file f has 2 problems, and was not read to its end:",
+        "  row 0: id is 0 (1,199 more like it)",
+        "  row 7: is wrong",
+    ]
+
+
+def test_no_problem_stops_nothing():
+    Problems().stop("dataset d")
+
+
+@pytest.mark.parametrize(("values", "words"), [([], "none"), (["a"], "a"), (["a", "b", "c"], "a, b and 1 more")])
+def test_a_list_is_cut_after_so_many_values(values: list[str], words: str):
+    assert listed(values, 2) == words

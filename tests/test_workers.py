@@ -1,29 +1,236 @@
-"""An evaluation in shards survives the death of a worker: what `two_workers.py` has seen."""
+"""One evaluation in shards over two workers, one of which is killed.
 
+Server on PostgreSQL, ledgers in a bucket, each worker with a disk of its own, a third place that starts the evaluation
+and a fourth that builds the history. As a program it prints as JSON what was seen: it mostly waits for Prefect to
+notice that the killed worker has fallen silent, so `conftest` lets it do that beside the other tests.
+"""
+
+import asyncio
 import json
-from collections.abc import Callable
+import logging
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from pathlib import Path
 from typing import Any
 
+import boto3
 import pytest
-from postgres import programs
-from two_workers import IN_FLIGHT, SAMPLES, SHARDS
+import yaml
+from loopback_judge import LoopbackJudge
+from loopback_replies import Reply, Request, allowed_reply, with_latency
+from moto.server import ThreadedMotoServer
+from served import JURY, environment, free_port, wait_for
+from written_datasets import png, record, write_benchmark
+
+from flows.runtime.server import client_settings, own_server
+from tasks.ledger.reading import JUDGMENTS
+from tasks.ledger.remote import FETCHED
+
+ROOT = Path(__file__).parents[1]
+SAMPLES, SHARDS, CHUNK = 200, 4, 16
+IN_FLIGHT = 16
+"""Calls of a run, as it is by default."""
+BEFORE_THE_KILL = 100
+"""Replies in a worker's ledger, of the 200 of its shard, after which the judge falls silent. The worker is killed when
+all that it got is in the bucket: how much it gets between two sendings depends on how busy the machine is."""
+STORE = "s3://jury/evaluations"
+
+
+def dataset(root: Path) -> Path:
+    """A PaperBananaBench folder of small figures, and the Model's in `model`."""
+    write_benchmark(root, [record(n, path_to_gt_image=f"images/{n % 10}.png") for n in range(SAMPLES)])
+    (root / "model").mkdir()
+    for number in range(SAMPLES):
+        (root / "model" / f"test_{number}.png").write_bytes(png(number + 20))
+    return root
+
+
+def unscheduled(place: Path) -> str:
+    """The list of deployments without their schedules: one might be due just now."""
+    listed = yaml.safe_load((ROOT / "deployments" / "prefect.yaml").read_text())
+    for deployment in listed["deployments"]:
+        deployment["schedules"] = []
+    target = place / "prefect.yaml"
+    target.write_text(yaml.safe_dump(listed))
+    return str(target)
+
+
+def asked(request: Request) -> tuple[str, ...]:
+    """What a request is about: the question and the sample's own texts and pictures."""
+    return request.schema_name, *request.texts[1:], str(hash(tuple(request.images)))
+
+
+def descendants(pid: int) -> Iterator[int]:
+    """The process and all that it started, itself last."""
+    for children in Path("/proc", str(pid), "task").glob("*/children"):
+        for child in children.read_text().split():
+            yield from descendants(int(child))
+    yield pid
+
+
+@contextmanager
+def worker(name: str, place: Path, settings: dict[str, str]) -> Iterator[int]:
+    """A Prefect worker with a home and a local cache of its own, for one run at a time; yields its process id."""
+    disk = place / name
+    disk.mkdir()
+    own = {"PREFECT_HOME": str(disk / "prefect"), "JURY_CACHE": str(disk / "cache"), "JURY_STORE": STORE}
+    command = [str(Path(JURY).with_name("prefect")), "worker", "start", "--pool", "jury", "--limit", "1", "-n", name]
+    with (place / f"{name}.log").open("w") as log:
+        running = subprocess.Popen(command, env={**settings, **own}, stdout=log, stderr=log)
+        try:
+            yield running.pid
+        finally:
+            running.terminate()
+            running.wait(60)
+
+
+def own_runs(cache: Path) -> list[Path]:
+    """The ledgers on a worker's disk of the runs that it made itself."""
+    return [run for run in cache.glob("*/ledger/*") if not (run / FETCHED).exists()]
+
+
+def replies(cache: Path) -> int:
+    """Replies to the calls that a worker made itself."""
+    return sum(len(file.read_bytes().splitlines()) for run in own_runs(cache) for file in run.glob(JUDGMENTS))
+
+
+def all_sent(cache: Path, objects: Any) -> bool:
+    """Whether all of these replies are in the bucket."""
+    there: Counter[str] = Counter()
+    for one in objects.filter(Prefix="evaluations/ledger/"):
+        _, _, run_id, name = one.key.split("/", 3)
+        there[run_id] += one.size * name.startswith(Path(JUDGMENTS).stem)
+    return all((run / JUDGMENTS).stat().st_size <= there[run.name] for run in own_runs(cache))
+
+
+def start(command: list[str], **settings: str) -> str:
+    done = subprocess.run(command, env=settings, cwd=ROOT, capture_output=True, text=True, timeout=300)
+    assert done.returncode == 0, f"{command}: {done.stdout}{done.stderr}"
+    return done.stdout
+
+
+def watch(place: Path) -> dict[str, Any]:
+    """Start everything, kill one worker in the middle, and look at what became of the evaluation."""
+    for name in ("here", "there"):
+        (place / name).mkdir()
+    logging.getLogger("werkzeug").setLevel(logging.ERROR)
+    prefect = str(Path(JURY).with_name("prefect"))
+    soon, speaking = with_latency(allowed_reply(), 0.4, 0.3, 1), threading.Event()
+    speaking.set()
+
+    async def answer(request: Request) -> Reply:
+        await asyncio.to_thread(speaking.wait)
+        return soon(request)
+
+    with ExitStack() as stack:
+        judge = stack.enter_context(LoopbackJudge(answer))
+        bucket = ThreadedMotoServer("127.0.0.1", free_port(), verbose=False)
+        bucket.start()
+        stack.callback(bucket.stop)
+        host, port = bucket.get_host_and_port()
+        amazon = {"AWS_ENDPOINT_URL": f"http://{host}:{port}", "AWS_DEFAULT_REGION": "us-east-1"}
+        amazon |= {"AWS_ACCESS_KEY_ID": "test", "AWS_SECRET_ACCESS_KEY": "test"}
+        os.environ.update(amazon)
+        boto3.client("s3").create_bucket(Bucket="jury")
+        objects = boto3.resource("s3").Bucket("jury").objects
+        os.environ["PREFECT_API_DATABASE_CONNECTION_URL"] = stack.enter_context(postgres())
+        server = stack.enter_context(own_server(place / "server", free_port()))
+        del os.environ["PREFECT_API_DATABASE_CONNECTION_URL"]
+        settings = {**environment(), **amazon, **client_settings(server.api), "PREFECT_FLOWS_HEARTBEAT_FREQUENCY": "30"}
+        here = {**settings, "PREFECT_HOME": str(place / "here" / "prefect"), "JURY_CACHE": str(place / "here")}
+        start([prefect, "work-pool", "create", "jury", "--type", "process"], **here)
+        start([prefect, "--no-prompt", "deploy", "--all", "--prefect-file", unscheduled(place)], **here)
+        start([JURY, "prepare"], **here)
+        doomed = stack.enter_context(worker("one", place, settings))
+        stack.enter_context(worker("two", place, settings))
+        root = dataset(place / "data")
+        run = [JURY, "run", "diagram", "--dataset", str(root), "--images", str(root / "model"), "--store", STORE]
+        run += ["--shards", str(SHARDS), "--chunk-size", str(CHUNK), "--judge.model", "m"]
+        with (place / "run.log").open("w+") as log:
+            parent = subprocess.Popen([*run, "--judge.base-url", judge.base_url], env=here, stdout=log, stderr=log)
+            cache = place / "one" / "cache"
+            wait_for(lambda: replies(cache) >= BEFORE_THE_KILL)
+            speaking.clear()
+            wait_for(lambda: all_sent(cache, objects))
+            for pid in descendants(doomed):
+                os.kill(pid, signal.SIGKILL)
+            speaking.set()
+            code = parent.wait(400)
+            log.seek(0)
+            said = log.read()
+        there = {**settings, "PREFECT_HOME": str(place / "there" / "prefect"), "JURY_CACHE": str(place / "there")}
+        start([JURY, "sync", "--store", STORE], **there)
+
+        def ask(sql: str) -> list[dict[str, Any]]:
+            return json.loads(start([JURY, "query", sql, "--json", "--store", STORE], **there))
+
+        calls = Counter(map(asked, judge.requests))
+        return {
+            "code": code,
+            "said": said,
+            "calls": len([one for one in calls if one[0] != "probe"]),
+            "again": sum(count - 1 for (name, *_), count in calls.items() if name != "probe"),
+            "leaderboard": ask("SELECT n, scored FROM leaderboard WHERE dimension = 'overall'"),
+            "evaluations": ask("SELECT samples, shards FROM evaluations"),
+            "runs": ask("SELECT status, count(*) AS n FROM runs GROUP BY ALL ORDER BY status"),
+        }
+
+
+def programs() -> Path | None:
+    """The folder with `initdb` and `postgres`, which Debian keeps off the search path."""
+    found = shutil.which("initdb")
+    own = sorted(Path("/usr/lib/postgresql").glob("*/bin"), reverse=True)
+    folders = [Path(found).resolve().parent] if found else own
+    return next((folder for folder in folders if (folder / "initdb").exists()), None)
+
+
+@contextmanager
+def postgres() -> Iterator[str]:
+    """Address of an empty database for SQLAlchemy's asyncpg, on loopback, for as long as the context lasts."""
+    folder, port = programs(), free_port()
+    assert folder, "PostgreSQL is not installed"
+    with tempfile.TemporaryDirectory(prefix="jury-postgres-") as place:
+        # PostgreSQL refuses to run as root, and nobody else can look into a folder of pytest's.
+        user = "postgres" if os.geteuid() == 0 else None
+        if user:
+            shutil.chown(place, user)
+        data = Path(place) / "data"
+        make = [folder / "initdb", "-D", data, "-U", "postgres", "-A", "trust", "--no-sync"]
+        subprocess.run(make, user=user, cwd=place, check=True, capture_output=True)
+        options = ["-D", data, "-p", str(port), "-h", "127.0.0.1", "-k", place, "-c", "fsync=off"]
+        server = subprocess.Popen([folder / "postgres", *options], user=user, cwd=place, stderr=subprocess.DEVNULL)
+        try:
+            ready = [folder / "pg_isready", "-h", "127.0.0.1", "-p", str(port), "-q"]
+            wait_for(lambda: subprocess.run(ready).returncode == 0)
+            yield f"postgresql+asyncpg://postgres@127.0.0.1:{port}/postgres"
+        finally:
+            server.terminate()
+            server.wait(30)
+
 
 CALLS = 4 * SAMPLES
 
 # The wait is for Prefect to notice a death, and is only felt where these tests run alone.
-pytestmark = pytest.mark.timeout(600)
+pytestmark = pytest.mark.timeout(1000)
 
 
 @pytest.fixture(scope="module")
 def seen(beside: Callable[[str], str]) -> dict[str, Any]:
     if not programs():
         pytest.skip("PostgreSQL is not installed")
-    return json.loads(beside("two_workers"))
+    return json.loads(beside("test_workers"))
 
 
 def test_the_evaluation_completes_on_the_other_worker(seen: dict[str, Any]) -> None:
-    assert seen["code"] == 0, seen["said"]
-    assert seen["said"].count("its process vanished, it is run again") == 1
+    assert seen["code"] == 0 and seen["said"].count("its process vanished, it is run again") == 1, seen["said"]
     assert "200/200" in seen["said"]
 
 
@@ -34,5 +241,8 @@ def test_a_third_place_shows_all_of_it_as_one(seen: dict[str, Any]) -> None:
 
 
 def test_only_what_the_dead_worker_had_not_sent_is_judged_again(seen: dict[str, Any]) -> None:
-    assert seen["calls"] == CALLS
-    assert seen["again"] <= 2 * IN_FLIGHT
+    assert seen["calls"] == CALLS and seen["again"] <= 2 * IN_FLIGHT
+
+
+if __name__ == "__main__":
+    print(json.dumps(watch(Path(sys.argv[1])), indent=1))

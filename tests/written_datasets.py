@@ -5,14 +5,20 @@ import io
 import json
 from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
 
+import polars as pl
 from PIL import Image
 
 
 def png(shade: int) -> bytes:
     """A small grey picture; different shades are different bytes."""
+    return encoded(Image.new("L", (4, 4), shade))
+
+
+def encoded(image: Image.Image, kind: str = "PNG", **options: Any) -> bytes:
     buffer = io.BytesIO()
-    Image.new("L", (4, 4), shade).save(buffer, "PNG")
+    image.save(buffer, kind, **options)
     return buffer.getvalue()
 
 
@@ -39,10 +45,28 @@ def result(number: int, **changes: object) -> dict[str, object]:
     return record(number) | {"eval_image_field": key, key: inline(100 + number)} | changes
 
 
+def figure_row(number: int, **changes: object) -> dict[str, object]:
+    """One row of a manifest of figures."""
+    texts = {"context": f"context {number}", "caption": f"caption {number}"}
+    pictures = {"human_image": "human.png", "model_image": f"out/{number}.png"}
+    return {"id": f"s{number}", "task": "diagram", **texts, **pictures} | changes
+
+
 def write_json(path: Path, value: object) -> Path:
     """A JSON file; folders on the way are made."""
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(value, indent=1), encoding="utf-8")
+    return path
+
+
+def write_rows(path: Path, rows: Sequence[dict[str, object]]) -> Path:
+    """The rows of a manifest in the format of the ending."""
+    if path.suffix == ".csv":
+        pl.DataFrame(rows).write_csv(path)
+    elif path.suffix == ".parquet":
+        pl.DataFrame(rows).write_parquet(path)
+    else:
+        path.write_text("".join(f"{json.dumps(row)}\n" for row in rows), encoding="utf-8")
     return path
 
 
@@ -54,6 +78,13 @@ def write_benchmark(root: Path, records: Sequence[object], flow: str = "diagram"
     for number in range(10):
         (images / f"{number}.png").write_bytes(png(number))
     return root
+
+
+def write_figures(root: Path, samples: int = 4) -> list[str]:
+    """So many records and their results, as options of `jury run diagram`."""
+    write_benchmark(root, [record(number) for number in range(samples)])
+    results = write_json(root / "results.json", [result(number) for number in range(samples)])
+    return ["--dataset", str(root), "--results", str(results)]
 
 
 def write_two_stages(root: Path) -> Path:

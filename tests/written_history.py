@@ -1,23 +1,22 @@
 """Histories written to disk for tests of what is shown of them: ledgers, thumbnails and the database."""
 
-import io
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from factories import DIMENSIONS, RUN, end, image, judgment, outcome, scored, start, write_run
+from factories import DIMENSIONS, RUN, end, image, judgment, named, outcome, scored, start, write_run
 from PIL import Image
 from strangers import HOSTILE
+from written_datasets import encoded
 
 from tasks.history.asking import query
-from tasks.history.loading import sync
+from tasks.history.landing import land
 from tasks.records import DimensionOutcome, Judgment, Outcome
 
 EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261120T120000-diagram-0000bb"
 SCRIPT = "<script>document.title = 'harmed'; alert(1)</script>"
 LONG = "Faithfulness of Human: fine; Faithfulness of Model: " + "very long " * 5_000 + "; Conclusion: Model."
-WORDS = {"M": "Model", "H": "Human", "G": "Both are good", "B": "Both are bad", "X": "Mixed", "-": None}
 
 
 def keep_thumbnails(store: Path, samples: Iterable[Outcome], size: tuple[int, int] = (320, 200)) -> None:
@@ -33,38 +32,26 @@ def keep_thumbnails(store: Path, samples: Iterable[Outcome], size: tuple[int, in
 def noise(side: int) -> bytes:
     """A JPEG that takes as many bytes as one of that size can."""
     pixels = np.random.default_rng(side).integers(0, 255, (side, side, 3), np.uint8)
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "JPEG", quality=95)
-    return buffer.getvalue()
+    return encoded(Image.fromarray(pixels), "JPEG", quality=95)
 
 
 def pair(sample_id: str, verdicts: str, overall: str | None, **changes: Any) -> list[Judgment | Outcome]:
     """A judged figure: a judgment a dimension, and the outcome."""
-    reasoning = changes.pop("reasoning", "")
-    sample = outcome(sample_id, verdicts, overall, **changes)
-    named = dict(zip(DIMENSIONS, (WORDS[letter] for letter in verdicts), strict=True))
-    judged = [
-        judgment(
-            sample_id,
-            name,
-            verdict,
-            status="ok" if verdict else "invalid",
-            reasoning=reasoning or f"{name} of Human: seen; {name} of Model: seen, too; Conclusion: {verdict}.",
-        )
-        for name, verdict in named.items()
-    ]
-    return [*judged, sample]
+    reasoning, rows = changes.pop("reasoning", ""), list[Judgment | Outcome]()
+    for name, verdict in named(verdicts).items():
+        words = reasoning or f"{name} of Human: seen; {name} of Model: seen, too; Conclusion: {verdict}."
+        rows.append(judgment(sample_id, name, verdict, status="ok" if verdict else "invalid", reasoning=words))
+    return [*rows, outcome(sample_id, verdicts, overall, **changes)]
 
 
 def keep(store: Path, run_id: str, rows: Sequence[Judgment | Outcome], **changes: Any) -> str:
     """A finished run with its thumbnails, in ledger and history. `ended` has changes to how it ended."""
     keep_ledger(store, run_id, rows, **changes)
-    sync(store)
+    land(store)
     return run_id
 
 
 def keep_ledger(store: Path, run_id: str, rows: Sequence[Judgment | Outcome], **changes: Any) -> None:
-    """The same in the ledger alone."""
     ended = changes.pop("ended", {})
     write_run(store, start(run_id, **changes), list(rows), end(**ended))
     keep_thumbnails(store, (row for row in rows if isinstance(row, Outcome)))
@@ -75,20 +62,13 @@ def figures(later: bool) -> list[Judgment | Outcome]:
     rows = [
         *pair("s1", "MHGM", "Model", caption=SCRIPT + " </script> & <b>bold</b>", category="agent", difficulty="easy"),
         *pair("s2", "MMMM", "Model" if later else "Tie", reasoning=LONG, category="vision", injected="copy"),
-        *pair("s3", "-HGM", None, status="incomplete", path=" ".join(HOSTILE), notes=HOSTILE),
+        *pair("s3", "-HGM", None, status="incomplete", tier_path=" ".join(HOSTILE), notes=HOSTILE),
         *pair("s10", "HHBB", "Human", category="agent", tier="tier 1", pivotal=("readability",)),
         *(row for number in range(4, 10) for row in pair(f"s{number}", "GGGG", "Tie", category="vision")),
         *pair("s11", "GGGG" if later else "BGGG", "Tie"),
     ]
-    flipped = DimensionOutcome(
-        dimension="aesthetics",
-        verdict="Mixed",
-        score=50.0,
-        human_first="Model",
-        model_first="Human",
-        order_flip=True,
-        reversal=True,
-    )
+    orders: dict[str, Any] = {"human_first": "Model", "model_first": "Human", "order_flip": True, "reversal": True}
+    flipped = DimensionOutcome(dimension="aesthetics", verdict="Mixed", score=50.0, **orders)
     [*others, sample] = pair("s12", "GGGX", "Tie")
     assert isinstance(sample, Outcome)
     return [*rows, *others, sample.model_copy(update={"dimensions": (*sample.dimensions[:3], flipped)})]
@@ -112,12 +92,11 @@ def write_evaluations(store: Path) -> Path:
     keep_ledger(store, LATER, figures(later=True), samples=12, ended={"warnings": HOSTILE[:2]})
     counting = {"flow": "counting", "parameters": {"threshold": 7.0}, "dimensions": ("counting",)}
     keep_ledger(store, "20261118T120000-counting-0000cc", images(), started_at="2026-11-18T12:00:00+00:00", **counting)
-    sync(store)
+    land(store)
     return store
 
 
 def written(store: Path, target: Path, *arguments: str) -> Path:
-    """The page that the command writes."""
     from flows.cli import main
 
     assert main(["report", *arguments, "-o", str(target), "--store", str(store)]) == 0
@@ -125,8 +104,7 @@ def written(store: Path, target: Path, *arguments: str) -> Path:
 
 
 def ask(store: Path, sql: str) -> list[tuple[Any, ...]]:
-    """Rows of an answer of the history."""
-    return query(store, sql, wait_seconds=5).rows
+    return query(store, sql).rows
 
 
 def whole_run(store: Path, run_id: str = RUN, **changes: Any) -> Path:

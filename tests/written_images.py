@@ -5,11 +5,11 @@ from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
-import polars as pl
-from written_datasets import png
+from written_datasets import png, write_rows
 
 _png = cache(png)
 LIST = "evaluation_metadata.jsonl"
+Rows = Sequence[dict[str, object]]
 
 
 def prompt_row(name: str = "bench", tag: str = "single_object", **changes: object) -> dict[str, object]:
@@ -18,12 +18,7 @@ def prompt_row(name: str = "bench", tag: str = "single_object", **changes: objec
 
 
 def write_geneval(
-    root: Path,
-    rows: Sequence[dict[str, object]],
-    images_per_prompt: int = 2,
-    candidates: Sequence[str] = ("a",),
-    *,
-    with_list: bool = True,
+    root: Path, rows: Rows, images_per_prompt: int = 2, candidates: Sequence[str] = ("a",), *, with_list: bool = True
 ) -> Path:
     """The list of the prompts, and every candidate's folders with tiny images; no candidates: `root` is the only one.
 
@@ -32,11 +27,10 @@ def write_geneval(
     root.mkdir(parents=True, exist_ok=True)
     if with_list:
         write_lines(root / LIST, rows)
+    names = [f"{image:04}.png" for image in range(images_per_prompt)]
     for candidate in candidates or [""]:
         for number, row in enumerate(rows):
-            write_prompt(
-                root / candidate / f"{number:05}", row, [f"{image:04}.png" for image in range(images_per_prompt)]
-            )
+            write_prompt(root / candidate / f"{number:05}", row, names)
     return root
 
 
@@ -62,15 +56,9 @@ def image_row(number: int, **changes: object) -> dict[str, object]:
     return row | {"image": f"out/{number}.png"} | changes
 
 
-def write_manifest(path: Path, rows: Sequence[dict[str, object]]) -> Path:
+def write_manifest(path: Path, rows: Rows) -> Path:
     """The rows in the format of the ending, beside images 0 to 3."""
     (path.parent / "out").mkdir(parents=True, exist_ok=True)
     for number in range(4):
         (path.parent / "out" / f"{number}.png").write_bytes(_png(number))
-    if path.suffix == ".csv":
-        pl.DataFrame(rows).write_csv(path)
-    elif path.suffix == ".parquet":
-        pl.DataFrame(rows).write_parquet(path)
-    else:
-        write_lines(path, rows)
-    return path
+    return write_rows(path, rows)

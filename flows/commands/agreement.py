@@ -2,7 +2,6 @@
 
 import click
 
-from flows.commands.behind import tell_if_behind
 from flows.commands.messages import printable_json, say
 from flows.commands.options import json_option, store_option
 from flows.commands.sections import Command
@@ -13,8 +12,7 @@ from tasks.ledger.remote import local_cache
 from tasks.presentation import tables
 from tasks.presentation.tables import Grid, grid_table
 from tasks.records import OVERALL, OVERALL_SCORE
-from tasks.statistics.concordance import Statistic
-from tasks.text import number_words, one_line, printable
+from tasks.text import one_line, printable
 
 
 @click.command(cls=Command)
@@ -25,7 +23,6 @@ from tasks.text import number_words, one_line, printable
 def command(a: str, b: str, as_json: bool, store: str) -> int:
     """Print how far two raters agree: who they are, a table, what could not be compared, and who said what overall."""
     folder = local_cache(store)
-    tell_if_behind(folder)
     found = agreement(folder, a, b)
     if as_json:
         print(printable_json(found.model_dump(mode="json")))
@@ -60,7 +57,7 @@ def agreement_grid(found: Agreement) -> Grid:
         if each.tag != tag:
             lines.append([each.tag])
             tag = each.tag
-        numbers = [_equal(each), _decimal(each.kappa), _decimal(each.tau)]
+        numbers = [each.equal_words, each.kappa_words, each.tau_words]
         lines.append([each.question, str(each.n), *numbers])
     return Grid(["", "n", "equal", "kappa", "tau-b"], lines)
 
@@ -69,22 +66,6 @@ def confusion_grid(each: Agreed) -> Grid:
     """How often A gave the answer of the row and B that of the column."""
     lines = [[category, *(str(n) for n in row)] for category, row in zip(each.categories, each.confusion, strict=True)]
     return Grid(["", *(category.replace("Both are ", "both\n") for category in each.categories)], lines)
-
-
-def _equal(each: Agreed) -> str:
-    """The share of equal answers with its interval; without one, the counts that it is made of."""
-    found = each.agreement
-    if found.value is None:
-        return "–"
-    if found.ci_low is None or found.ci_high is None:
-        return f"{round(found.value * each.n):,} of {each.n:,}"
-    return f"{found.value:.0%} [{100 * found.ci_low:.0f}, {100 * found.ci_high:.0f}]"
-
-
-def _decimal(found: Statistic) -> str:
-    if found.ci_low is None or found.ci_high is None:
-        return number_words(found.value)
-    return f"{found.value:.2f} [{found.ci_low:.2f}, {found.ci_high:.2f}]"
 
 
 def _notes(found: Agreement) -> list[str]:
@@ -103,7 +84,6 @@ def _unpaired(each: Agreed) -> list[str]:
 
 
 def _undefined(each: Agreed) -> list[str]:
-    """Why numbers are missing; where nothing is paired, that says it all."""
     named = {"equal": each.agreement, "kappa": each.kappa, "tau-b": each.tau}
     whys = dict.fromkeys(found.why for found in named.values() if found.why and each.n)
     return [f"{', '.join(name for name, found in named.items() if found.why == why)} {why}" for why in whys]

@@ -6,18 +6,17 @@ from pathlib import Path
 
 import click
 
-from flows.commands.behind import tell_if_behind
-from flows.commands.messages import number_of, say, warn
+from flows.commands.messages import left_to_sync, number_of, say
 from flows.commands.options import store_option
 from flows.commands.sections import Command, Group
 from tasks.anchors import frozen
 from tasks.comparing.alarms import Alarm, alarms, candidates_watched
-from tasks.comparing.moved_judges import MovedJudge, moved_judges
-from tasks.errors import HistoryLocked, InputError
-from tasks.history.loading import store_nights
-from tasks.ledger.alarm_records import exchange_alarm_records, restart_baseline
-from tasks.ledger.bucket import RemoteUnavailable
-from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.comparing.attribution import MovedJudge, moved_judges
+from tasks.errors import InputError
+from tasks.history.landing import land
+from tasks.ledger.alarm_records import FOLDER as ALARMS
+from tasks.ledger.alarm_records import restart_baseline
+from tasks.ledger.remote import remote_of, writable_folder
 from tasks.parameters import FLOWS
 from tasks.text import listed
 
@@ -42,15 +41,10 @@ def command() -> None:
 @click.option("--candidate", default="", help="Only of this candidate (default: of all that the flow judges).")
 @store_option
 def restart(flow: str, anchors: bool, candidate: str, store: str) -> int:
-    """Keep the restart in the store; that the history or the remote store cannot be reached now costs a warning.
-
-    Raises:
-        InputError: there is no such baseline, or there are no anchors.
-    """
-    folder = local_cache(store)
+    """Keep the restart in the store; that the history or the remote store cannot be reached now costs a warning."""
+    folder = writable_folder(store)
     if anchors:
         return _retire_anchors(flow, candidate, store, folder)
-    tell_if_behind(folder)
     known = candidates_watched(folder, flow)
     if not known:
         raise InputError(f"{store}: no scheduled run of {flow} has measured anything yet: there is no baseline")
@@ -62,7 +56,10 @@ def restart(flow: str, anchors: bool, candidate: str, store: str) -> int:
     moment = restart_baseline(folder, flow, candidate).restarted_at
     print(f"scheduled runs of {flow} after {moment:.16} UTC make a new baseline of {listed(whose)}")
     _tell_ended(ended)
-    _bring_about(store, folder)
+    with left_to_sync():
+        land(folder)
+        if remote := remote_of(store):
+            remote.share_folder(ALARMS)
     return 0
 
 
@@ -70,7 +67,7 @@ def _retire_anchors(flow: str, candidate: str, store: str, folder: Path) -> int:
     if candidate:
         raise InputError("--anchors and --candidate do not go together: the anchors are those of the whole flow")
     sets = frozen.folder(folder, flow).relative_to(folder).as_posix()
-    remote = Remote(store, folder) if is_remote(store) else None
+    remote = remote_of(store)
     if remote:
         remote.fetch_folder(sets)
     ended = _moved(folder, flow)
@@ -84,8 +81,7 @@ def _retire_anchors(flow: str, candidate: str, store: str, folder: Path) -> int:
 
 
 def _moved(folder: Path, flow: str) -> list[MovedJudge]:
-    """The open alarms of a flow's anchors, as far as the history tells."""
-    with suppress(HistoryLocked, InputError):
+    with suppress(InputError):
         return [each for each in moved_judges(folder) if each.flow == flow]
     return []
 
@@ -93,12 +89,3 @@ def _moved(folder: Path, flow: str) -> list[MovedJudge]:
 def _tell_ended(ended: Sequence[Alarm | MovedJudge]) -> None:
     if ended:
         say(f"{number_of(len(ended), 'open alarm')} ended: {'; '.join(each.short for each in ended)}")
-
-
-def _bring_about(store: str, folder: Path) -> None:
-    try:
-        store_nights(folder)
-        if is_remote(store):
-            exchange_alarm_records(Remote(store, folder).bucket, folder)
-    except (HistoryLocked, RemoteUnavailable) as error:
-        warn(f"{error}; `jury sync` does the rest")

@@ -1,72 +1,65 @@
 """`jury bridge`: whether a history may be continued with another judge, and with what offset."""
 
-from contextlib import suppress
+import sys
+from contextlib import redirect_stdout, suppress
 from itertools import groupby
 from pathlib import Path
 from typing import Any
 
 import click
 
-from flows.commands.asking_anew import OK, STOPPED, asked_anew, keep
-from flows.commands.messages import printable_json
-from flows.commands.options import STORE, model_options, parse_options
+from flows.commands.messages import left_to_sync, number_of, printable_json, say, warn
+from flows.commands.options import json_option, model_options, parse_options, store_option
 from flows.commands.renewing import renew_pages
-from flows.commands.sections import Command, Option
-from tasks.comparing.bridge import Answers, bridge
-from tasks.comparing.bridge_words import bridge_grid, confusion_grid, sentences
+from flows.commands.sections import Command
+from tasks.comparing.bridge import Answers, answers_of, bridge, bridge_grid, confusion_grid, sentences
 from tasks.comparing.judges_to_bridge import Basis, basis, stored, to_ask
-from tasks.errors import HistoryLocked, InputError
+from tasks.errors import InputError
 from tasks.history.evaluations import shared_replies
-from tasks.history.loading import store_bridge
+from tasks.kinds import kind_of
 from tasks.ledger.bridges import BRIDGES, BridgeRow
-from tasks.ledger.remote import local_cache
+from tasks.ledger.evaluations import read_evaluation
+from tasks.ledger.reading import read_start, run_folders
+from tasks.ledger.remote import remote_of, writable_folder
 from tasks.parameters import FLOWS, Probe
 from tasks.presentation.tables import console, grid_table
 from tasks.statistics.offsets import CANNOT_TELL, MARGIN
 from tasks.text import printable
 
-CANNOT = 3
+OK, STOPPED, CANNOT = 0, 2, 3
 _JUDGE = {"judge__model"}
 """Options of the judge that `--new` stands for."""
 
 
-def command_options() -> list[click.Parameter]:
-    """The options of the command: its own, and the settings of a judge that is to be asked."""
-    own: list[click.Parameter] = [
-        Option(["--old"], required=True, metavar="JUDGE", help="The judge of the history: its model, or a run by it."),
-        Option(["--new"], required=True, metavar="JUDGE", help="The judge to go on with: its model, or a run by it."),
-        Option(["--flow"], type=click.Choice(FLOWS), required=True, help="Flow whose history it is."),
-        Option(
-            ["-n", "samples"],
-            type=click.IntRange(0),
-            default=0,
-            metavar="N",
-            help="Compare them on so many samples (prompts), always the same ones; 0: on all of the newest run.",
-        ),
-        Option(
-            ["--margin"],
-            type=click.FloatRange(0, 50, min_open=True),
-            default=MARGIN,
-            show_default=True,
-            metavar="POINTS",
-            help="Points of a scale of 100 that the history may be off by.",
-        ),
-        Option(["--json", "as_json"], is_flag=True, help="Print the bridge's rows as JSON."),
-        Option(["--store"], **STORE),
-    ]
-    return [*own, *(each for each in model_options(Probe) if each.name not in _JUDGE)]
-
-
-def make(old: str, new: str, flow: str, samples: int, margin: float, as_json: bool, store: str, **judge: Any) -> int:
+@click.command(cls=Command)
+@click.option("--old", required=True, metavar="JUDGE", help="The judge of the history: its model, or a run by it.")
+@click.option("--new", required=True, metavar="JUDGE", help="The judge to go on with: its model, or a run by it.")
+@click.option("--flow", type=click.Choice(FLOWS), required=True, help="Flow whose history it is.")
+@click.option(
+    "-n",
+    "samples",
+    type=click.IntRange(0),
+    default=0,
+    metavar="N",
+    help="Compare them on so many samples (prompts), always the same ones; 0: on all of the newest run.",
+)
+@click.option(
+    "--margin",
+    type=click.FloatRange(0, 50, min_open=True),
+    default=MARGIN,
+    show_default=True,
+    metavar="POINTS",
+    help="Points of a scale of 100 that the history may be off by.",
+)
+@json_option("Print the bridge's rows as JSON.")
+@store_option
+def command(old: str, new: str, flow: str, samples: int, margin: float, as_json: bool, store: str, **judge: Any) -> int:
     """Compare two judges on the same samples, asking one that has not judged them; keep and print what came of it.
 
     Returns:
         0; 3 where it cannot be told of any candidate whether the history may be continued; 2 where a run was stopped.
-
-    Raises:
-        InputError: there is nothing to compare, or it does not compare.
     """
-    folder, settings = local_cache(store), _settings(judge, new)
+    folder, settings = writable_folder(store), _settings(judge, new)
     wanted = basis(folder, flow, old, new, samples)
     sides: list[Answers] = []
     for name, own in ((old, {}), (new, settings)):
@@ -75,8 +68,7 @@ def make(old: str, new: str, flow: str, samples: int, margin: float, as_json: bo
             return STOPPED
         sides.append(answers)
     rows = bridge(sides[0], sides[1], margin)
-    if keep(BRIDGES, rows, store_bridge, store):
-        renew_pages(store, [row.new_run for row in rows])
+    _keep(folder, rows, store)
     if as_json:
         print(printable_json([row.model_dump(mode="json") for row in rows]))
     else:
@@ -84,11 +76,10 @@ def make(old: str, new: str, flow: str, samples: int, margin: float, as_json: bo
     return CANNOT if all(row.decision == CANNOT_TELL for row in headlines(rows)) else OK
 
 
-command = Command("bridge", params=command_options(), callback=make)
+command.params += [each for each in model_options(Probe) if each.name not in _JUDGE]
 
 
 def _settings(given: dict[str, Any], model: str) -> dict[str, Any]:
-    """The settings of the new judge that were given, checked."""
     named = {**given, "judge__model": model} if given.get("judge__base_url") else given
     judge = parse_options(named, Probe).judge
     return {name: getattr(judge, name) for name in judge.model_fields_set - {"model"}}
@@ -102,15 +93,43 @@ def headlines(rows: list[BridgeRow]) -> list[BridgeRow]:
 def _asked(
     folder: Path, store: str, model: str, wanted: Basis, settings: dict[str, Any], as_json: bool
 ) -> Answers | None:
-    """What a judge says of the samples in a run that is made now; None where that came to no end, which was told."""
+    """Ask a judge about the samples, in a run kept as any other; return None where that came to no end."""
+    from flows.commands.run import run_flow
+    from flows.runtime.session import runs_made_for
+
+    flow = wanted.answers.evaluation.start.flow
     asked = to_ask(folder, model, wanted, settings).model_copy(update={"store": store})
-    found = asked_anew(wanted, asked, "", "bridge", as_json)
-    return found and found.of(wanted.units)
+    what = number_of(len(wanted.units), kind_of(flow).unit.removesuffix("s"))
+    before = {*run_folders(folder)}
+    with redirect_stdout(sys.stderr if as_json else sys.stdout), runs_made_for("bridge"):
+        say(f"{asked.judge.model} has not judged these {what}: it is asked")
+        code = run_flow(flow, asked)
+    made = [run for run in run_folders(folder) if run not in before and read_start(run).judge == asked.judge.model]
+    if code == STOPPED or not made:
+        return None
+    evaluation = read_evaluation(folder, made[-1].name)
+    if evaluation.end is None:  # it waits for a batch
+        warn("the judges are compared once that run has ended: say the same again then")
+        return None
+    return answers_of(evaluation).of(wanted.units)
+
+
+def _keep(folder: Path, rows: list[BridgeRow], store: str) -> None:
+    """Keep a bridge in ledgers, history, bucket and pages."""
+    from tasks.history.landing import land  # DuckDB, not needed before the end
+
+    BRIDGES.keep(folder, rows)
+    with left_to_sync():
+        land(folder)
+        renew_pages(store, [row.new_run for row in rows])
+    with left_to_sync():
+        if remote := remote_of(store):
+            remote.send_folder(BRIDGES.folder)
 
 
 def _print(folder: Path, rows: list[BridgeRow]) -> None:
     out, first = console(), rows[0]
-    for name, model, run in (("old", first.old_model, first.old_run), ("new", first.new_model, first.new_run)):
+    for name, model, run in (("old", first.old_judge, first.old_run), ("new", first.new_judge, first.new_run)):
         out.print(printable(f"{name}  {model}, run {run}"), soft_wrap=True)
     for _, found in groupby(rows, key=lambda row: row.candidate):
         its = [*found]
@@ -119,7 +138,7 @@ def _print(folder: Path, rows: list[BridgeRow]) -> None:
         if its[0].confusion:
             out.print(f"\n{its[0].dimension}, the old judge in rows and the new one in columns:\n")
             out.print(grid_table(confusion_grid(its[0]), []))
-    with suppress(HistoryLocked, InputError):  # of which `keep` has told
+    with suppress(InputError):  # of which `_keep` has told
         if shared := shared_replies(folder, first.old_run, first.new_run):
             out.print(printable(shared), soft_wrap=True)
     out.print(f"kept as bridge {first.bridge_id}: `jury query bridges`", soft_wrap=True)

@@ -15,12 +15,12 @@ from flows.commands.messages import say, warn
 from flows.commands.options import json_option, store_option
 from flows.commands.run import NOT_ALL_OK, OK, STOPPED, raise_fault, show_run
 from flows.commands.sections import Command
-from flows.runtime.process import ended_by_sigterm, run_async, settle_garbage_collector
+from flows.runtime.process import ended_by_sigterm, run_async, run_to_end
 from flows.runtime.secrets import secret_block
-from flows.runtime.without_server import run_to_end
-from tasks.batches.log import lease, waiting_runs
+from flows.runtime.server import temporary_server
+from tasks.batches.checks import check_folder
+from tasks.batches.log import locked, waiting_runs
 from tasks.errors import InputError
-from tasks.ledger.remote import Remote, is_remote, local_cache, remote_of
 from tasks.parameters import Collect
 
 if TYPE_CHECKING:
@@ -37,13 +37,10 @@ def command(run: str, cancel: bool, as_json: bool, store: str) -> int:
 
     Returns:
         0 where nothing waits any more and all is ok; 3 where anything waits, or is not ok; 2 where a run was stopped.
-
-    Raises:
-        InputError: no such run waits; or `--cancel` names none.
     """
-    place = store if is_remote(store) else str(Path(store).absolute())
-    folder, remote = local_cache(place), remote_of(place)
-    found = [each for each in waiting_runs(folder, remote) if each.startswith(run)]
+    check_folder(store)
+    folder = Path(store).absolute()
+    found = [each for each in waiting_runs(folder) if each.startswith(run)]
     if run and not found:
         raise InputError(f"no run that waits is called {run!r}: `jury status` lists those that do")
     if cancel and (not run or len(found) != 1):
@@ -53,34 +50,31 @@ def command(run: str, cancel: bool, as_json: bool, store: str) -> int:
         return OK
     find_prefect(folder)  # a key may be kept there, as a Secret block
     if cancel:
-        asyncio.run(_cancel(folder, remote, found[0]))
-    ready, unasked = asyncio.run(_ready(folder, remote, found, warn if as_json else say))
-    code = _collect(place, ready, as_json) if ready else NOT_ALL_OK
+        asyncio.run(_cancel(folder, found[0]))
+    ready, unasked = asyncio.run(_ready(folder, found, warn if as_json else say))
+    code = _collect(folder, ready, as_json) if ready else NOT_ALL_OK
     return STOPPED if unasked else code
 
 
-async def _cancel(store: Path, remote: Remote | None, run_id: str) -> None:
-    from tasks.batches.asking import asking
-    from tasks.batches.taking_out import cancel
+async def _cancel(store: Path, run_id: str) -> None:
+    from tasks.batches.taking_out import asking, cancel
 
-    with lease(store, run_id, remote) as log:
+    with locked(store, run_id) as log:
         if log is None:
             raise InputError(f"another process is at work on run {run_id}: try again once it has ended")
         async with asking(log, secret_block) as batches:
             await cancel(log, batches)
 
 
-async def _ready(
-    store: Path, remote: Remote | None, found: list[str], tell: Callable[[str], None]
-) -> tuple[list[str], int]:
+async def _ready(store: Path, found: list[str], tell: Callable[[str], None]) -> tuple[list[str], int]:
     """Those runs that can be ended now, and of how many that could not be found out, which holds no other run up; of
     all others it is told what they wait for.
     """
-    from tasks.batches.asking import looked_after
+    from tasks.batches.taking_out import looked_after
 
     ready, unasked = list[str](), 0
     for run_id in found:
-        with lease(store, run_id, remote) as log:
+        with locked(store, run_id) as log:
             if log is None:
                 tell(f"{run_id}  another process is at work on it")
                 continue
@@ -97,28 +91,25 @@ async def _ready(
     return ready, unasked
 
 
-def _collect(place: str, ready: list[str], as_json: bool) -> int:
-    """End these runs in a flow, as any run is, and show what came of them."""
-    folder = local_cache(place)
+def _collect(folder: Path, ready: list[str], as_json: bool) -> int:
     prepare_prefect(folder)
     codes: list[int] = []
-    with answered(), ended_by_sigterm(), settle_garbage_collector():
+    with answered(), ended_by_sigterm():
         for run_id in ready:
-            codes.append(_show(folder, run_async(_run(place, run_id)), as_json))
+            codes.append(_show(folder, run_async(_run(str(folder), run_id)), as_json))
     return max(codes, key=(OK, NOT_ALL_OK, STOPPED).index)
 
 
-async def _run(place: str, run_id: str) -> "State":
+async def _run(store: str, run_id: str) -> "State":
     from prefect.settings import PREFECT_API_URL
 
     from flows.collect import collect
-    from flows.runtime.temporary_server import own
 
-    if server := own():
+    if server := temporary_server():
         server.tell()
         await server.answering()
-    running: Any = collect(Collect(store=place, run=run_id), return_state=True)
-    return (await run_to_end(running, PREFECT_API_URL.value() or "")).state
+    running: Any = collect(Collect(store=store, run=run_id), return_state=True)
+    return (await run_to_end(running, PREFECT_API_URL.value() or ""))[0]
 
 
 def _show(folder: Path, state: "State", as_json: bool) -> int:

@@ -1,4 +1,4 @@
-"""`jury compare`: what changed from one run to another, or from one candidate to another."""
+"""`jury compare` and `jury gate`: what changed from one run or candidate to another, and whether one may go on."""
 
 import shlex
 import sys
@@ -7,12 +7,13 @@ from pathlib import Path
 
 import click
 
-from flows.commands.behind import tell_if_behind
 from flows.commands.messages import printable_json
 from flows.commands.options import json_option, store_option
 from flows.commands.renewing import share_pages
 from flows.commands.sections import Command
+from tasks.comparing.candidate_gate import least_score, markdown, no_worse
 from tasks.comparing.compare import Comparison, compare
+from tasks.comparing.layout_words import layouts_grid
 from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words, side_words
 from tasks.errors import InputError
 from tasks.history.evaluations import last_runs
@@ -23,6 +24,8 @@ from tasks.presentation.tables import console, grid_table
 from tasks.text import one_line, printable
 
 TWO = 2
+CODES = {"passes": 0, "fails": 4, "cannot tell": 5}
+"""Exit codes; 2 stays that of a mistake in what was asked."""
 
 
 @click.command(cls=Command)
@@ -39,13 +42,6 @@ TWO = 2
     help="A difference that is meant: dataset, or an item of the protocol, such as model; repeatable.",
 )
 @click.option("--candidate", multiple=True, metavar="NAME", help="Candidate of both runs; given twice, one of each.")
-@click.option(
-    "--margin",
-    type=click.FloatRange(0),
-    default=0.0,
-    metavar="POINTS",
-    help="Differences up to so many points count as none: say whether the two are equal within them.",
-)
 @click.option("--last", type=int, metavar="N", help="The first and the last of N runs of --flow.")
 @click.option("--flow", type=click.Choice(FLOWS), help="Flow whose last runs are meant.")
 @click.option("--page", is_flag=True, help="Write it as a page beside the store's other pages, too.")
@@ -55,23 +51,17 @@ def command(
     runs: Sequence[str],
     across: Sequence[str],
     candidate: Sequence[str],
-    margin: float,
     last: int | None,
     flow: str | None,
     page: bool,
     as_json: bool,
     store: str,
 ) -> int:
-    """Print the comparison of two runs, of two candidates of one run, or of the ends of a flow's last runs.
-
-    Raises:
-        InputError: it is not clear what is to be compared, or it does not compare.
-    """
+    """Print the comparison of two runs, of two candidates of one run, or of the ends of a flow's last runs."""
     folder = local_cache(store)
     names = _both(candidate)
-    tell_if_behind(folder)
     before, after = _meant(folder, runs, names, last, flow or "")
-    found = compare(folder, before, after, names, across, margin)
+    found = compare(folder, before, after, names, across)
     if as_json:
         print(printable_json(found.model_dump(mode="json")))
     else:
@@ -87,9 +77,7 @@ def _write_page(store: Path, found: Comparison, across: Sequence[str]) -> Path:
     sides = (found.before, found.after)
     given = [*dict.fromkeys(side.run_id for side in sides)]
     given += [part for name in dict.fromkeys(side.candidate for side in sides) for part in ("--candidate", name)]
-    given += [part for name in across for part in ("--across", name)] + (
-        ["--margin", f"{found.margin:g}"] if found.margin else []
-    )
+    given += [part for name in across for part in ("--across", name)]
     target = write_comparison(store, found, f"jury compare {shlex.join(map(one_line, given))} --page")
     print(f"page {printable(where(target))}", file=sys.stderr)
     return target
@@ -123,5 +111,53 @@ def _print(found: Comparison) -> None:
         out.print(printable(f"{name}  {side_words(side)}"), soft_wrap=True)
     out.print(printable(f"\n{outcome_words(found)}\n"), soft_wrap=True)
     out.print(grid_table(difference_grid(found.rows, found.before.flow), []))
+    if found.agreements:
+        out.print("\nHow far both layouts agree:\n")
+        out.print(grid_table(layouts_grid(found.agreements), []))
     for line in [*notes(found), *changed_lines(found)]:
         out.print(printable(line), soft_wrap=True)
+
+
+@click.command(cls=Command)
+@click.option("--flow", type=click.Choice(FLOWS), required=True, help="Flow whose newest runs are meant.")
+@click.option("--candidate", required=True, metavar="NAME", help="Who is to pass, by its newest finished run.")
+@click.option("--against", default="", metavar="NAME", help="Whom it is compared with; itself: its run before.")
+@click.option(
+    "--margin",
+    type=click.FloatRange(0),
+    metavar="POINTS",
+    help="How far below the other it may be: passes where the whole interval lies above that, fails where all of it "
+    "lies below.",
+)
+@click.option("--min", "least", type=float, metavar="SCORE", help="The least score, in place of --against.")
+@click.option(
+    "--across",
+    multiple=True,
+    metavar="NAME",
+    help="A difference between the two runs that is meant, as for jury compare; repeatable.",
+)
+@json_option("Print everything as JSON.")
+@store_option
+def gate(
+    flow: str,
+    candidate: str,
+    against: str,
+    margin: float | None,
+    least: float | None,
+    across: Sequence[str],
+    as_json: bool,
+    store: str,
+) -> int:
+    """Print the decision as Markdown; the exit code says it, too."""
+    folder = local_cache(store)
+    if against and margin is not None and least is None:
+        found = no_worse(folder, flow, candidate, against, margin, across)
+    elif least is not None and not against and margin is None and not across:
+        found = least_score(folder, flow, candidate, least)
+    else:
+        raise InputError("a gate takes --against NAME with --margin POINTS, or --min SCORE alone")
+    if as_json:
+        print(printable_json(found.model_dump(mode="json")))
+    else:
+        print("\n".join(map(printable, markdown(found).splitlines())))
+    return CODES[found.decision]

@@ -5,16 +5,21 @@ Prefect reads its settings from the environment while it is imported, so this co
 
 import logging
 import os
-import re
 import sys
-import tomllib
 from collections.abc import Generator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
-from flows.runtime import temporary_server
-from flows.runtime.server import QUIET, Server, client_settings, made_home, running
+from flows.runtime.server import (
+    QUIET,
+    Server,
+    begin_temporary,
+    client_settings,
+    made_home,
+    running,
+    temporary_server,
+)
 from tasks.errors import InputError, first_of
 from tasks.files import private_folder
 
@@ -47,37 +52,16 @@ def prepare_prefect(store: Path) -> None:
 
     The temporary one has only begun then. Whoever needs it first waits for it.
     """
-    if server := temporary_server.own():
-        server.begin_again()  # where an earlier run of the same command has lost it
     if find_prefect(store):
         return
     place = Path(os.environ.get("PREFECT_HOME") or made_home(store)).expanduser().absolute()
     os.environ["PREFECT_HOME"] = str(place)
     # Windows has neither process groups nor sockets that a child takes over: there, too, it is left to Prefect.
-    if os.name != "posix" or _is_named_in_files(place):
+    if os.name != "posix":
         os.environ.setdefault("PREFECT_SERVER_EPHEMERAL_STARTUP_TIMEOUT_SECONDS", "90")
         return
     private_folder(place)
-    temporary_server.begin(place)
-
-
-def _is_named_in_files(place: Path) -> bool:
-    """Whether one of the files that Prefect reads its settings from names a server: then it is left to Prefect."""
-    profiles = _toml(place / "profiles.toml").get("profiles", {}).values()
-    tables = [_toml(Path("prefect.toml")), _toml(Path("pyproject.toml")).get("tool", {}).get("prefect", {})]
-    variables = Path(".env").read_text(errors="replace") if Path(".env").is_file() else ""
-    return (
-        any(_VARIABLE in profile for profile in profiles)
-        or any("url" in table.get("api", {}) for table in tables)
-        or bool(re.search(rf"^\s*(export\s+)?{_VARIABLE}\s*=", variables, re.MULTILINE))
-    )
-
-
-def _toml(file: Path) -> dict[str, Any]:
-    """What a file holds; nothing where it is not there, or is no TOML, which Prefect tells."""
-    with suppress(OSError, ValueError):
-        return tomllib.loads(file.read_text(encoding="utf-8"))
-    return {}
+    begin_temporary(place)
 
 
 @contextmanager
@@ -99,6 +83,6 @@ def answered() -> Generator[None]:
             raise
         if api in _OF_JURY_UP:
             raise InputError(f"the server of `jury up` at {api} does not answer; start it again: {reason}") from error
-        if own := temporary_server.own():
+        if own := temporary_server():
             raise InputError(f"the temporary Prefect server has ended; its last words are in {own.log}") from error
         raise InputError(f"the Prefect server of PREFECT_API_URL, {api}, does not answer: {reason}") from error

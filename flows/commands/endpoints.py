@@ -1,18 +1,17 @@
 """`jury endpoints`: the endpoints that are known by a short name, and what their documentation says of one."""
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import zip_longest
 
 import click
 
+from flows.commands.messages import aligned
 from flows.commands.options import json_option
 from flows.commands.sections import Command
 from tasks.endpoint.known import RESOURCE, Endpoint, endpoints
 from tasks.errors import InputError
 from tasks.text import listed
-
-GAP = "  "
 
 
 @click.command(cls=Command)
@@ -29,16 +28,9 @@ def command(name: str, as_json: bool) -> int:
         print("\n".join(_details(shown[0])))
     else:
         rows = [(each.name, each.title, each.address, each.key) for each in shown]
-        print("\n".join(_aligned([("name", "what", "address", "key"), *rows])))
+        print("\n".join(aligned([("name", "what", "address", "key"), *rows])))
         print("\n`jury endpoints NAME` tells what its documentation says.")
     return 0
-
-
-def _aligned(rows: Sequence[tuple[str, ...]]) -> Iterator[str]:
-    """Rows of cells as lines, each column as wide as its longest cell."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for row in rows:
-        yield GAP.join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
 
 
 def _details(known: Endpoint) -> Iterator[str]:
@@ -58,4 +50,4 @@ def _details(known: Endpoint) -> Iterator[str]:
         *zip_longest(["  worth knowing"], known.worth_knowing, fillvalue=""),
         ("  documentation", f"{known.page}, looked up {known.looked_up}"),
     ]
-    yield from _aligned([(fact, words) for fact, words in facts if words])
+    yield from aligned([(fact, words) for fact, words in facts if words])

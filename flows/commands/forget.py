@@ -1,25 +1,30 @@
 """`jury forget`: a run, a candidate or a sample removed from a store, from its bucket and from its pages, for good."""
 
+import re
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import NamedTuple
 
 import click
 
-from flows.commands.forgetting import finish_forgetting, forget_marked, share_store
+from flows.commands.faults import LOG
 from flows.commands.messages import number_of, say
 from flows.commands.options import store_option
+from flows.commands.renewing import renew_pages, share_pages
 from flows.commands.sections import Command
 from tasks.errors import InputError
-from tasks.forgetting.found import Found
-from tasks.forgetting.store import check_idle, exchange_marks, is_due, what_goes
-from tasks.ledger.forgotten import Kind, keep_mark, new_mark
-from tasks.ledger.meant import started
-from tasks.ledger.reading import run_folders
-from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.forgetting.beside import changes
+from tasks.forgetting.doing import carry_out, check_idle, exchange_beside
+from tasks.forgetting.plan import Kind, Plan, keep_plan, make_plan, plan_of
+from tasks.ledger.reading import JUDGMENTS, OUTCOMES, run_folders
+from tasks.ledger.remote import Remote, is_remote, remote_of, writable_folder
+from tasks.ledger.removed import start_of
 from tasks.parameters import FLOWS
+from tasks.store_files import remove_file
 from tasks.text import listed
 
+_UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
 MOST_NAMED = 10
 
 
@@ -40,52 +45,36 @@ class _Asked(NamedTuple):
 @click.option("--yes", is_flag=True, help="Do not ask.")
 @store_option
 def command(run: str, candidate: str, sample: str, flow: str | None, dry_run: bool, yes: bool, store: str) -> int:
-    """List what goes, ask, and remove it.
-
-    Raises:
-        HistoryLocked: the history stayed in use; the same command, or `jury sync`, does the rest.
-        InputError: nothing is called so, or not one thing alone; a run is being written.
-        OSError: the disk or the remote store fails; likewise.
-    """
-    folder = local_cache(store)
+    """List what goes, ask, and remove it."""
+    folder = writable_folder(store)
     if not folder.is_dir() and not is_remote(store):
         raise InputError(f"{store} is no store: there is no such folder")
     check_idle(folder)
-    remote = Remote(store, folder) if is_remote(store) else None
-    if remote:
-        exchange_marks(remote.bucket, folder)
-    was_due = is_due(folder) and not dry_run
-    if was_due and forget_marked(folder, remote).anything:
-        finish_forgetting(folder, remote)
+    remote = remote_of(store)
     if remote:
         share_store(remote)
+        check_idle(folder)
+    if plan_of(folder) and not dry_run:
+        finish_forgetting(folder, remote)
+        print("what was begun before is forgotten now")
     asked = _asked(folder, run, candidate, sample, flow or "")
-    mark = new_mark(*asked)
-    found, lines = what_goes(folder, mark)
-    if not lines:
-        if was_due:
-            print("what was asked for before is forgotten now; nothing else has that name")
-            return 0
+    plan = make_plan(folder, *asked)
+    if not plan.runs:
         raise InputError(f"{store}: nothing is known of the {asked.kind} {asked.name!r}{_known(folder, asked)}")
-    _list(folder, found, lines)
+    _list(folder, plan)
     if dry_run or not (yes or _is_meant()):
         print("nothing was changed")
         return 0
-    keep_mark(folder, mark.model_copy(update={"removed": {**found.rows, "pictures": len(found.pictures)}}))
-    done = forget_marked(folder, remote)
-    finish_forgetting(folder, remote, asked.name)
-    print(f"forgotten; {folder / 'forgotten'} notes when, what kind and how many rows, and no name")
-    for sentence in [*done.remains, *_elsewhere(store)]:
+    elsewhere = [*_in_prefect(folder, plan), *_elsewhere(store)]
+    keep_plan(folder, plan)
+    finish_forgetting(folder, remote)
+    print("forgotten; the ledgers keep what the removed calls cost, by month")
+    for sentence in elsewhere:
         say(sentence)
     return 0
 
 
 def _asked(folder: Path, run: str, candidate: str, sample: str, flow: str) -> _Asked:
-    """What is meant.
-
-    Raises:
-        InputError: not one thing alone is named, or several runs begin so.
-    """
     named = [(kind, name) for kind, name in (("run", run), ("candidate", candidate), ("sample", sample)) if name]
     if len(named) != 1:
         raise InputError(
@@ -101,7 +90,7 @@ def _asked(folder: Path, run: str, candidate: str, sample: str, flow: str) -> _A
 
 def _run(folder: Path, beginning: str) -> str:
     """The id of the run, or of the evaluation in shards, that begins so; as it is given where none does."""
-    starts = {run.name: started(run) for run in run_folders(folder)}
+    starts = {run.name: start_of(run) for run in run_folders(folder)}
     names = {start.evaluation_id if start else name for name, start in starts.items()} | {*starts}
     if beginning in names:
         return beginning
@@ -113,8 +102,7 @@ def _run(folder: Path, beginning: str) -> str:
 
 
 def _known(folder: Path, asked: _Asked) -> str:
-    """What there is of that kind, where that can be said in a few words."""
-    starts = [start for run in run_folders(folder) if (start := started(run))]
+    starts = [start for run in run_folders(folder) if (start := start_of(run))]
     names = {
         "run": sorted(start.run_id for start in starts),
         "candidate": sorted({name for start in starts for name in start.candidates}),
@@ -123,20 +111,39 @@ def _known(folder: Path, asked: _Asked) -> str:
     return f"; there is {listed(names[-MOST_NAMED:])}" if names else ""
 
 
-def _list(folder: Path, found: Found, lines: list[str]) -> None:
+def _list(folder: Path, plan: Plan) -> None:
     say(f"from {folder}:")
-    for line in lines:
-        say(f"  {line}")
-    say(f"  in all {found.rows['judgments']:,} replies and {number_of(found.rows['outcomes'], 'outcome')}")
+    rows = Counter[str]()
+    for run_id, change in plan.runs.items():
+        rows.update(change.rows)
+        told = f"judgments {change.rows[JUDGMENTS]:,}, outcomes {change.rows[OUTCOMES]:,}"
+        say(f"  run {run_id}: {f'rows of {told}; the others stay' if change.revision else f'all of it ({told})'}")
+    beside = [name for name, _ in changes(folder, plan)]
+    for name in beside:
+        say(f"  {name}")
+    say(f"  in all {rows[JUDGMENTS]:,} replies and {number_of(rows[OUTCOMES], 'outcome')}")
+    say(f"  {number_of(len(plan.pictures), 'picture')} that nothing else shows")
     say("  all pages, of which those of the newest evaluations of each flow are made anew, and the history likewise")
-    for place in found.unreadable:
-        say(f"  not read, and left as it is: {place}; `jury forget --run` removes the whole run")
+
+
+def _in_prefect(folder: Path, plan: Plan) -> list[str]:
+    """What Prefect's server recorded of the runs: it is named, for its database is not ours to change."""
+    starts = [start_of(folder / "ledger" / run_id) for run_id in plan.runs]
+    ids = [start.prefect_run_id for start in starts if start and _UUID.fullmatch(start.prefect_run_id)]
+    if not ids:
+        return []
+    return [
+        f"Prefect keeps names, parameters, logs and artifacts of {number_of(len(ids), 'flow run')}. Delete them where "
+        "PREFECT_API_URL leads to their server (`jury up` prints that of this store), and the artifacts that "
+        "`prefect artifact ls --all --output json` lists with these ids as `flow_run_id`:",
+        *(f"  prefect flow-run delete {flow_run}" for flow_run in ids),
+    ]
 
 
 def _elsewhere(store: str) -> list[str]:
     """What is not the store's, so that people look there themselves."""
     own = "The candidate's own files, exports, reports written elsewhere and backups of the store are as they were"
-    versions = "Other machines remove it with their next `jury sync`; a bucket that keeps old versions has those"
+    versions = "Other machines remove it with their next run or `jury sync`; a bucket that keeps old versions has those"
     return [f"{own}.", *([f"{versions}."] if is_remote(store) else [])]
 
 
@@ -144,3 +151,21 @@ def _is_meant() -> bool:
     if not sys.stdin.isatty():
         raise InputError("nobody can be asked here: --yes forgets without asking, --dry-run lists what would go")
     return click.confirm("Forget all of this for good?")
+
+
+def share_store(remote: Remote) -> None:
+    """Bring everything of a remote store into its local cache, so that what is to be forgotten is found."""
+    remote.send_all()
+    remote.fetch()
+    exchange_beside(remote)
+
+
+def finish_forgetting(store: Path, remote: Remote | None) -> None:
+    """Do what is still to be forgotten, and make the pages anew; where the program's own log names it, that goes."""
+    plan, log = plan_of(store), store / LOG
+    if plan and plan.name and log.is_file() and plan.name in log.read_text(encoding="utf-8", errors="replace"):
+        remove_file(store, LOG)
+    carry_out(store, remote)
+    renew_pages(str(store))
+    if remote:  # not before all is done: where something is to be forgotten no page is sent
+        share_pages(remote.bucket.url)

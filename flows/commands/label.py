@@ -4,15 +4,13 @@ from pathlib import Path
 
 import click
 
-from flows.commands.behind import tell_if_behind
-from flows.commands.messages import command_line, number_of, say, warn
+from flows.commands.messages import command_line, left_to_sync, number_of, say, warn
 from flows.commands.options import files, store_option
 from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.labels.drawing import Asked, Made, make_pages
-from tasks.ledger.bucket import RemoteUnavailable
 from tasks.ledger.label_pages import DISAGREEMENTS, FOLDER
-from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.ledger.remote import remote_of, writable_folder
 from tasks.pages.label_page import write_label_page
 
 
@@ -52,22 +50,16 @@ def command(
     disagreements: bool,
     store: str,
 ) -> int:
-    """Write the pages of one evaluation, and say where they are and how their answers come back.
-
-    Raises:
-        HistoryLocked: the history stayed in use.
-        OSError: a file cannot be written.
-        InputError: there is no such evaluation, nothing to be drawn, or no place for the file.
-    """
+    """Write the pages of one evaluation, and say where they are and how their answers come back."""
     target = Path(output).expanduser()
     if target.is_dir() or not target.parent.is_dir():
         raise InputError(f"{target} is no place for a file: name a file in a folder that exists")
-    folder = local_cache(store)
-    tell_if_behind(folder)
+    folder = writable_folder(store)
     asked = Asked(number, people, overlap, seed, ask, disagreements, candidate)
     pages = make_pages(folder, run, asked)
-    if is_remote(store):
-        _send_pages(store, folder)
+    with left_to_sync("import the answers on this machine, or run `jury sync` when it can be reached"):
+        if remote := remote_of(store):
+            remote.send_folder(FOLDER)
     for place, page in zip(_targets(target, people), pages, strict=False):
         done = write_label_page(folder, page, place)
         say(f"{done.file}: {number_of(done.items, 'item')}, {done.bytes / 1e6:,.1f} MB; it opens in any browser")
@@ -95,10 +87,3 @@ def _tell_of(pages: list[Made], asked: Asked) -> None:
     if lacking > 0:
         warn(f"{number_of(lacking, 'item')} fewer than asked for: there are no more samples with a score and pictures")
     say(f"bring the answers in: {command_line('labels import labels-NAME.json')}")
-
-
-def _send_pages(store: str, folder: Path) -> None:
-    try:
-        Remote(store, folder).send_folder(FOLDER)
-    except RemoteUnavailable as error:
-        warn(f"{error}; import the answers on this machine, or run `jury sync` when it can be reached")

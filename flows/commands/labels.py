@@ -4,18 +4,17 @@ from pathlib import Path
 
 import click
 
-from flows.commands.messages import command_line, say, warn
+from flows.commands.messages import command_line, left_to_sync, say, warn
 from flows.commands.options import files, store_option
 from flows.commands.renewing import renew_pages
 from flows.commands.sections import Command, Group
-from tasks.errors import HistoryLocked
-from tasks.history.loading import drop_labels, store_labels
+from tasks.history.landing import land
 from tasks.labels.exchange import exchange_labels
 from tasks.labels.importing import about_no_sample, import_labels
-from tasks.ledger.bucket import Bucket, RemoteUnavailable
+from tasks.ledger.bucket import Bucket
 from tasks.ledger.label_pages import FOLDER, UNIFORM
 from tasks.ledger.label_sets import LabelSet, label_folders, labels_words, read_label_set, remove_labels
-from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.ledger.remote import local_cache, remote_of, writable_folder
 from tasks.parameters import FLOWS
 
 
@@ -40,9 +39,10 @@ def command() -> None:
 @store_option
 def import_file(file: str, flow: str | None, name: str, store: str) -> int:
     """Keep the labels of a file; that the history or the remote store cannot be reached now costs a warning."""
-    folder = local_cache(store)
-    if is_remote(store):
-        _fetch_pages(store, folder)
+    folder = writable_folder(store)
+    with left_to_sync("pages that were made elsewhere are not known now"):
+        if remote := remote_of(store):
+            remote.fetch_folder(FOLDER)
     before = {place.name for place in label_folders(folder)}
     about = import_labels(folder, Path(file).expanduser(), flow or "", name)
     people = labels_words(about.labels, len(about.annotators))
@@ -52,15 +52,12 @@ def import_file(file: str, flow: str | None, name: str, store: str) -> int:
         print(f"kept as {about.name}: {people}")
     run = about.of_run or "RUN"
     print(f"compare them: {command_line(f'agreement {run} {about.name}')}")
-    try:
-        corrected = store_labels(folder, about.name)
+    with left_to_sync():
+        corrected = land(folder).corrected
         if words := about_no_sample(folder, about):
             say(words)
-        if is_remote(store):
-            share_labels(Remote(store, folder).bucket, folder)
-    except (HistoryLocked, RemoteUnavailable) as error:
-        warn(f"{error}; `jury sync` does the rest")
-    else:
+        if remote := remote_of(store):
+            share_labels(remote.bucket, folder)
         renew_pages(store, corrected)
         if corrected:
             print(f"the score corrected by people, from 15 labels on: {command_line('query corrected')}")
@@ -85,16 +82,13 @@ def list_all(store: str) -> int:
 @store_option
 def remove(name: str, store: str) -> int:
     """Remove labels; of a remote store from the bucket, too, and other machines drop them with their next sync."""
-    folder = local_cache(store)
+    folder = writable_folder(store)
     about = remove_labels(folder, name)
     say(f"removed {name}: {_words(about)}")
-    try:
-        corrected = drop_labels(folder)
-        if is_remote(store):
-            share_labels(Remote(store, folder).bucket, folder)
-    except (HistoryLocked, RemoteUnavailable) as error:
-        warn(f"{error}; `jury sync` does the rest")
-    else:
+    with left_to_sync():
+        corrected = land(folder).corrected
+        if remote := remote_of(store):
+            share_labels(remote.bucket, folder)
         renew_pages(store, corrected)
     return 0
 
@@ -107,14 +101,6 @@ def share_labels(bucket: Bucket, store: Path) -> None:
     if done.clashing:
         words = f"{', '.join(done.clashing)}: other labels of that name are in {bucket.url}"
         warn(f"{words}; those here stay on this machine, until they have another name")
-
-
-def _fetch_pages(store: str, folder: Path) -> None:
-    """Bring what other machines keep of their pages; where that fails, those of this machine can be resolved."""
-    try:
-        Remote(store, folder).fetch_folder(FOLDER)
-    except RemoteUnavailable as error:
-        warn(f"{error}; pages that were made elsewhere are not known now")
 
 
 def _words(about: LabelSet) -> str:

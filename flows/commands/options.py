@@ -30,7 +30,7 @@ HEADINGS = {
     "Judge": ("judge",),
     "Protocol": (*("prompt_set", "orders", "votes", "layout", "controls", "anchors", "threshold", "keep_image_links"),),
     "Pictures": ("normalize", "max_picture_megabytes", "max_picture_side"),
-    "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds", "batch_rest"),
+    "Replies": ("reuse_hours", "chunk_size", "retries", "retry_delay_seconds"),
     "Money": ("quote", "budget"),
     "Output": ("store", "export"),
     "Shards": ("shards",),
@@ -46,7 +46,17 @@ BETWEEN = "__"
 
 def store_option(function: F) -> F:
     """Add `--store`: where ledgers and history are."""
-    return click.option("--store", **STORE)(function)
+    add = click.option(
+        "--store",
+        envvar="JURY_STORE",
+        default=DEFAULT_STORE,
+        show_default=True,
+        show_envvar=True,
+        metavar="STORE",
+        help="Folder or s3://… of ledgers and history.",
+        shell_complete=files,
+    )
+    return add(function)
 
 
 def json_option(words: str) -> Callable[[F], F]:
@@ -69,18 +79,6 @@ def notify_option(function: F) -> F:
 def files(_context: click.Context, _parameter: click.Parameter, incomplete: str) -> list[CompletionItem]:
     """Let the shell complete a file or folder."""
     return [CompletionItem(incomplete, type="file")]
-
-
-STORE: dict[str, Any] = {
-    "envvar": "JURY_STORE",
-    "default": DEFAULT_STORE,
-    "show_default": True,
-    "show_envvar": True,
-    "metavar": "STORE",
-    "help": "Folder or s3://… of ledgers and history.",
-    "shell_complete": files,
-}
-"""Of the option `--store`, wherever it stands."""
 
 
 def model_options(model: type[BaseModel]) -> list[click.Parameter]:

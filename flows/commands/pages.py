@@ -1,19 +1,22 @@
-"""`jury pages`: the store's pages made anew, the index of all evaluations and the page of each."""
+"""`jury pages` and `jury report`: the store's index and pages made anew, and one evaluation as a file elsewhere."""
 
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
-from flows.commands.behind import tell_if_behind
 from flows.commands.messages import number_of, say
-from flows.commands.options import no_pictures_option, store_option
+from flows.commands.options import files, no_pictures_option, store_option
 from flows.commands.renewing import share_pages
 from flows.commands.sections import Command
 from tasks.errors import InputError
 from tasks.history.evaluations import find
 from tasks.ledger.remote import local_cache
 from tasks.pages.page_names import where
+from tasks.pages.report_data import choose, gather
+from tasks.pages.report_page import write_page
 from tasks.pages.site import all_evaluations, renew
+from tasks.parameters import FLOWS
 
 
 @click.command(cls=Command)
@@ -29,20 +32,44 @@ from tasks.pages.site import all_evaluations, renew
 @no_pictures_option
 @store_option
 def command(runs: Sequence[str], last: int, no_pictures: bool, store: str) -> int:
-    """Make the pages of these evaluations and the index, and say where they are.
-
-    Raises:
-        HistoryLocked: the history stayed in use.
-        OSError: a page cannot be written.
-        InputError: there is no history, or no such evaluation.
-    """
+    """Make the pages of these evaluations and the index, and say where they are."""
     folder = local_cache(store)
-    tell_if_behind(folder)
     wanted = [find(folder, run).run_id for run in runs] or all_evaluations(folder, last)
     if not wanted:
         raise InputError(f"{store} holds no finished evaluation; `jury status` shows what there is")
     made = renew(folder, wanted, with_pictures=not no_pictures)
     what = f"{number_of(made.evaluations, 'evaluation')} and {number_of(len(made.pages), 'page')} made anew"
     say(f"{where(made.place)}: the index of {what}; it opens in any browser, offline too")
-    share_pages(store, made.changed)
+    share_pages(store, made.pages)
+    return 0
+
+
+@click.command(cls=Command)
+@click.argument("run", default="", metavar="[RUN]", help="Beginning of its id; empty: the newest.")
+@click.option("--flow", type=click.Choice(FLOWS), help="The newest of this flow.")
+@click.option(
+    "-o",
+    "--output",
+    default="report.html",
+    show_default=True,
+    metavar="FILE",
+    help="File to write.",
+    shell_complete=files,
+)
+@no_pictures_option
+@store_option
+def report(run: str, flow: str | None, output: str, no_pictures: bool, store: str) -> int:
+    """Write the report of an evaluation, and say where it is."""
+    target = Path(output)
+    if run and flow:
+        raise InputError(f"name either a run ({run}) or the newest of a flow with --flow, not both")
+    if target.is_dir():
+        raise InputError(f"{target} is a folder: name a file, such as {target / 'report.html'}")
+    if not target.parent.is_dir():
+        raise InputError(f"there is no folder {target.parent}: make it, or name a file in another")
+    folder = local_cache(store)
+    evaluation = gather(folder, choose(folder, run, flow or ""))
+    size = write_page(folder, evaluation, target, with_pictures=not no_pictures)
+    samples, run_id = len(evaluation.cards), evaluation.about["run_id"]
+    say(f"{target}: {samples:,} samples of {run_id}, {size / 1e6:,.1f} MB; it opens in any browser, offline too")
     return 0

@@ -10,17 +10,14 @@ from typing import Any
 import click
 
 from flows.commands.connection import find_prefect
-from flows.commands.messages import number_of, printable_json, warn
+from flows.commands.messages import left_to_sync, number_of, printable_json, warn
 from flows.commands.options import model_options, parse_options, store_option
 from flows.commands.sections import Command, Option
 from flows.runtime.secrets import secret_block
-from tasks.errors import HistoryLocked, InputError
 from tasks.files import private_folder
-from tasks.ledger.bucket import Bucket, RemoteUnavailable
 from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.ledger.passport_exchange import exchange_passports
-from tasks.ledger.passports import Card
-from tasks.ledger.remote import Remote, is_remote, local_cache
+from tasks.ledger.passports import Card, exchange_passports
+from tasks.ledger.remote import Remote, remote_of, writable_folder
 from tasks.parameters import Judge, Probe
 from tasks.passport.making import calls_of, make_passport, new_passport_id
 from tasks.passport.wording import card_grid, meaning_lines, needed_failed, summary_line, told_lines
@@ -33,22 +30,30 @@ PASSED, NOT_PASSED = 0, 3
 def passport(seed: int, as_json: bool, store: str, **given: Any) -> int:
     """Ask, keep, print; 3 where a line that any flow needs was not passed."""
     judge = parse_options(given, Probe).judge
-    folder = local_cache(store)
+    folder = writable_folder(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
     private_folder(folder)
-    card = asyncio.run(_made(folder, Remote(store, folder) if is_remote(store) else None, judge, seed))
-    _load(folder, card)
-    if is_remote(store):
-        _share(store, folder)
+    remote = remote_of(store)
+    card = asyncio.run(_made(folder, remote, judge, seed))
+    from tasks.history.landing import land  # DuckDB, not needed before the end
+
+    with left_to_sync("`jury sync` loads the card into the history"):
+        land(folder)
+    if remote:
+        with left_to_sync("`jury sync` sends the card to the other machines"):
+            exchange_passports(remote.bucket, folder)
+            remote.send_folder(OTHER_CALLS.folder)
     if as_json:
         print(printable_json(card.model_dump(mode="json")))
     else:
-        _print(card)
+        out = console()
+        out.print(grid_table(card_grid(card), []), soft_wrap=True)
+        for line in (*told_lines(card), *meaning_lines(card), summary_line(card)):
+            out.print(printable(line))
     return NOT_PASSED if needed_failed(card) else PASSED
 
 
 async def _made(folder: Path, remote: Remote | None, judge: Judge, seed: int) -> Card:
-    """The passport, if the month's budget has room for it."""
     from flows.runtime.budgeting import budget_of_passport  # Prefect, which `--help` does without
 
     questions, passport_id = calls_of(seed), new_passport_id()
@@ -67,31 +72,6 @@ def _progress(questions: int) -> Generator[Callable[[], None]]:
         return
     with click.progressbar(length=questions, label="questions", show_pos=True, file=sys.stderr) as bar:
         yield lambda: bar.update(1)
-
-
-def _load(folder: Path, card: Card) -> None:
-    from tasks.history.loading import store_other_calls, store_passport  # DuckDB, not needed before the end
-
-    try:
-        store_passport(folder, card.passport_id)
-        store_other_calls(folder)
-    except (HistoryLocked, InputError) as error:
-        warn(f"{error}; `jury sync` loads the card into the history")
-
-
-def _share(store: str, folder: Path) -> None:
-    try:
-        exchange_passports(Bucket(store), folder)
-        Remote(store, folder).send_folder(OTHER_CALLS.folder)
-    except RemoteUnavailable as error:
-        warn(f"{error}; `jury sync` sends the card to the other machines")
-
-
-def _print(card: Card) -> None:
-    out = console()
-    out.print(grid_table(card_grid(card), []), soft_wrap=True)
-    for line in (*told_lines(card), *meaning_lines(card), summary_line(card)):
-        out.print(printable(line))
 
 
 command = Command(

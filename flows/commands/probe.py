@@ -1,21 +1,19 @@
 """`jury probe`: one cheap question, to see whether a judge answers and how."""
 
 import asyncio
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from flows.commands.connection import find_prefect
-from flows.commands.messages import say
+from flows.commands.messages import left_to_sync, say
 from flows.commands.options import model_options, parse_options, store_option
 from flows.commands.sections import Command
 from flows.runtime.secrets import secret_block
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
-from tasks.errors import HistoryLocked, InputError
 from tasks.kinds import KINDS
 from tasks.ledger.other_calls import OTHER_CALLS
-from tasks.ledger.remote import local_cache
+from tasks.ledger.remote import writable_folder
 from tasks.parameters import Judge, Probe
 from tasks.spending.other_calls import first_questions_noted
 from tasks.text import one_line
@@ -29,7 +27,7 @@ LONGEST = 500
 def probe(store: str, **given: Any) -> int:
     """Ask, and print what came; 3 where the judge gave no answer that could be used."""
     judge = parse_options(given, Probe).judge
-    folder = local_cache(store)
+    folder = writable_folder(store)
     find_prefect(folder)  # a key may be kept there, as a Secret block
     code = asyncio.run(_ask(judge, folder))
     _load(folder)
@@ -44,10 +42,10 @@ def _load(store: Path) -> None:
     """Bring what it cost into the history; of the embedded judge there is nothing."""
     if not OTHER_CALLS.folders(store):
         return
-    from tasks.history.loading import store_other_calls  # DuckDB, not needed before the end
+    from tasks.history.landing import land  # DuckDB, not needed before the end
 
-    with suppress(HistoryLocked, InputError):  # the next run or sync loads it
-        store_other_calls(store)
+    with left_to_sync("`jury sync` loads what it cost"):
+        land(store)
 
 
 async def _ask(judge: Judge, store: Path) -> int:

@@ -53,11 +53,7 @@ def show_prompt(prompt: str, prompt_set: str) -> int:
 @command.command("check", cls=Command, help="Check that every prompt of a set can be used.")
 @_prompt_set
 def check_prompts(prompt_set: str) -> int:
-    """Load the prompts of every flow that the set serves and render each for a drawn sample.
-
-    Raises:
-        InputError: everything that is wrong with any of them.
-    """
+    """Load the prompts of every flow that the set serves and render each for a drawn sample."""
     problems: list[str] = []
     lines: list[str] = []
     for flow in holdings(prompt_set):

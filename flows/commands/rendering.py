@@ -7,16 +7,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from tasks.datasets.contents import read_picture
+from tasks.demo.samples import drawn_samples
 from tasks.endpoint.requests import Request
 from tasks.judging.case import sample_texts
 from tasks.judging.protocol import picture_policy
-from tasks.judging.questions import request
+from tasks.judging.questions import Layout
 from tasks.kinds import kind_of
 from tasks.kinds.loading import load_dataset
 from tasks.parameters import parameters_of
 from tasks.pictures.prepare import prepare
 from tasks.rubrics.rubric import Prompt
-from tasks.synthetic.samples import drawn_samples
 
 
 def rendered(prompt: Prompt) -> Request:
@@ -28,7 +28,9 @@ def rendered(prompt: Prompt) -> Request:
         sample = next(each for each in samples if each.tag in ("", prompt.dimension))
         policy = picture_policy(parameters)
         pictures = {role: prepare(read_picture(source), policy) for role, source in sample.pictures.items()}
-        return request(prompt, sample_texts(sample, kind_of(prompt.flow)), pictures, parameters.order_list()[0])
+        return Layout().request(
+            prompt, sample_texts(sample, kind_of(prompt.flow)), pictures, parameters.order_list()[0]
+        )
 
 
 def user_message(asked: Request) -> str:

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from flows.commands.messages import number_of, say, warn
-from tasks.errors import HistoryLocked, InputError
+from tasks.errors import InputError
 from tasks.ledger.remote import Remote, is_remote, local_cache
 
 
@@ -17,10 +17,10 @@ def renew_pages(store: str, run_ids: Iterable[str] = ()) -> None:
 
     try:
         made = renew(folder, due(folder, run_ids))
-    except (HistoryLocked, InputError, OSError, RuntimeError) as error:
+    except (InputError, OSError, RuntimeError) as error:
         warn(f"{error}; the pages stay as they were until the next `jury sync` or `jury pages`")
     else:
-        share_pages(store, made.changed)
+        share_pages(store, made.pages)
 
 
 def share_pages(store: str, pages: Iterable[Path] = ()) -> None:
@@ -31,7 +31,7 @@ def share_pages(store: str, pages: Iterable[Path] = ()) -> None:
 
     try:
         sent = send_pages(Remote(store, local_cache(store)), pages)
-    except (HistoryLocked, InputError, OSError) as error:
+    except (InputError, OSError) as error:
         warn(f"{error}; the pages there stay as they were until the next `jury sync`")
     else:
         listed = number_of(sent.evaluations, "evaluation")

@@ -13,9 +13,8 @@ from flows.commands.connection import answered, prepare_prefect
 from flows.commands.messages import number_of, printable_json, warn
 from flows.commands.options import by_options, model_options, parse_options
 from flows.commands.sections import Command, Group, Option
-from flows.runtime.process import ended_by_sigterm, run_async, settle_garbage_collector
-from flows.runtime.temporary_server import own
-from flows.runtime.without_server import Ended, first_answer, raised, run_to_end
+from flows.runtime.process import ended_by_sigterm, first_answer, raised, run_async, run_to_end
+from flows.runtime.server import temporary_server
 from tasks.batches.checks import check_batch
 from tasks.controls.status import red_words, status_lines
 from tasks.datasets.paths import resolved
@@ -24,13 +23,12 @@ from tasks.errors import InputError
 from tasks.files import private_folder
 from tasks.judging import shared_layout
 from tasks.kinds.loading import load_ahead
-from tasks.ledger.remote import local_cache
+from tasks.ledger.remote import local_cache, writable_folder
 from tasks.pages.behind import LARGE
 from tasks.pages.page_names import page_of, where
 from tasks.pages.people_words import people_lines_of
 from tasks.pages.rate_tables import repeat_lines
-from tasks.pages.run_summary import Summary, summarize
-from tasks.pages.summary_texts import beside_layout, defect_lines, failure_lines, price_lines
+from tasks.pages.run_summary import Summary, beside_layout, defect_lines, failure_lines, price_lines, summarize
 from tasks.parameters import EMBEDDED, FLOWS, Parameters, at_store, parameters_of
 from tasks.pictures.thumbnails import waiting
 from tasks.presentation import tables
@@ -63,15 +61,14 @@ def run_flow(flow: str, parameters: Parameters, as_json: bool = False) -> int:
 
     Returns:
         The command's exit code: 0; 2 where the run was stopped, 3 where not everything could be judged.
-
-    Raises:
-        Exception: what the flow raised, a fault of the program.
     """
     parameters = at_store(parameters)
     store = local_cache(parameters.store)
     try:
         result = judged(flow, parameters)
     except InputError as error:
+        if error.run_id:
+            show_run(store, error.run_id, as_json)
         warn(by_options(str(error), type(parameters)))
         return STOPPED
     for warning in result["warnings"]:
@@ -97,15 +94,18 @@ def judged(flow: str, parameters: Parameters) -> dict[str, Any]:
         InputError: the run was stopped, and why.
         Exception: what the flow raised, a fault of the program.
     """
-    store = local_cache(parameters.store)
+    store = writable_folder(parameters.store)
     prepare_prefect(store)
-    with answered(), ended_by_sigterm(), settle_garbage_collector():
+    with answered(), ended_by_sigterm():
         state, recorded = run_async(_ended(flow, parameters, _checked(flow, parameters, store)))
     if not recorded:
         warn(UNRECORDED)
     if not state.is_completed():
         raise_fault(state, store)
-        raise InputError(str(state.message))
+        stopped = InputError(str(state.message))
+        ended: object = state.result(raise_on_failure=False, _sync=True)  # pyright: ignore
+        stopped.run_id = str(cast(dict[str, str], ended)["run_id"]) if isinstance(ended, dict) else ""
+        raise stopped
     return cast(dict[str, Any], state.result(_sync=True))  # pyright: ignore[reportCallIssue]
 
 
@@ -168,17 +168,17 @@ def _checked(flow: str, parameters: Parameters, store: Path) -> Parameters:
     return asked
 
 
-async def _ended(flow: str, parameters: Parameters, asked: Parameters) -> "Ended":
+async def _ended(flow: str, parameters: Parameters, asked: Parameters) -> "tuple[State, bool]":
     """Run the flow as soon as there is a server; what does not need one is done before that."""
     async with AsyncExitStack() as stack:
-        if server := own():
+        if server := temporary_server():
             from flows.runtime.ahead import while_it_begins
 
             await stack.enter_async_context(while_it_begins(server, flow, asked))
         return await _run_flow(flow, parameters, is_new=not server)
 
 
-async def _run_flow(flow: str, parameters: Parameters, is_new: bool) -> "Ended":
+async def _run_flow(flow: str, parameters: Parameters, is_new: bool) -> "tuple[State, bool]":
     from prefect.settings import PREFECT_API_URL
 
     api = PREFECT_API_URL.value() or ""

@@ -1,7 +1,6 @@
-"""`jury up`: a Prefect server of our own, the deployments of the list, and a runner that starts what is due.
+"""`jury up`: a Prefect server of our own, the deployments of the list, and a runner; `jury prepare`: another server.
 
-Everything lives in this process and its children, and ends with it. Which server is ours is for `runtime.server` to
-say, what is deployed for `runtime.deployments`.
+Server and runner are children of this process, which starts them again when they end, and which they end with.
 """
 
 from __future__ import annotations
@@ -10,7 +9,8 @@ import asyncio
 import os
 import signal
 import sys
-from collections.abc import Awaitable, Callable, Sequence
+import time
+from collections.abc import Sequence
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -19,12 +19,12 @@ import click
 
 from flows.commands.connection import answered
 from flows.commands.options import files, notify_option, store_option
-from flows.commands.prepare import HEARTBEAT_SECONDS, make_automations
 from flows.commands.sections import Command
 from flows.runtime import sign_in
+from flows.runtime.lifeline import lifeline
 from flows.runtime.pages_server import serving_pages
-from flows.runtime.process import hush_observers
-from flows.runtime.server import api_at, client_settings, home, made_home, own_server, refuse_taken, running
+from flows.runtime.server import QUIET, api_at, client_settings, made_home, own_server, refuse_taken, running
+from flows.runtime.supervision import Supervised, start_child
 from tasks.endpoint.models import today
 from tasks.errors import InputError
 from tasks.ledger.remote import is_remote, local_cache
@@ -34,9 +34,10 @@ from tasks.text import printable
 if TYPE_CHECKING:
     from flows.runtime.deployments import Deployed
 
-RUNS_AT_ONCE = 16
-POLL_SECONDS = 3.0
-"""How often the runner asks for runs that are due."""
+RUNNER_LOG = "runner.log"
+"""In Prefect's home: what runner and runs print."""
+HEARTBEAT_SECONDS = 30
+"""How often a run tells that it lives."""
 
 
 @click.command(cls=Command)
@@ -70,33 +71,33 @@ def command(port: int, deployments: str, auth: bool, reset: bool, notify: str, s
 
     Returns:
         0 when it was stopped, or when it is up already.
-
-    Raises:
-        InputError: the port is taken, the server does not start, the list or the block cannot be used, or the server
-            is somebody else's, whose sign-in is not ours to make.
     """
-    signal.signal(signal.SIGTERM, signal.default_int_handler)  # until the runner is there
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     folder = local_cache(store).absolute()
     os.environ["JURY_STORE"] = store if is_remote(store) else str(folder)
-    api = os.environ.get("PREFECT_API_URL")
+    place, api = made_home(folder), os.environ.get("PREFECT_API_URL")
     if api:
         if auth:
             raise InputError("--auth is for a server of our own; that of PREFECT_API_URL takes PREFECT_API_AUTH_STRING")
-        with answered():
-            pages = f"{folder_of(folder)}; they are served beside a server of our own only"
-            ui = f"{api.removesuffix('/api')}\n  pages        {pages}"
-            return _serve(_listed(folder, api, deployments), ui, partial(make_automations, notify), reset)
+        pages = f"{folder_of(folder)}; they are served beside a server of our own only"
+        ui, listed = f"{api.removesuffix('/api')}\n  pages        {pages}", _listed(folder, api, deployments)
+        with lifeline(place):
+            return _serve(place, listed, ui, notify, reset, own=False)
     if server := running(folder):
         pages = f", pages {served}" if (served := served_at(folder_of(folder))) else ""
-        print(f"Image Jury is up already: {server.ui}{pages} (process {server.pid} serves {home(folder)})")
+        print(f"Image Jury is up already: {server.ui}{pages} (process {server.pid} serves {place})")
         return 0
     refuse_taken(port)
-    text = sign_in.settle(made_home(folder), auth)
+    text = sign_in.settle(place, auth)
     listed = _listed(folder, api_at(port), deployments, text)
     print("starting a Prefect server (about 10 s) …", file=sys.stderr)
-    with own_server(folder, port, text) as server, serving_pages(folder, port + 1, text) as pages:
-        where = f" (both ask for the text in {home(folder) / sign_in.FILE})" if text else ""
-        return _serve(listed, f"{server.ui}{where}\n  pages        {pages}", partial(_prepare_own, notify), reset)
+    with (
+        lifeline(place),
+        own_server(folder, port, text) as server,
+        serving_pages(folder, port + 1, text) as pages,
+    ):
+        where = f" (both ask for the text in {place / sign_in.FILE})" if text else ""
+        return _serve(place, listed, f"{server.ui}{where}\n  pages        {pages}", notify, reset, own=True)
 
 
 def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Deployed]:
@@ -112,41 +113,79 @@ def _listed(store: Path, api: str, deployments: str, text: str = "") -> list[Dep
     return read_list(Path(deployments)) if deployments else read_list()
 
 
-async def _prepare_own(notify: str) -> None:
-    """What a server of our own is asked for first; it has answered before, and begins again where it ends."""
-    from flows.runtime.asked_again import asked_again
-    from flows.runtime.left_behind import begin_again
+def _serve(place: Path, listed: Sequence[Deployed], ui: str, notify: str, reset: bool, own: bool) -> int:
+    """Put the list on a server, and run what is due until Ctrl-C.
 
-    await asked_again(begin_again)
-    await asked_again(partial(make_automations, notify))
-
-
-def _serve(listed: Sequence[Deployed], ui: str, prepare: Callable[[], Awaitable[None]], reset: bool) -> int:
+    Args:
+        own: the server has no other runner.
+    """
     try:
-        asyncio.run(_serve_list(listed, ui, prepare, reset))
+        with answered():
+            served = asyncio.run(_register(listed, ui, notify, reset, own))
+        from flows.runtime.runner_process import OWN
+
+        words, log = [*([OWN] if own else []), *served], place / RUNNER_LOG
+        runner = Supervised("runner", log, partial(start_child, log, "flows.runtime.runner_process", *words))
+        runner.keep()
+        try:
+            print(
+                "\nPress Run on a deployment in the UI, or wait for its schedule. Ctrl-C stops all of it.", flush=True
+            )
+            while True:
+                time.sleep(3600)
+        finally:
+            runner.end()
     except KeyboardInterrupt:
         print("stopped; schedules stay as they are and go on with the next `jury up`", file=sys.stderr)
     return 0
 
 
-async def _serve_list(listed: Sequence[Deployed], ui: str, prepare: Callable[[], Awaitable[None]], reset: bool) -> None:
-    from flows.runtime.asked_again import asked_again
-    from flows.runtime.endings import ending_lines
-    from flows.runtime.patient_runner import PatientRunner
-    from flows.runtime.registering import left_over, on_server, register
+async def _register(listed: Sequence[Deployed], ui: str, notify: str, reset: bool, own: bool) -> list[str]:
+    """Prepare a server, print what it holds, and return the ids of the deployments that are to be run."""
+    from flows.runtime.at_work import ending_lines
+    from flows.runtime.registering import idle_limits, left_over, on_server, register
+    from flows.runtime.runner_process import skip_late
 
-    hush_observers()
-    await prepare()
-    runner = PatientRunner("image-jury", query_seconds=POLL_SECONDS, limit=RUNS_AT_ONCE, pause_on_shutdown=False)
-    registered = [await asked_again(partial(register, runner, deployed, reset)) for deployed in listed]
+    await _make_automations(notify)
+    registered = [(deployed.title, await register(deployed, reset)) for deployed in listed]
+    there = [served.id for _, served in registered if served.id]
     print(f"Image Jury is up.\n\n  Prefect UI   {ui}\n  store        {os.environ['JURY_STORE']}\n  deployments")
-    for served in registered:
-        print(f"    {served.title:<27} {printable(', '.join(served.schedules) or 'without a schedule')}")
+    for title, served in registered:
+        due = ", ".join(served.schedules) or ("without a schedule" if served.id else "not there")
+        print(f"    {title:<27} {printable(due)}")
         for sentence in served.said:
             print(f"      {printable(sentence)}")
-    for sentence in await asked_again(partial(left_over, [served.title for served in registered])):
+    deployments = await on_server()
+    for sentence in left_over(deployments, [title for title, _ in registered]):
         print(f"    {printable(sentence)}")
-    for words in ending_lines(await asked_again(on_server), today()):
+    if words := await idle_limits():
+        print(f"    {printable(words)}")
+    for words in ending_lines(deployments, today()):
         print(f"    warning: the judge {printable(words)}")
-    print("\nPress Run on a deployment in the UI, or wait for its schedule. Ctrl-C stops all of it.", flush=True)
-    await asked_again(runner.start)
+    if own and (late := await skip_late(there)):
+        print(f"  {late}")
+    return [*map(str, there)]
+
+
+async def _make_automations(notify: str) -> None:
+    """Make the automations of a server: who is told of drops (empty: as before), and what becomes of silent runs."""
+    from flows.runtime.automations import notify_of_regressions, watch_for_zombies
+
+    if notify:
+        await notify_of_regressions(notify)
+    await watch_for_zombies(3 * HEARTBEAT_SECONDS)
+
+
+@click.command(cls=Command)
+@notify_option
+def prepare(notify: str) -> int:
+    """Make on the server of `PREFECT_API_URL` what `jury up` makes on its own: runs of work pools need it there."""
+    api = os.environ.get("PREFECT_API_URL")
+    if not api:
+        raise InputError("PREFECT_API_URL names no server; `jury up` prepares its own")
+    os.environ.update(QUIET)
+    with answered():
+        asyncio.run(_make_automations(notify))
+    print(f"{api} now marks runs as crashed that are silent for {3 * HEARTBEAT_SECONDS} s. Workers need")
+    print(f"PREFECT_FLOWS_HEARTBEAT_FREQUENCY={HEARTBEAT_SECONDS} in their environment, to tell that their runs live.")
+    return 0

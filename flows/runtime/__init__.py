@@ -1,1 +1,1 @@
-"""What Prefect needs around the chain: server, deployments, limits, shards, chunks, progress."""
+"""Parts around the chain for Prefect: server, deployments, limits, shards, chunks, progress."""

@@ -1,7 +1,4 @@
-"""What a run can do while its Prefect server begins: import itself, make its judge's client, ask if the judge is there.
-
-Owns handing the client over to the session of the run. The dataset is read ahead, too: by `kinds.loading`.
-"""
+"""Work of a run while its temporary server starts: import itself, make its judge's client, ask if that is there."""
 
 import asyncio
 from collections.abc import AsyncGenerator, Callable, Coroutine
@@ -13,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from flows.runtime.secrets import secret_block
-from flows.runtime.temporary_server import TemporaryServer
+from flows.runtime.server import TemporaryServer
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.requests import probe_request
 from tasks.kinds import kind_of

@@ -1,10 +1,7 @@
-"""Work of ours in a process of its own, for programs that go on after it: a notebook, a training script.
+"""Runs and queries in a process of their own, for programs that go on after them: a notebook, a training script.
 
-Prefect reads the environment while it is imported, a run takes over signals, logging and the garbage collector and has
-an event loop of its own, a query bounds the memory of its process, and DuckDB writes a list to the terminal when its
-process ends. None of that is for a process that is somebody else's. Owns both ends: what is asked goes there as one
-line of JSON and what came of it comes back as one; all that is said meanwhile goes to the log. The process ends when
-its standard input holds anything more or ends: so does a run when whoever asked for it was killed.
+Prefect, a run and a query change their process: settings, signals, logging, memory. The request goes there as one line
+of JSON, and the result comes back as one; the rest of its output goes to the log. It ends with the program.
 """
 
 import atexit
@@ -23,7 +20,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import HistoryLocked, InputError
+from tasks.errors import InputError
 
 GRACE_SECONDS = 20.0
 """For what is stopped to end by itself, as after Ctrl-C."""
@@ -60,7 +57,6 @@ class Apart:
 
         Raises:
             InputError: a mistake in what was asked, or what stopped a run.
-            HistoryLocked: the history stayed in use.
             RuntimeError: a fault of the program, with what was said of it.
         """
         listening = threading.Thread(target=self._listen, daemon=True)
@@ -111,8 +107,6 @@ class Apart:
             return told["result"]
         if "mistake" in told:
             raise InputError(told["mistake"])
-        if "locked" in told:
-            raise HistoryLocked(told["locked"])
         words = told.get("fault") or "\n".join(self._said)
         raise RuntimeError(f"the process that did it ended with code {self._process.returncode}:\n{words}")
 
@@ -144,8 +138,6 @@ def _answer(work: Callable[..., dict[str, Any]], asked: Mapping[str, Any]) -> di
         return {"result": work(**asked)}
     except (InputError, OSError) as error:
         return {"mistake": str(error)}
-    except HistoryLocked as error:
-        return {"locked": str(error)}
     except Exception:
         return {"fault": traceback.format_exc()}
 
@@ -158,11 +150,9 @@ def _run(flow: str, parameters: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _tables(store: str, questions: list[str], seconds: float, folder: str) -> dict[str, Any]:
-    from flows.commands.query import bounded_answer
-    from tasks.history.frames import write_frames
+    from tasks.history.asking import write_frames
 
-    with bounded_answer():
-        write_frames(Path(store), questions, seconds, Path(folder))
+    write_frames(Path(store), questions, seconds, Path(folder))
     return {}
 
 

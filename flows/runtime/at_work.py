@@ -1,19 +1,17 @@
-"""What a Prefect server is doing for us, in lines: what runs, failed, is paused, comes next, and whose judge ends."""
+"""Lines about the work of a Prefect server: runs that run, failed, are paused or come next, and judges that end."""
 
-from collections.abc import Iterator
-from datetime import UTC, datetime, timedelta
+from collections.abc import Iterable, Iterator, Mapping
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 from uuid import UUID
 
 from prefect import get_client
-from prefect.client.orchestration import SyncPrefectClient
 from prefect.client.schemas.filters import FlowRunFilter
 from prefect.client.schemas.objects import FlowRun
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.client.schemas.sorting import FlowRunSort
 
-from flows.runtime.endings import ending_lines
-from tasks.endpoint.models import today
+from tasks.endpoint.models import Dated, ending, today
 from tasks.text import one_line
 
 NEXT, RUNNING, FAILED = 6, 20, 5
@@ -22,6 +20,8 @@ RECENT = timedelta(days=7)
 """How long a failed run is shown."""
 LONGEST = 200
 """Characters of what a run says of its end."""
+LONGEST_NAME = 80
+"""Characters of a deployment's name."""
 
 
 def at_work() -> list[str]:
@@ -30,36 +30,52 @@ def at_work() -> list[str]:
         deployments = {each.id: each for each in client.read_deployments()}
         flows = {flow.id: flow.name for flow in client.read_flows()}
         names = flows | {each.id: each.name for each in deployments.values()}
+        now = datetime.now(UTC)
+
+        def runs(states: str, sort: FlowRunSort, most: int, **moments: Any) -> list[FlowRun]:
+            wanted = FlowRunFilter.model_validate({"state": {"type": {"any_": states.split()}}, **moments})
+            return client.read_flow_runs(flow_run_filter=wanted, sort=sort, limit=most)
+
+        running = runs("RUNNING PENDING PAUSED CANCELLING", FlowRunSort.START_TIME_DESC, RUNNING)
+        failed = runs("FAILED CRASHED", FlowRunSort.END_TIME_DESC, FAILED, end_time={"after_": now - RECENT})
+        coming = runs("SCHEDULED", FlowRunSort.EXPECTED_START_TIME_ASC, NEXT, expected_start_time={"after_": now})
         return [
-            *(f"running  {_named(run, names)}, {_state(run)}{_since(run)}" for run in _now(client)),
-            *(f"failed   {_named(run, names)}, {_when(run.end_time)}: {_message(run)}" for run in _failed(client)),
+            *(f"running  {_named(run, names)}, {_state(run)}{_since(run)}" for run in running),
+            *(f"failed   {_named(run, names)}, {_when(run.end_time)}: {_message(run)}" for run in failed),
             *(f"paused   {words}" for words in _paused([*deployments.values()])),
-            *(f"next     {_when(run.expected_start_time)}  {_whose(run, names)}" for run in _coming(client)),
+            *(f"next     {_when(run.expected_start_time)}  {_whose(run, names)}" for run in coming),
             *(f"ending   {words}" for words in ending_lines(deployments.values(), today())),
         ]
 
 
-def _now(client: SyncPrefectClient) -> list[FlowRun]:
-    states = ["RUNNING", "PENDING", "PAUSED", "CANCELLING"]
-    return _runs(client, {"state": {"type": {"any_": states}}}, FlowRunSort.START_TIME_DESC, RUNNING)
+def ending_lines(deployments: Iterable[DeploymentResponse], day: date) -> list[str]:
+    """A line for each judge of deployments that ends within 60 days, or has ended, with those that it judges for."""
+    concerned: dict[Dated, list[str]] = {}
+    for deployment in sorted(deployments, key=lambda each: each.name):
+        for name, judge in _judges(deployment):
+            if found := ending(judge.get("model", ""), judge.get("base_url", ""), day):
+                concerned.setdefault(found, []).append(one_line(name, LONGEST_NAME))
+    return [f"{each.words(day)}: {', '.join(names)} ({each.source})" for each, names in concerned.items()]
 
 
-def _failed(client: SyncPrefectClient) -> list[FlowRun]:
-    wanted = {"state": {"type": {"any_": ["FAILED", "CRASHED"]}}, "end_time": {"after_": datetime.now(UTC) - RECENT}}
-    return _runs(client, wanted, FlowRunSort.END_TIME_DESC, FAILED)
+def _judges(deployment: DeploymentResponse) -> Iterator[tuple[str, Mapping[str, str]]]:
+    """The judge of a deployment, and those of its schedules that have another."""
+    own = _judge(deployment.parameters)
+    yield deployment.name, own
+    for schedule in deployment.schedules:
+        if (other := {**own, **_judge(schedule.parameters)}) != own:
+            yield f"{deployment.name}, its schedule {schedule.slug or 'without a name'}", other
 
 
-def _coming(client: SyncPrefectClient) -> list[FlowRun]:
-    wanted = {"state": {"type": {"any_": ["SCHEDULED"]}}, "expected_start_time": {"after_": datetime.now(UTC)}}
-    return _runs(client, wanted, FlowRunSort.EXPECTED_START_TIME_ASC, NEXT)
-
-
-def _runs(client: SyncPrefectClient, wanted: dict[str, Any], sort: FlowRunSort, most: int) -> list[FlowRun]:
-    return client.read_flow_runs(flow_run_filter=FlowRunFilter.model_validate(wanted), sort=sort, limit=most)
+def _judge(parameters: Mapping[str, Any]) -> dict[str, str]:
+    """Model and address as far as raw parameters name them."""
+    form: Any = parameters.get("parameters") or {}
+    judge: dict[str, Any] = form.get("judge") or {}
+    return {name: judge[name] for name in ("model", "base_url") if isinstance(judge.get(name), str)}
 
 
 def _paused(deployments: list[DeploymentResponse]) -> Iterator[str]:
-    """What starts by no schedule at the moment: deployments as a whole, or single schedules."""
+    """Deployments that are paused as a whole, and single schedules that are off."""
     for each in sorted(deployments, key=lambda deployment: deployment.name):
         if each.paused:
             yield f"{each.name}, as a whole"

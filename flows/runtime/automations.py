@@ -1,8 +1,4 @@
-"""The automations of a server: one tells people of a drop or a judge that moved, one marks runs whose process vanished.
-
-Owns what is sent and when. What a drop is, and what its event holds, is for `tasks/comparing/alarms`,
-and likewise for `moved_judges`.
-"""
+"""The automations of a server: one notifies people of a drop or a judge that moved, one marks runs that vanished."""
 
 from datetime import timedelta
 from uuid import UUID
@@ -16,7 +12,7 @@ from prefect.events.schemas.events import ResourceSpecification
 from prefect.exceptions import ObjectNotFound
 
 from tasks.comparing.alarms import EVENT
-from tasks.comparing.moved_judges import JUDGE_MOVED
+from tasks.comparing.attribution import JUDGE_MOVED
 from tasks.errors import InputError
 
 NAME = "jury: regression"
@@ -66,7 +62,6 @@ async def watch_for_zombies(silent_seconds: float) -> None:
 
 
 async def _known(name: str) -> Automation | None:
-    """The automation of this name, when the server has one."""
     async with get_client() as client:
         found = await client.read_automations_by_name(name=name)
     return Automation(**found[0].model_dump()) if found else None

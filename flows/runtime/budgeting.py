@@ -1,44 +1,33 @@
-"""The money of a run: where its budget comes from, which samples it starts, and where it stopped.
-
-Owns what a budget means for the order of a run and for its end. The rule is `tasks.spending.budget`'s, the month that
-runs share is `tasks.spending.reservations`'.
-"""
+"""The money of a run: where its budget comes from, which samples it starts, and where it stopped."""
 
 import asyncio
-import math
 from collections import Counter, defaultdict
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
-from typing import Any
-
-from prefect.logging import get_logger
 
 from flows.runtime.sending import in_daemon_thread
-from tasks.datasets.dataset import Dataset
 from tasks.errors import InputError
 from tasks.judging.affording import prices_of
 from tasks.judging.case import Case
 from tasks.judging.run import Run
 from tasks.ledger.other_calls import OTHER_CALLS
 from tasks.ledger.remote import Remote
-from tasks.parameters import Judge, Parameters
+from tasks.parameters import Judge, PairwiseParameters, Parameters
 from tasks.passport.costs import expected_price
 from tasks.records import BudgetStop, RunStart, Sample
 from tasks.spending.budget import Budget, CallCosts
 from tasks.spending.expected import Expected, past_replies, seen
 from tasks.spending.money import money
-from tasks.spending.order import in_random_order, units
+from tasks.spending.month import OPEN_HOURS, VARIABLE, Limit, Month, month_budget, month_of
+from tasks.spending.order import units
 from tasks.spending.prices import BATCH, FREE, Tariff, tariff
-from tasks.spending.reservations import RENEW_SECONDS, VARIABLE, Month, month_budget, month_of
-from tasks.spending.shelves import BucketShelf, LocalShelf
 
-AHEAD = 0.02
-"""Share of the month's budget that a run claims beyond what it needs, so that it need not ask before every chunk."""
-
-_log = get_logger("image-jury")
+ASKED_AGAIN = 1.25
+"""Times what all calls cost in 95 of 100 cases: some are made again, since what came could not be used."""
+OPEN = timedelta(hours=OPEN_HOURS)
 
 
 def tariff_of(asked: Parameters) -> Tariff | None:
@@ -47,32 +36,20 @@ def tariff_of(asked: Parameters) -> Tariff | None:
     Raises:
         InputError: it has one, and no price of its judge is known.
     """
-    if not (asked.budget or month_budget()):
-        return None
-    return judge_tariff(asked)
+    return judge_tariff(asked.judge, asked.budget) if asked.budget or month_budget() else None
 
 
-def judge_tariff(asked: Parameters) -> Tariff | None:
-    """The same of a run that has one."""
-    return _tariff_of(asked.judge, f"budget is {asked.budget:g}" if asked.budget else f"{VARIABLE} is set")
-
-
-def _tariff_of(judge: Judge, which: str) -> Tariff | None:
-    found = tariff(judge, judge.model, judge.tier, datetime.now(UTC))
+def judge_tariff(judge: Judge, budget: float) -> Tariff | None:
+    """The same for a judge under a run's own budget; 0: under that of the month."""
+    found = tariff(judge, judge.model, judge.service_tier, datetime.now(UTC))
     if found is None:
+        which = f"budget is {budget:g}" if budget else f"{VARIABLE} is set"
         raise InputError(
             f"{which}, and no price of {judge.model} at {judge.base_url} is known, so that nothing could be counted: "
             "give judge.price_in and judge.price_out, the prices of a million tokens; those of a judge that costs "
             "nothing stand as 0 in a file that JURY_PRICES names"
         )
     return None if found is FREE else found
-
-
-def in_order(dataset: Dataset, tariff: Tariff | None) -> Dataset:
-    """The dataset, its samples in a random order where a budget may end the run before the last."""
-    if tariff is None:
-        return dataset
-    return dataset.model_copy(update={"samples": in_random_order(dataset.samples, dataset.key)})
 
 
 @asynccontextmanager
@@ -82,12 +59,8 @@ async def budget_of(
     store: Path,
     remote: Remote | None,
     start: RunStart,
-    spent_before: float = 0.0,
 ) -> AsyncGenerator[Budget | None]:
     """The budget of a run, its own, the month's or both, for as long as the context lasts; None: it has none.
-
-    Args:
-        spent_before: of its own budget, by a pilot.
 
     Raises:
         InputError: the store cannot keep a month's budget.
@@ -97,24 +70,39 @@ async def budget_of(
         yield None
         return
     costs = await asyncio.to_thread(costs_of, asked, store, start, tariff)
-    limit, amount = asked.budget - spent_before if asked.budget else None, month_budget()
+    own, amount = asked.budget or None, month_budget()
     if amount is None:
-        yield Budget(limit, costs)
+        yield Budget(own, costs)
         return
-    month = await in_daemon_thread(lambda: month_share(store, remote, amount, start.run_id))
-    share = Shared(month, lambda: month_share(store, remote, amount, start.run_id))
-    async with _sharing(share, Budget(limit, costs, share)) as budget:
-        if month.unknown:
-            calls = f"{month.unknown:,} calls of {month.month} in this store"
-            budget.warnings.append(f"{VARIABLE} does not count {calls}, for their price is not known")
+    month = month_of_store(store, remote, amount, start.run_id)
+    wanted = own or _estimate(asked, start, costs)
+    share = Shared(await in_daemon_thread(lambda: Limit(month, start, wanted)))
+    budget = Budget(own, costs, share)
+    if share.limit.unknown:
+        calls = f"{share.limit.unknown:,} calls of {month.month} in this store"
+        budget.warnings.append(f"{VARIABLE} does not count {calls}, for their price is not known")
+    try:
         yield budget
+    finally:
+        if not budget.waits:
+            await share.release(budget.spent)
+
+
+def _estimate(asked: Parameters, start: RunStart, costs: CallCosts) -> float | None:
+    """Highest likely cost of all calls of a run; None: the cost of its judge's calls is unknown."""
+    known = [costs.known(dimension) for dimension in start.dimensions]
+    if None in known:
+        return None
+    samples = start.samples * (1 + asked.controls) + asked.anchors
+    orders = len(asked.order_list()) if isinstance(asked, PairwiseParameters) else 1
+    return ASKED_AGAIN * samples * asked.votes * orders * sum(filter(None, known))
 
 
 @asynccontextmanager
 async def budget_of_passport(
     judge: Judge, store: Path, remote: Remote | None, passport_id: str, questions: int
 ) -> AsyncGenerator[Budget | None]:
-    """What the month's budget has for a passport, for as long as the context lasts; None: there is no such budget.
+    """The rest of the month's budget, for a passport, for as long as the context lasts; None: there is no such budget.
 
     Raises:
         InputError: what the passport is expected to cost does not fit into it, no price of the judge is known, or the
@@ -122,39 +110,24 @@ async def budget_of_passport(
         OSError: the month's budget cannot be read.
     """
     amount = month_budget()
-    tariff = await asyncio.to_thread(_tariff_of, judge, f"{VARIABLE} is set") if amount else None
+    tariff = await asyncio.to_thread(judge_tariff, judge, 0.0) if amount else None
     if amount is None or tariff is None:
         yield None
         return
-    month = await in_daemon_thread(lambda: month_share(store, remote, amount, passport_id))
-    expected, left = expected_price(store, judge, tariff, questions), await in_daemon_thread(month.left)
-    if expected.amount > left:
+    month = month_of_store(store, remote, amount, passport_id)
+    limit = await in_daemon_thread(lambda: Limit(month, None, None))
+    expected = expected_price(store, judge, tariff, questions)
+    if expected.amount > limit.amount:
         raise InputError(
             f"a passport of {judge.model} is {questions} questions for about {money(expected.amount)}, {expected.by}, "
             f"and does not fit: of the {money(amount)} that {VARIABLE} allows in {month.month}, "
-            f"{money(max(left, 0.0))} are left. Raise that budget, or wait for the next month"
+            f"{money(limit.amount)} are left. Raise that budget, or wait for the next month"
         )
-    costs = CallCosts(tariff, judge.max_output_tokens)
-    share = Shared(month)
-    async with _sharing(share, Budget(None, costs, share)) as budget:
-        yield budget
-
-
-@asynccontextmanager
-async def _sharing(share: "Shared", budget: Budget) -> AsyncGenerator[Budget]:
-    """A budget with a share of the month: claimed while the context lasts, and then what was spent."""
-    renewing = asyncio.create_task(_renew(share, budget))
-    try:
-        yield budget
-    finally:
-        renewing.cancel()
-        with suppress(OSError, InputError):  # the claim expires by itself, and from then on counts what the ledger says
-            if not budget.waits:
-                await share.close(budget.spent)
+    yield Budget(None, CallCosts(tariff, judge.max_output_tokens), Shared(limit))
 
 
 def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) -> CallCosts:
-    """What calls of each dimension cost in earlier runs of this judge, in 95 of 100 cases.
+    """Cost of calls of each dimension in earlier runs of this judge, in 95 of 100 cases.
 
     Of a batch nothing is billed before all of it is bought, so that a few earlier replies tell more than none.
     """
@@ -162,82 +135,74 @@ def costs_of(asked: Parameters, store: Path, start: RunStart, tariff: Tariff) ->
     expected = Expected(replies)
     known = {dimension: expected.percentile(dimension, tariff) for dimension in start.dimensions}
     costs = CallCosts(tariff, asked.judge.max_output_tokens, known.get)
-    for each in replies if _is_batch(start) else ():
+    for each in replies if asked.judge.service_tier == BATCH else ():
         if known.get(each.dimension) is None and (price := tariff.price(each.amounts)):
             costs.note(each.dimension, price)
     return costs
 
 
-def _is_batch(start: RunStart) -> bool:
-    judge: Any = start.parameters.get("judge")
-    return bool(judge) and judge.get("tier") == BATCH
-
-
-def month_share(store: Path, remote: Remote | None, amount: float, run_id: str, waited: str = "") -> Month:
-    """A run's share of this month, or of the one in which it was handed in. Reads ledgers: for a thread."""
+def month_of_store(store: Path, remote: Remote | None, amount: float, own: str) -> Month:
+    """This month of a store, for one of its runs or passports."""
     now = datetime.now(UTC)
+    young = now - OPEN
+    since = min(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0), young)
 
     def fetch() -> None:
+        nonlocal since
         if remote:
-            remote.fetch(now.replace(day=1, hour=0, minute=0, second=0, microsecond=0))
+            remote.fetch(since)
+            remote.fetch_starts(young)
             remote.fetch_folder(OTHER_CALLS.folder)
+            since = young  # nothing is added to what is older
 
-    shelf = BucketShelf(remote.bucket) if remote else LocalShelf(store)
-    return Month(store, shelf, waited or month_of(now), amount, run_id, bool(waited), fetch)
+    return Month(store, month_of(now), amount, own, fetch)
 
 
 class Shared:
-    """A run's share of the month, asked in a thread. At the turn of the month it begins anew: what was spent until then
-    is the old month's, what comes afterwards has to fit into the new one.
+    """Part of the month's budget that one run may spend, asked for in a thread.
 
-    Args:
-        opened: the share of the month that it is then; None: it stays with its month, whenever that is over.
+    The limit is written down when the first call is to be made: a run that is refused before leaves no ledger.
     """
 
-    def __init__(self, month: Month, opened: Callable[[], Month] | None = None) -> None:
-        self._month, self._opened = month, opened
-        self._before = 0.0
-        """Spent in months that are over."""
-        self.budget = month.budget
+    announce: Callable[[float], None] | None = None
+    """Lets others know of the limit, before the first call."""
 
-    @property
-    def month(self) -> str:
-        """See `budget.Share`."""
-        return self._month.month
+    def __init__(self, limit: Limit) -> None:
+        self.limit, self.month, self.budget = limit, limit.month.month, limit.month.budget
 
-    async def claim(self, total: float, spent: float) -> bool:
+    async def has_room(self, total: float) -> bool:
         """See `budget.Share`."""
-        if self._opened and self.month != month_of(datetime.now(UTC)):
-            await self.close(spent)
-            self._month, self._before = await in_daemon_thread(self._opened), spent
-        ahead = AHEAD * self.budget if math.isfinite(self.budget) else 0.0
-        return await in_daemon_thread(lambda: self._month.claim(total - self._before, ahead))
+        if write := self.announce:
+            self.announce = None
+            await in_daemon_thread(lambda: self.limit.announce(write))
+        if not self.limit.is_settled:
+            await in_daemon_thread(self.limit.read_again)
+        return total <= self.limit.amount * (1 + 1e-9)
 
     async def keep(self, total: float) -> None:
         """See `budget.Share`."""
-        await in_daemon_thread(lambda: self._month.keep(total - self._before))
+        await in_daemon_thread(lambda: self.limit.keep(total))
 
-    async def renew(self, used: float) -> None:
-        """Tell that the run lives, and give back what it has claimed and does not use."""
-        await in_daemon_thread(lambda: self._month.renew(used - self._before))
-
-    async def close(self, spent: float) -> None:
-        """The run has ended, or its month is over; this is what it spent in all."""
-        await in_daemon_thread(lambda: self._month.close(spent - self._before))
+    async def release(self, spent: float) -> None:
+        """Leave to others what was not spent."""
+        with suppress(OSError):  # it counts for two days, and no longer
+            await in_daemon_thread(lambda: self.limit.release(spent))
 
 
-async def _renew(share: Shared, budget: Budget) -> None:
-    """Tell that the run lives, until this is cancelled. What fails is tried again before the claim expires."""
-    while True:
-        await asyncio.sleep(RENEW_SECONDS)
-        try:
-            await share.renew(budget.used)
-        except (OSError, InputError) as error:
-            _log.debug("The claim on the budget of %s could not be renewed: %s", share.month, error)
+def announce_limit(budget: Budget | None, run: Run, remote: Remote | None) -> None:
+    """Let a run write the limit of its budget into its ledger, and send it, before its first call."""
+
+    def write(amount: float) -> None:
+        run.ledger.set_limit(amount)
+        if remote and run.ledger.folder.exists():
+            remote.send_start(run.start.run_id)
+
+    if budget and isinstance(budget.share, Shared):
+        budget.share.announce = write
 
 
 async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:
-    """Those samples that may be started, in their order and as soon as they may; the others are let go.
+    """Samples that may be started, in their order and as soon as they may; the others are let go.
 
     Where several units fit at once, they come together. Without a budget all of them do.
     """
@@ -248,7 +213,7 @@ async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:
     together: list[Case] = []
     for unit in units(cases, lambda case: case.sample):
         prices = partial(prices_of, run, budget, unit)
-        if run.parameters.judge.tier == BATCH and not budget.over:
+        if run.parameters.judge.service_tier == BATCH and not budget.over:
             await budget.fits_or_ends(prices())
         elif not budget.over and not await budget.fits_now(prices()):
             if together:
@@ -265,7 +230,7 @@ async def affordable(run: Run, cases: list[Case]) -> AsyncIterator[list[Case]]:
 
 
 def where_stopped(run: Run, samples: Sequence[Sample], judged: int) -> BudgetStop | None:
-    """Where the run stopped at its budget; None: it did not.
+    """Place at which the run stopped at its budget; None: it did not.
 
     Args:
         judged: how many samples it came to.

@@ -1,7 +1,4 @@
-"""Chunks of samples: how many are in memory at once, and what becomes of one before and after its steps.
-
-Owns reading, taking over earlier replies, and letting go. What is done with a chunk is the pipeline's.
-"""
+"""Chunks of samples: how many are in memory at once, and what becomes of one before and after its steps."""
 
 import asyncio
 import math
@@ -19,8 +16,9 @@ from prefect.tasks import exponential_backoff
 from flows.runtime.budgeting import affordable
 from flows.runtime.progress import Progress
 from flows.runtime.sending import Sending
+from tasks.aggregate import aggregate_sample
 from tasks.endpoint.requests import probe_request
-from tasks.errors import HistoryLocked, InputError, JudgeGaveUp, first_of
+from tasks.errors import InputError, JudgeStopped, first_of
 from tasks.judge import take_over
 from tasks.judging.case import Case, load_case
 from tasks.judging.run import Run
@@ -84,7 +82,7 @@ class Chunks:
         self._reading = asyncio.Lock()
         self._taken_over: list[Case] = []
         """Samples with nothing to ask, until there are enough of them to be aggregated together."""
-        self._aggregated = 0
+        self._begun = self._aggregated = 0
         self._portion = FIRST_PORTION
         """Samples that have as many bytes as a portion may have, if they are like those read last."""
         self._probe = probe_request(len(run.kind.display.sides), run.parameters.shares_beginnings)
@@ -93,12 +91,21 @@ class Chunks:
         """Do the work on every chunk, with as many in hand as keep the judge busy and no more.
 
         Raises:
-            JudgeGaveUp: the judge was waited for in vain; the sentence says what is missing.
+            JudgeStopped: no further call can succeed, or the judge was waited for in vain; the sentence says what is
+                missing. What is complete by then is decided.
         """
         try:
             await self._all(work)
-        except* JudgeGaveUp as gave_up:
-            raise JudgeGaveUp(f"{first_of(gave_up)}. {self._missing()}") from gave_up
+        except* JudgeStopped as stopped:
+            self._decide_complete()
+            first = first_of(stopped)
+            raise type(first)(f"{first}. {self._missing()}") from stopped
+
+    def _decide_complete(self) -> None:
+        """Decide the samples in hand whose calls have all ended; their chunks never came to the aggregate step."""
+        for case in chain(self._taken_over, *self._run.in_hand.chunks.values()):
+            if case.settled and not case.decided:
+                aggregate_sample(self._run, case)
 
     def _missing(self) -> str:
         done = sum(self._run.tally.outcomes.values())
@@ -109,22 +116,32 @@ class Chunks:
         )
 
     async def _all(self, work: Work) -> None:
-        run, size = self._run, self._run.parameters.chunk_size
-        room = asyncio.Semaphore(self._most_in_hand(size))
+        run = self._run
+        # Samples with earlier replies come by a stream of their own: thousands of them would keep the first call back.
+        # With a budget all keep their order, by which it is decided what the budget covers.
+        known = [] if run.budget else [each for each in self._samples if run.replies.have(each)]
+        others = self._samples if not known else [each for each in self._samples if not run.replies.have(each)]
         async with asyncio.TaskGroup() as group:
             if self._samples and not len(run.replies):
                 # Nothing can spare the question whether the judge is there: it is asked while the first chunk is read.
                 group.create_task(run.vlm.probe(self._probe))
-            first = 0
-            for samples in chunks(self._samples, size, whole_units=run.budget is not None):
+            group.create_task(self._stream(others, work))
+            group.create_task(self._stream(known, work))
+        await self._aggregate_taken_over(work)
+
+    async def _stream(self, samples: Sequence[Sample], work: Work) -> None:
+        run, size = self._run, self._run.parameters.chunk_size
+        room = asyncio.Semaphore(self._most_in_hand(size))
+        async with asyncio.TaskGroup() as group:
+            for some in chunks(samples, size, whole_units=run.budget is not None):
                 await room.acquire()
                 if run.budget and run.budget.over:
                     break
-                done = group.create_task(self._one(first, samples, work))
-                first += len(samples)
+                done = group.create_task(self._one(self._begun, some, work))
+                self._begun += len(some)
                 done.add_done_callback(lambda _: room.release())
-            group.create_task(self._warm_up())
-        await self._aggregate_taken_over(work)
+            if samples:
+                group.create_task(self._warm_up())
 
     def _most_in_hand(self, size: int) -> int:
         parameters = self._run.parameters
@@ -152,7 +169,6 @@ class Chunks:
         prompts = run.rubric.prompts
         asked = tuple(each.dimension for each in prompts if any(case.unsettled(each.dimension) for case in cases))
         if asked:
-            await run.vlm.probe(self._probe)
             await self._work(f"{first}-{first + len(cases) - 1}", asked, cases, work)
             return
         for case in cases:
@@ -182,6 +198,8 @@ class Chunks:
     async def _work(self, name: str, asked: tuple[str, ...], cases: list[Case], work: Work) -> None:
         run = self._run
         run.in_hand.chunks[name] = cases
+        if asked:
+            await run.vlm.probe(self._probe)
         await work(Chunk(name, asked, run.parameters.retries, run.parameters.retry_delay_seconds, tuple(cases)))
         del run.in_hand.chunks[name]
         for case in cases:
@@ -202,7 +220,7 @@ def _get_end_ready(store: Path) -> None:
     """Start what draws the chart, import what loads the history (DuckDB, numpy and scipy take half a second), and make
     an empty one in a new store, which takes a quarter."""
     warm_up()
-    import_module("tasks.history.staging")
-    handing_over = import_module("tasks.history.handing_over")
-    with suppress(HistoryLocked, InputError, OSError):  # the store step tells
-        handing_over.make_history(store)
+    import_module("tasks.history.rows")
+    landing = import_module("tasks.history.landing")
+    with suppress(InputError):  # the store step tells
+        landing.prepare(store)

@@ -1,46 +1,52 @@
-"""Runs that wait for their batches, taken as far as they get: files sent, replies fetched and taken in, runs ended.
+"""Runs whose calls are bought as batches: put down as any run is read, sent, and taken as far as they get.
 
-Every step can be broken off and done again, for what was done is on record. Only one process at a time is at work on a
-run. What becomes of the replies is for `taking_in`. A run that is ended here is stored and reported as any other, under
-its own night.
+Every step can be broken off and done again: the ledger gets no row twice. Only one process at a time is at work on a
+run, and memory does not grow with the files.
 """
 
 import asyncio
-from collections.abc import Mapping
-from datetime import datetime, timedelta
+from collections.abc import Iterator, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
+from prefect import get_client
 from prefect.client.schemas.objects import State
-from prefect.states import Completed, Failed
+from prefect.exceptions import ObjectNotFound
+from prefect.logging import get_logger
+from prefect.states import Completed, Failed, Scheduled
 
-from flows.runtime.arranging import DEPLOYMENT, EVERY, arranged
-from flows.runtime.batching import hand_in
-from flows.runtime.chunks import Work
-from flows.runtime.evaluating import put_together
-from flows.runtime.log import tell_in_sentences
-from flows.runtime.prefect_run import WAITING, parent_of, show_end
+from flows.runtime.budgeting import where_stopped
+from flows.runtime.chunks import Chunk
+from flows.runtime.prefect_run import ANSWER_SECONDS, WAITING, show_end, tell_in_sentences
 from flows.runtime.secrets import secret_block
-from flows.runtime.sending import in_daemon_thread
 from flows.runtime.session import Session, opened
-from flows.runtime.settling import never_handed_in
-from flows.runtime.taking_in import taken_in
-from tasks.batches.asking import asked_of, asking, looked_after
-from tasks.batches.log import Event, Log, lease, waiting_runs
-from tasks.batches.taking_out import clear, remove
+from tasks.aggregate import aggregate_sample
+from tasks.batches.checks import check_folder
+from tasks.batches.handing_in import HandingIn, Withheld, custom_id, place_of, read_cases
+from tasks.batches.log import Log, begin, locked, waiting_runs
+from tasks.batches.taking_out import Replies, Written, asked_of, asking, clear, looked_after, remove
 from tasks.datasets.dataset import Dataset
-from tasks.datasets.roots import check_place
+from tasks.datasets.paths import check_place
 from tasks.endpoint.batches import Batches
 from tasks.errors import BatchesUnavailable, InputError, first_of
-from tasks.ledger.bucket import RemoteUnavailable
-from tasks.ledger.evaluations import evaluation_folders
+from tasks.judge import write_down
+from tasks.judging.case import Call, Case
+from tasks.judging.run import Run, current_run
 from tasks.ledger.reading import read_start
-from tasks.ledger.remote import is_remote, local_cache, remote_of
 from tasks.parameters import Collect, Parameters, at_store
-from tasks.records import RunStart
+from tasks.records import Judgment
 from tasks.report import report
+from tasks.spending.prices import BATCH
 from tasks.store import store as store_step
 from tasks.text import printable
+
+DEPLOYMENT = "collect/collect"
+EVERY = timedelta(minutes=10)
+_UNKNOWN = (
+    "nothing is known of what calls of this judge cost, and by the most that they can cost they do not fit into the "
+    "budget. Ask about five samples first: the same command with --quote. The run then reuses their replies"
+)
 
 
 def waiting(run_id: str, words: str) -> State:
@@ -52,14 +58,11 @@ def waiting(run_id: str, words: str) -> State:
 async def collected(store: str, run_id: str) -> State:
     """Take a waiting run as far as it gets; its state, `Waiting` or as that of any run that has ended.
 
-    Args:
-        store: a folder, or the URL of a bucket.
-
     Raises:
         InputError: its endpoint refuses or cannot be reached, or it cannot be read any more; it goes on waiting.
     """
     try:
-        with lease(local_cache(store), run_id, remote_of(store)) as log:
+        with locked(Path(store), run_id) as log:
             if log is None:
                 return waiting(run_id, "another process is at work on it")
             return await _taken_further(log)
@@ -69,11 +72,10 @@ async def collected(store: str, run_id: str) -> State:
 
 async def _taken_further(log: Log) -> State:
     if not log.prepared:  # a kill while it was put down: nothing of it was sent
-        await never_handed_in(log.store, remote_of(log.place), log.run_id)
         remove(log)
         return Completed(message=f"Run {log.run_id} was never handed in.", data={"run_id": "", "warnings": []})
     state = None
-    while not log.ended:
+    if not log.ended:
         if words := await looked_after(log, secret_block):
             return waiting(log.run_id, words)
         state = await _taken_in(log, asked_of(log))
@@ -86,39 +88,21 @@ async def _cleared(log: Log, batches: Batches, state: State | None) -> State:
     message = f"Run {log.run_id} has ended."
     state = state or Completed(message=message, data={"run_id": log.run_id, "warnings": []})
     try:
-        if log.hold:
-            await asyncio.to_thread(log.hold.send)  # what could not be sent before is nowhere else
         await clear(log, batches)
-    except (BatchesUnavailable, RemoteUnavailable) as error:
+    except BatchesUnavailable as error:
         said = f"{error}. What is left of it there is removed by the next `jury collect`."
         state.data["warnings"].append(said)  # pyright: ignore
     return state
 
 
-async def _taken_in(log: Log, asked: Parameters) -> State | None:
-    """Take in the replies of a turn, and end the run; None: another turn was put down."""
+async def _taken_in(log: Log, asked: Parameters) -> State:
+    """Take in the replies, and end the run."""
     start, told = read_start(log.run), log.prepared
     assert told
     async with opened(start.flow, asked, []) as session:
         async with session.going_on(start, told) as run:
-            session.waits = await taken_in(log, run)
-        if session.waits:
-            return None
-        state = await _ended(session, start.prefect_run_id)
-    return await _of_evaluation(asked.store, log, start, told) if start.shards > 1 else state
-
-
-async def _of_evaluation(store: str, log: Log, start: RunStart, told: Event) -> State:
-    """The evaluation that a shard belongs to, which the last of them reports."""
-    began = datetime.fromisoformat(start.started_at)
-    if remote := remote_of(store):
-        await in_daemon_thread(lambda: remote.fetch(began - timedelta(days=1)))
-    if left := start.shards - len(evaluation_folders(log.run)):
-        words = f"Shard {start.shard} of evaluation {start.evaluation_id} is taken in, {left} of {start.shards} are not"
-        return Completed(message=f"{words}.", data={"run_id": "", "warnings": []})
-    state = await put_together(start.evaluation_id, store, began, [], told.shown_as)
-    await show_end(await parent_of(start.prefect_run_id), str(state.message))
-    return state
+            await taken_in(log, run)
+        return await _ended(session, start.prefect_run_id)
 
 
 async def _ended(session: Session, first_run: str) -> State:
@@ -130,29 +114,74 @@ async def _ended(session: Session, first_run: str) -> State:
     return state
 
 
-async def handed_in(session: Session, dataset: Dataset, work: Work) -> State:
-    """Hand a run in, and take it as far as it gets at once: as a rule to where it waits.
-
-    Args:
-        work: by which samples are judged live, for a pilot.
-    """
-    run_id, unstored = await hand_in(session, dataset, work)
+async def handed_in(session: Session, dataset: Dataset) -> State:
+    """Hand a run in, and take it as far as it gets at once: as a rule to where it waits."""
+    run_id, unstored = await _hand_in(session, dataset)
     try:
         state = await collected(session.place, run_id)
     except BatchesUnavailable:
-        await arranged(_place(session.place))
+        await arranged(_absolute(session.place))
         raise
     if state.name != WAITING:
         return state
-    looks = await arranged(_place(session.place))
+    looks = await arranged(_absolute(session.place))
     by_itself = f"So does the deployment {DEPLOYMENT}, every {EVERY.seconds // 60} minutes." if looks else ""
     also = " ".join([by_itself, *unstored]).strip()
     return Completed(name=WAITING, message=f"{state.message} {also}".strip(), data={**state.data, "also": also})  # pyright: ignore
 
 
-def _place(store: str) -> str:
+async def _hand_in(session: Session, dataset: Dataset) -> tuple[str, list[str]]:
+    """Put down the samples, all or those that the budget has room for, and what is to be asked about them.
+
+    Returns:
+        The run that waits: this one, or one that waits already and asks the very same, and nothing of this one stays.
+        And why the history does not show it; empty: it does.
+
+    Raises:
+        InputError: the budget has no room for all of them, since nothing is known of what calls of this judge cost.
+    """
+    waits = await _put_down(session, dataset)
+    await session.finish_thumbnails()
+    return waits, await session.storing(store_step(session.store, waits))
+
+
+async def _put_down(session: Session, dataset: Dataset) -> str:
+    """Return the id of the run that waits."""
+    session.waits = True
+    async with session.judging(dataset, Withheld) as chunks:
+        run, store, turn = current_run(), Path(session.store), asyncio.Lock()
+        begin(store, session.run_id)
+        with locked(store, session.run_id) as log:
+            assert log  # nobody else knows of the run
+            handing_in = HandingIn(run, log)
+
+            async def put_down(chunk: Chunk) -> None:
+                async with turn:
+                    await asyncio.to_thread(handing_in.add, run.in_hand.chunks[chunk.samples])
+
+            try:
+                await chunks.each(put_down)
+                handing_in.close()
+                budget = run.budget
+                if budget and budget.over and budget.guessed:
+                    raise InputError(_UNKNOWN)
+                waits = await asyncio.to_thread(handing_in.earlier) or log.run_id
+                if waits == log.run_id:
+                    stopped = where_stopped(run, dataset.samples, handing_in.samples)
+                    if budget:
+                        await budget.wait()
+                    handing_in.finish(shown_as=session.shown_as, said=tuple(session.said), stopped=stopped)
+            except BaseException:
+                remove(log)  # nothing of it was sent
+                raise
+            if waits != log.run_id:
+                remove(log)
+    return waits
+
+
+def _absolute(store: str) -> str:
     """The store, for a process that works in another folder."""
-    return store if is_remote(store) else str(Path(store).expanduser().absolute())
+    return str(Path(store).expanduser().absolute())
 
 
 async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
@@ -166,8 +195,9 @@ async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
     try:
         asked = at_store(Collect.model_validate(parameters))
         check_place("store", asked.store)
-        store = _place(asked.store)
-        waiting_now = await asyncio.to_thread(waiting_runs, local_cache(store), remote_of(store))
+        check_folder(asked.store)
+        store = _absolute(asked.store)
+        waiting_now = waiting_runs(Path(store))
     except (ValueError, OSError) as error:
         return Failed(message=printable(str(error)))
     if waiting_now:
@@ -188,3 +218,67 @@ async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
     message = " ".join([*(f"Run {run_id} is taken in." for run_id in runs), *waits]) or "Nothing waits."
     data = {"runs": runs, "waits": waits, "warnings": warnings}
     return Completed(name=WAITING if waits else None, message=message, data=data)
+
+
+async def arranged(store: str) -> bool:
+    """Arrange the next look at what waits, a run of the deployment `collect`; whether the server has that.
+
+    A schedule would start 144 runs a day where nothing ever waits. So each run that finds or leaves something waiting
+    arranges the next look before anything else, lest a kill ends them all; the last look arranges none.
+
+    Args:
+        store: absolute, since the run that looks may work in another folder.
+    """
+    due = datetime.now(UTC) + EVERY
+    once = f"{store} {int(due.timestamp() // EVERY.total_seconds())}"
+    try:
+        async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
+            deployment = await client.read_deployment_by_name(DEPLOYMENT)
+            await client.create_flow_run_from_deployment(
+                deployment.id,
+                parameters={"parameters": {"store": store}},
+                state=Scheduled(scheduled_time=due),
+                idempotency_key=once,  # several runs that wait are looked after by one
+            )
+    except ObjectNotFound:
+        return False
+    except Exception as error:  # that nothing looks by itself is told; the replies are safe where they are
+        get_logger("image-jury").warning("No run could be arranged that collects: %s", error)
+        return False
+    return True
+
+
+async def taken_in(log: Log, run: Run) -> None:
+    """Take in all replies, and decide the samples.
+
+    Raises:
+        InputError: the ledger of the run is damaged.
+    """
+    told = log.prepared
+    assert told
+    manner = {"rung": told.rung, "not_sent": told.not_sent, "tier": BATCH}
+    replies, written = await asyncio.gather(
+        asyncio.to_thread(Replies, log, run.vlm.mask), asyncio.to_thread(Written, log.run)
+    )
+    for case in read_cases(log.work):
+        _take_over(run, case, written.judgments(place_of(case)))
+        for call in [*_unasked(case)]:
+            found = replies.find(custom_id(case, call), run.vlm.read)
+            await write_down(run, case, call, found._replace(**manner))
+        aggregate_sample(run, case, written.outcome(place_of(case)))
+        await asyncio.sleep(0)
+
+
+def _take_over(run: Run, case: Case, recorded: Sequence[Judgment]) -> None:
+    """Replies of earlier runs, written down now if they are not, and the run's own."""
+    known = {(row.dimension, row.order, row.vote) for row in recorded}
+    for row in case.judgments:
+        if (row.dimension, row.order, row.vote) not in known:
+            run.ledger.append(row)
+    known = {(row.dimension, row.order, row.vote) for row in case.judgments}
+    case.judgments += [row for row in recorded if (row.dimension, row.order, row.vote) not in known]
+
+
+def _unasked(case: Case) -> Iterator[Call]:
+    """Calls of which nothing is written down yet."""
+    return (call for call in case.calls if not case.attempts(call))

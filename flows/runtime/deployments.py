@@ -9,6 +9,7 @@ from zoneinfo import available_timezones
 
 import yaml
 from prefect import Flow
+from prefect.client.schemas.actions import DeploymentScheduleCreate
 from prefect.schedules import Schedule
 from pydantic import BaseModel, ValidationError, field_validator, model_validator
 
@@ -45,23 +46,23 @@ class Scheduled(BaseModel, extra="forbid"):
     def _due_in_one_way(self) -> Self:
         if sum(way is not None for way in (self.cron, self.interval, self.rrule)) != 1:
             raise InputError("exactly one of cron, interval and rrule is needed")
-        self.schedule(self.active)  # where Prefect checks how it is written
+        _ = self.schedule  # Prefect checks how it is written
         return self
 
     @property
-    def when(self) -> str:
-        """When it runs, on one line."""
-        return f"{self.cron or self.rrule or f'every {self.interval:g} s'} {self.timezone}"
-
-    def schedule(self, active: bool) -> Schedule:
-        """The schedule for Prefect, switched on or off."""
-        values = self.model_dump(exclude={"interval", "active"})
+    def schedule(self) -> Schedule:
+        """The schedule for Prefect."""
         interval = timedelta(seconds=self.interval) if self.interval else None
-        return Schedule(**values, interval=interval, active=active)
+        return Schedule(**self.model_dump(exclude={"interval"}), interval=interval)
+
+    @property
+    def created(self) -> DeploymentScheduleCreate:
+        """The schedule for Prefect's server."""
+        return DeploymentScheduleCreate.from_schedule(self.schedule)
 
 
 class Form(BaseModel, extra="forbid"):
-    """What a flow is given: it has one parameter, which holds all fields of its form."""
+    """Parameters of a flow: it has one, which holds all fields of its form."""
 
     parameters: dict[str, Any] = {}
 
@@ -76,6 +77,8 @@ class Deployed(BaseModel, extra="forbid"):
     tags: list[str]
     schedules: list[Scheduled]
     parameters: Form
+    paused: bool | None = None
+    """Whether nothing of it starts; None: people decide that in the UI."""
     work_pool: dict[str, Any] = {}
     """For workers; serving needs none."""
 
@@ -84,7 +87,7 @@ class Deployed(BaseModel, extra="forbid"):
         if self.entrypoint not in ENTRYPOINTS:
             raise InputError(f"there is no entrypoint {self.entrypoint}; allowed are {', '.join(ENTRYPOINTS)}")
         try:
-            asked = self.form.model_validate(self.parameters.parameters)
+            asked = self.form.model_validate(self.own)
             if not isinstance(asked, Collect):
                 addressed(asked)
         except ValidationError as error:
@@ -92,6 +95,11 @@ class Deployed(BaseModel, extra="forbid"):
                 "; ".join(f"parameters.parameters.{words}" for words in _words(error, self.form))
             ) from None
         return self
+
+    @property
+    def own(self) -> dict[str, Any]:
+        """Fields of the form that the list gives."""
+        return self.parameters.parameters
 
     @property
     def title(self) -> str:

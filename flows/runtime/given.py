@@ -1,13 +1,12 @@
-"""What a run is asked for: its own raw parameters, completed from its deployment's, and validated once.
+"""Parameters of a run: its own, completed from its deployment's, and validated once.
 
-Prefect lays what a schedule or a person overrides over the deployment's parameters at the top level alone, and ours has
-one parameter, the form: `limit: 4` would lose dataset and judge. It does not validate for our flows, as it would before
-anything could be completed. Which shard a run is, its tags say; see `shards`.
+Prefect lays overrides over the deployment's parameters at the top level alone, and ours has one parameter, the form:
+`limit: 4` would lose dataset and judge. Prefect's own validation would come before that, so it is off for our flows.
 """
 
 from collections.abc import Mapping
 from difflib import get_close_matches
-from typing import Any, NamedTuple, cast
+from typing import Any, cast
 from uuid import UUID
 
 from prefect import get_client
@@ -21,7 +20,7 @@ from pydantic_core import ErrorDetails
 from flows.runtime.prefect_run import own_run
 from flows.runtime.shards import shard_of
 from tasks.errors import InputError
-from tasks.parameters import OF_SHARDS, Parameters, parameters_of
+from tasks.parameters import Parameters, parameters_of
 
 _KIND = "__prefect_kind"
 """Key by which the UIs mark a value that is written in another way."""
@@ -29,16 +28,8 @@ Raw = Mapping[str, Any]
 """Values of a form as Prefect stores them: what was not given is not there."""
 
 
-class Given(NamedTuple):
-    """What a run judges."""
-
-    parameters: Parameters
-    said: list[str]
-    """What of it the run was not given itself, in a sentence; empty: nothing."""
-
-
-async def given(flow: str, asked: Parameters | Raw) -> Given:
-    """The parameters of this run.
+async def given(flow: str, asked: Parameters | Raw) -> tuple[Parameters, list[str]]:
+    """Return the parameters of this run, and sentences about those that it was not given itself.
 
     Args:
         asked: raw, as a deployment's run has them; or validated, as a program calls a flow.
@@ -50,11 +41,11 @@ async def given(flow: str, asked: Parameters | Raw) -> Given:
     deployment = run.deployment_id if run else None
     if isinstance(asked, Parameters):
         if not deployment:
-            return Given(asked, [])
+            return asked, []
         asked = asked.model_dump(exclude_unset=True)  # the flow's default: the run has no parameters at all
     of_deployment = await _stored(deployment) if deployment else {}
-    values, taken, emptied = completed(lifted(asked), lifted(of_deployment), model)
-    marks = await shard_of(run, asked) if run else {}
+    values, taken, emptied = completed(read_json(asked), read_json(of_deployment), model)
+    marks = await shard_of(run) if run else {}
     try:
         parameters = model.model_validate({**values, **marks})
     except ValidationError as error:
@@ -62,16 +53,23 @@ async def given(flow: str, asked: Parameters | Raw) -> Given:
     if run and taken:
         await _show(run, values)
     named = (("from the deployment", taken), ("emptied in the form", emptied))
-    return Given(parameters, [f"{where}: {', '.join(names)}" for where, names in named if names])
+    return parameters, [f"{where}: {', '.join(names)}" for where, names in named if names]
 
 
-def lifted(raw: Raw) -> dict[str, Any]:
-    """The same as today's form has it, from values that were stored by an earlier version or by a UI.
+def read_json(raw: Raw) -> dict[str, Any]:
+    """Return values with free maps as the text that the UIs write: JSON, which a form reads as it does a command line.
 
-    The UIs write a free map as text in JSON, and one that nobody touched as no text at all. Prefect reads that text in
-    parameters of runs and deployments, and leaves it in those of schedules.
+    A map that nobody touched has no text and is left out. Prefect reads that text in parameters of runs and
+    deployments, and leaves it in those of schedules.
     """
-    return _plain({name: value for name, value in raw.items() if name not in OF_SHARDS})
+    found: dict[str, Any] = {}
+    for name, value in raw.items():
+        fields = cast(dict[str, Any], value) if isinstance(value, dict) else {}
+        if fields.get(_KIND) != "json":
+            found[name] = read_json(fields) if isinstance(value, dict) else value
+        elif "value" in fields:
+            found[name] = fields["value"]
+    return found
 
 
 def completed(own: Raw, others: Raw, model: type[BaseModel]) -> tuple[dict[str, Any], list[str], list[str]]:
@@ -106,17 +104,7 @@ def nested(info: FieldInfo, *values: Any) -> type[BaseModel] | None:
     return None
 
 
-def _plain(value: Any) -> Any:
-    if not isinstance(value, dict):
-        return value
-    fields = cast(dict[str, Any], value)
-    if fields.get(_KIND) == "json":
-        return fields.get("value")  # read as the text that a command line gives
-    return {name: _plain(each) for name, each in fields.items() if each != {_KIND: "json"}}
-
-
 async def _stored(deployment: UUID) -> dict[str, Any]:
-    """The raw parameters of a deployment."""
     async with get_client() as client:
         try:
             found = await client.read_deployment(deployment)
@@ -137,7 +125,6 @@ async def _show(run: FlowRun, values: Raw) -> None:
 
 
 def _words(error: ValidationError, model: type[BaseModel]) -> list[str]:
-    """A sentence for each problem, by the name of the field."""
     return [
         f"{'.'.join(map(str, each['loc']))}: {misspelt(each, model) or each['msg']}, found {each['input']!r}"
         if each["loc"] and each["type"] != "value_error"
@@ -147,7 +134,7 @@ def _words(error: ValidationError, model: type[BaseModel]) -> list[str]:
 
 
 def misspelt(fault: ErrorDetails, model: type[BaseModel]) -> str:
-    """What to say of a field that a form has not, with the one that was likely meant; nothing of any other fault."""
+    """Sentence about a field that a form lacks, with the one that was likely meant; empty for any other fault."""
     if fault["type"] != "extra_forbidden":
         return ""
     *above, name = map(str, fault["loc"])

@@ -1,10 +1,10 @@
 """Whom a Prefect server of ours answers: programs, and pages that it served itself.
 
-A browser lets any page ask a server on its own machine. Prefect's CORS and CSRF settings are on besides, but Prefect
-looks neither at `Host`, so that a page whose name was made to point here ("rebound") would be taken for its own, nor at
-the `Origin` of WebSockets, which carry events and logs. Both are looked at here, before anything reaches its app.
+A browser lets any page ask a server on its own machine. Beside Prefect's CORS and CSRF settings, `Host` is checked here
+(a page whose name was made to point here would pass for its own) and `Origin` of WebSockets, which carry logs.
 """
 
+import re
 from collections.abc import Awaitable, Callable, Collection, MutableMapping
 from typing import Any
 
@@ -12,6 +12,7 @@ LOOPBACK = frozenset(("127.0.0.1", "localhost", "[::1]"))
 """Names of this machine, which no other can be made to have."""
 FOREIGN = {"cross-site", "same-site"}
 """`Sec-Fetch-Site` of what a page of another address asks for; another port is another address of the same site."""
+_WITH_PORT = re.compile(r"([^:]+|\[[0-9a-f:.]+\]):[0-9]{1,5}")
 POLICY_VIOLATION = 1008
 """Code with which a WebSocket is closed."""
 
@@ -19,19 +20,6 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
-
-
-def own_settings(origins: str) -> dict[str, str]:
-    """Environment in which Prefect's server and clients do their own part.
-
-    Args:
-        origins: those of its pages, with commas between them.
-    """
-    return {
-        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": origins,
-        "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
-        "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": "true",
-    }
 
 
 def guarded(app: App, hosts: Collection[str], pages: bool) -> App:
@@ -57,13 +45,19 @@ def guarded(app: App, hosts: Collection[str], pages: bool) -> App:
 
 def _may_ask(scope: Scope, hosts: Collection[str], pages: bool) -> bool:
     named, origins, sites = (_values(scope, name) for name in (b"host", b"origin", b"sec-fetch-site"))
-    if len(named) != 1 or not {named[0], named[0].rpartition(":")[0]} & {*hosts}:
+    if len(named) != 1 or not ({named[0], _name(named[0])} & {*hosts}):
         return False
     if not pages:
         return not origins and not sites
     own = (f"http://{named[0]}", f"https://{named[0]}")  # behind a proxy it is the latter
     # Pictures, scripts and frames of another page are asked for without `Origin`.
     return all(origin in own for origin in origins) and (not FOREIGN & {*sites} or _is_followed_link(scope))
+
+
+def _name(host: str) -> str:
+    """A host without its port. Two colons, or more than digits behind one, are of no host that a browser asks."""
+    found = _WITH_PORT.fullmatch(host)
+    return found[1] if found else host
 
 
 def _is_followed_link(scope: Scope) -> bool:

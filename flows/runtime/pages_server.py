@@ -1,37 +1,34 @@
-"""The pages of a store served by `jury up`, on a port of their own beside Prefect's.
-
-Owns what is answered: the pages themselves, to be read and nothing else. Whom it answers is for `guard`, and what signs
-in for `sign_in`. The pages are whole files that others make; here they are only read.
-"""
+"""The pages of a store served by `jury up`, on a port of their own beside Prefect's, to be read and nothing else."""
 
 import hmac
 import json
 import os
 import re
-import socket
 import threading
 from collections.abc import Generator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from typing import BinaryIO
+
+from starlette.requests import Request
+from starlette.responses import PlainTextResponse, Response
 
 from flows.runtime import sign_in
 from flows.runtime.guard import LOOPBACK, App, Receive, Scope, Send, guarded
 from flows.runtime.served_process import further_hosts
+from flows.runtime.server import HOST, listening
 from tasks.errors import InputError
-from tasks.files import open_regular, private_folder, write_whole
-from tasks.pages.page_names import INDEX, NOTE, folder_of
+from tasks.files import open_regular, private_folder
+from tasks.pages.page_names import FOLDER, INDEX, NOTE, folder_of
+from tasks.pages.self_contained import HEAD_BYTES, policy_of
+from tasks.store_files import remove_file, write_file
 
-HOST = "127.0.0.1"
 _NAME = re.compile(r"/[\w][\w.-]*\.html", re.ASCII)
-_PIECE = 1 << 18
 _HEADERS = {
     "content-type": "text/html; charset=utf-8",
     "cache-control": "no-cache",
     "x-content-type-options": "nosniff",
     "referrer-policy": "no-referrer",
     "cross-origin-resource-policy": "same-origin",
-    "content-security-policy": "frame-ancestors 'none'",
 }
 
 
@@ -47,86 +44,59 @@ def serving_pages(store: Path, port: int, auth: str) -> Generator[str]:
 
     folder = folder_of(store)
     private_folder(folder)
-    with _listening(port) as listening:
-        address = f"http://{HOST}:{listening.getsockname()[1]}"
+    with ExitStack() as stack:
+        try:
+            opened = stack.enter_context(listening(port))
+        except (OSError, OverflowError):
+            opened = stack.enter_context(listening(0))
+        address = f"http://{HOST}:{opened.getsockname()[1]}"
         app = guarded(pages_app(folder, auth), {*LOOPBACK, *further_hosts()}, pages=True)
         server = uvicorn.Server(uvicorn.Config(app, log_level="warning", lifespan="off", ws="none"))
-        thread = threading.Thread(target=server.run, args=([listening],), name="pages", daemon=True)
+        thread = threading.Thread(target=server.run, args=([opened],), name="pages", daemon=True)
         thread.start()
-        write_whole(folder / NOTE, json.dumps({"address": address, "pid": os.getpid()}).encode(), private=True)
+        with suppress(InputError):  # of a folder that is a link no page is served
+            write_file(store, f"{FOLDER}/{NOTE}", json.dumps({"address": address, "pid": os.getpid()}).encode())
         try:
             yield address
         finally:
-            (folder / NOTE).unlink(missing_ok=True)
+            with suppress(InputError):
+                remove_file(store, f"{FOLDER}/{NOTE}")
             server.should_exit = True
             thread.join(5)
 
 
-@contextmanager
-def _listening(port: int) -> Generator[socket.socket]:
-    with socket.socket() as listening:
-        listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            listening.bind((HOST, port))
-        except (OSError, OverflowError):
-            listening.bind((HOST, 0))
-        listening.listen()  # so that who asks before the server has begun is answered then
-        yield listening
-
-
 def pages_app(folder: Path, auth: str) -> App:
     """An ASGI app that shows the pages of this folder to whoever signs in."""
-    wanted = sign_in.header(auth).get("Authorization", "").encode()
+    wanted = sign_in.header(auth).get("Authorization", "")
 
-    async def app(scope: Scope, _receive: Receive, send: Send) -> None:
-        if scope["type"] != "http":
-            return
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        if wanted and not hmac.compare_digest(given, wanted):
-            asking = {"www-authenticate": 'Basic realm="jury"'}
-            await _refuse(send, 401, "sign in with the text of `jury up --auth`", asking)
-        elif scope["method"] not in ("GET", "HEAD"):
-            await _refuse(send, 405, "pages are read, and nothing else", {"allow": "GET, HEAD"})
-        else:
-            await _show(folder, scope, send)
+    async def app(scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            await _response(folder, wanted, Request(scope))(scope, receive, send)
 
     return app
 
 
-async def _show(folder: Path, scope: Scope, send: Send) -> None:
-    """One page, in pieces: it may have tens of megabytes."""
-    name = f"/{INDEX}" if scope["path"] == "/" else scope["path"]
-    file = _opened(folder, name)
-    if not file:
-        await _refuse(send, 404, "there is no such page; the index at / has those that there are", {})
-        return
-    with file:
-        await _begin(send, 200, os.fstat(file.fileno()).st_size, _HEADERS)
-        left = scope["method"] == "GET"
-        while left:
-            piece = file.read(_PIECE)
-            left = len(piece) == _PIECE
-            await send({"type": "http.response.body", "body": piece, "more_body": left})
-    if scope["method"] == "HEAD":
-        await send({"type": "http.response.body", "body": b""})
+def _response(folder: Path, wanted: str, request: Request) -> Response:
+    given = request.headers.get("authorization", "")
+    if wanted and not hmac.compare_digest(given.encode(), wanted.encode()):
+        asking = {"www-authenticate": 'Basic realm="jury"'}
+        return PlainTextResponse("sign in with the text of `jury up --auth`\n", 401, asking)
+    if request.method not in ("GET", "HEAD"):
+        return PlainTextResponse("pages are read, and nothing else\n", 405, {"allow": "GET, HEAD"})
+    page = _read(folder, request.scope["path"])
+    if page is None:
+        return PlainTextResponse("there is no such page; the index at / has those that there are\n", 404)
+    policy = f"{policy_of(page[:HEAD_BYTES])}; frame-ancestors 'none'"
+    return Response(page, headers={**_HEADERS, "content-security-policy": policy})
 
 
-def _opened(folder: Path, name: str) -> BinaryIO | None:
-    """A page of the folder; None where the name is of no page, or of a link, which may lead anywhere."""
+def _read(folder: Path, path: str) -> bytes | None:
+    """A page of the folder; None where the path is of no page, or of a link, which may lead anywhere."""
+    name = f"/{INDEX}" if path == "/" else path
     if not _NAME.fullmatch(name) or folder.is_symlink():
         return None
     try:
-        return open_regular(folder / name[1:])
+        with open_regular(folder / name[1:]) as file:
+            return file.read()
     except (OSError, InputError):
         return None
-
-
-async def _refuse(send: Send, status: int, words: str, headers: dict[str, str]) -> None:
-    body = f"{words}\n".encode()
-    await _begin(send, status, len(body), {"content-type": "text/plain; charset=utf-8", **headers})
-    await send({"type": "http.response.body", "body": body})
-
-
-async def _begin(send: Send, status: int, size: int, headers: dict[str, str]) -> None:
-    named = [(name.encode(), value.encode()) for name, value in {**headers, "content-length": str(size)}.items()]
-    await send({"type": "http.response.start", "status": status, "headers": named})

@@ -1,9 +1,12 @@
-"""The flow run that this process works on, as Prefect knows it: who started it, its name, where it is shown."""
+"""The flow run that this process works on, as Prefect knows it: who started it, its name and log, where it is shown."""
 
 import asyncio
+import logging
 import re
+from typing import Any, cast
 from uuid import UUID
 
+from coolname import data
 from httpx import HTTPError
 from prefect import get_client
 from prefect.client.schemas.objects import FlowRun
@@ -12,7 +15,9 @@ from prefect.exceptions import ObjectNotFound
 from prefect.logging import get_run_logger
 from prefect.states import Completed
 
-from flows.runtime.run_names import is_made_up
+from flows.runtime.lifeline import claim_run
+from tasks.errors import InputError, first_of
+from tasks.parameters import FLOWS
 from tasks.presentation.wording import judge_words
 from tasks.records import RunStart
 
@@ -22,6 +27,23 @@ ANSWER_SECONDS = 10.0
 """Longest wait for the server, with all that Prefect's client asks again by itself: a run waits for its answers."""
 SCHEDULED = "scheduled"
 """Tag of the shards of an evaluation that a schedule started: they are runs on request."""
+OF_OURS = " · "
+"""Stands in every name that the program gives, behind the flow's."""
+_GREEK = (
+    "alpha|beta|gamma|delta|epsilon|zeta|eta|theta|iota|kappa|lambda|mu|nu|xi|omicron|pi|rho|sigma|tau|upsilon|phi|chi"
+    "|psi|omega"
+)
+_PRAISE = (
+    "Awesome|Rustic|Small|Gorgeous|Fantastic|Sleek|Intelligent|Unbranded|Refined|Licensed|Generic|Practical|Ergonomic"
+    "|Handcrafted|Tasty|Handmade|Incredible"
+)
+_OF_THE_UIS = re.compile(rf"({_GREEK})\d*(-[a-z]*)+|({_PRAISE})-[^\W\da-z_].{{0,5}}")
+"""A star and where it lies (`theta3-cancri-nebula`, one in nine without a number: `omega-mudor-point`), or praise of a
+dish of six letters at most (`Rustic-Drob`)."""
+
+
+# While the flow is loaded, before Prefect calls the run Running: it may wait for its server after that.
+claim_run()
 
 
 def own_run() -> FlowRun | None:
@@ -66,7 +88,7 @@ def log_start(start: RunStart) -> None:
     get_run_logger().info(
         "Run %s judges %s samples of %s (%s%s) with %s.",
         *(start.run_id, f"{start.samples:,}", start.dataset, " + ".join(start.candidates), part),
-        judge_words(start.model, start.endpoint),
+        judge_words(start.judge, start.endpoint),
     )
 
 
@@ -86,25 +108,61 @@ async def show_end(run_id: str, message: str) -> None:
         get_run_logger().debug("The run that was handed in could not be shown as ended", exc_info=error)
 
 
-async def parent_of(run_id: str) -> str:
-    """Id of the flow run that started a flow run; empty: none did, or nobody knows."""
-    try:
-        async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
-            task = (await client.read_flow_run(UUID(run_id))).parent_task_run_id
-            return str((await client.read_task_run(task)).flow_run_id or "") if task else ""
-    except Exception as error:
-        get_run_logger().debug("Who started the flow run %s is not known", run_id, exc_info=error)
-        return ""
-
-
 async def name_run(start: RunStart) -> None:
     """Give the run in the UI a name that says what is judged, unless a person gave it one."""
     run = own_run()
     if run and is_made_up(run.name):
         part = f" · shard {start.shard} of {start.shards}" if start.shards > 1 else ""
-        name = f"{start.flow} · {' + '.join(start.candidates)} · {start.model} · {start.samples} samples{part}"
+        name = f"{start.flow} · {' + '.join(start.candidates)} · {start.judge} · {start.samples} samples{part}"
         try:
             async with asyncio.timeout(ANSWER_SECONDS), get_client() as client:
                 await client.update_flow_run(run.id, name=name)
         except Exception as error:  # A name is nice to have; no run stops for want of one.
             get_run_logger().debug("The run could not be named", exc_info=error)
+
+
+def is_made_up(name: str) -> bool:
+    """Whether nobody typed this name of a run: Prefect, one of its UIs or this program made it.
+
+    Prefect keeps no record of who named a run.
+    """
+    ours = name.partition(OF_OURS)
+    return (bool(ours[1]) and ours[0] in FLOWS) or bool(_OF_THE_UIS.fullmatch(name)) or _of_prefect(name)
+
+
+def _of_prefect(name: str) -> bool:
+    """Whether the name is two of the words that Prefect draws from, such as `bold-falcon`."""
+    lists: dict[str, dict[str, Any]] = data.config  # pyright: ignore
+    known = {word for each in lists.values() for word in each.get("words", ())}
+    words = name.split("-")
+    return len(words) == 2 and known.issuperset(words)
+
+
+def tell_in_sentences() -> None:
+    """From now on, write one sentence to the log for what the user has to mend; to do so again changes nothing.
+
+    Prefect writes the traceback of whatever a task raises: thirty lines that tell nothing of a mistake in the input.
+    """
+    logging.getLogger("prefect.task_runs").addFilter(_sentence_alone)
+    logging.getLogger("prefect.task_runs").addFilter(_is_not_cancelled)
+
+
+def _sentence_alone(record: logging.LogRecord) -> bool:
+    error = record.exc_info[1] if record.exc_info else None
+    if isinstance(error, BaseExceptionGroup):
+        error = first_of(cast(BaseExceptionGroup[Exception], error))
+    if isinstance(error, InputError | OSError):
+        record.msg, record.args, record.exc_info = "Stopped: %s", (str(error),), None
+    return True
+
+
+def _is_not_cancelled(_: logging.LogRecord) -> bool:
+    """Whether the step that writes a line goes on.
+
+    Bar *Supervision*, a cancel in the UI takes at most five lines: each step that was under way would write two.
+    """
+    try:
+        task = asyncio.current_task()
+    except RuntimeError:  # a thread without an event loop
+        return True
+    return not (task and task.cancelling())

@@ -1,31 +1,33 @@
-"""The process that a run or a command works in: its garbage collector, what ends it, and its silence at the end."""
+"""The process of a run or a command: signals that end it, and how long it waits for what Prefect does at the end.
+
+A Prefect server may die, hang or answer late: it costs Prefect's record, never the run. The result of an evaluation is
+known as soon as its flow function has it (`noting_end`). What Prefect does after that only completes the record.
+"""
 
 import asyncio
 import atexit
-import gc
 import os
 import signal
 import sys
-from collections.abc import Coroutine, Generator
+from collections.abc import Awaitable, Coroutine, Generator
 from contextlib import contextmanager, suppress
-from pathlib import Path
+from contextvars import ContextVar
 from threading import Event
-from typing import Any, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
-THRESHOLDS = 50_000, 20, 50
-"""Objects made, less those freed, after which the youngest are searched; then how many searches of one generation
-there are before the next older one is searched, too."""
-
+if TYPE_CHECKING:
+    from prefect.client.schemas.objects import State
 
 END_SECONDS = 8.0
 """For what is left of the work in a process to end by itself, when the work is done or was stopped."""
+START_SECONDS = 30.0
+"""Longest wait for the first answer of a server that accepts connections."""
+LOOK_SECONDS = 5.0
+"""Between two questions whether a server is there, and longest wait for the answer."""
+SILENT = 2
+"""Questions without an answer after which a server is not waited for."""
 
-_ENDED = "Finished in state Running", "Finished in state Cancelled"
-_UNTOLD = {
-    "prefect.flow_runs": _ENDED,
-    "prefect.task_runs": (*_ENDED, "Finished in state Crashed", "Crash detected! Execution was "),
-}
-"""By logger: how what Prefect writes of a run that somebody cancels begins, and is not to be told."""
+_ENDED: ContextVar["asyncio.Future[State] | None"] = ContextVar("what the run came to", default=None)
 
 T = TypeVar("T")
 _LEFT_BEHIND = Event()
@@ -57,7 +59,7 @@ def _interrupt_loop() -> None:
 
 
 def _tell_but_sigterm(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
-    """What asyncio does with an exception that nobody takes.
+    """Report an exception that nobody takes, as asyncio does, but for SIGTERM.
 
     At SIGTERM Prefect raises one wherever the event loop is: in a callback, or in a task that nobody waits for, it ends
     nothing. The loop learns of the signal besides, and ends the run.
@@ -99,32 +101,6 @@ def end_without_the_rest(code: int) -> None:
 
 
 @contextmanager
-def settle_garbage_collector() -> Generator[None]:
-    """Let the garbage collector search rarely, and only what was made since; as it was before on leaving.
-
-    Python frees most objects as soon as nothing refers to them. The collector only finds those that refer to each
-    other in a circle, by walking through everything that is alive. What is imported when a run begins stays alive for
-    good, and calls to the judge leave few reference cycles behind: frequent searches would find nothing, and take
-    from the calls the processor's time.
-    """
-    before = gc.get_threshold()
-    gc.freeze()
-    gc.set_threshold(*THRESHOLDS)
-    try:
-        yield
-    finally:
-        gc.set_threshold(*before)
-        gc.unfreeze()
-
-
-def search_rarely() -> None:
-    """Let the garbage collector search as rarely for good, in the process of a command: a tenth of its start is else
-    spent on searching what it imports.
-    """
-    gc.set_threshold(*THRESHOLDS)
-
-
-@contextmanager
 def ended_by_sigterm() -> Generator[None]:
     """Let SIGTERM end what runs in the context as Ctrl-C does; for the main thread.
 
@@ -141,72 +117,6 @@ def ended_by_sigterm() -> Generator[None]:
         signal.signal(signal.SIGTERM, before)
 
 
-def interrupt() -> None:
-    """Interrupt the main thread as Ctrl-C does, from any thread of a process that SIGTERM ends so.
-
-    Ctrl-C's own signal would do nothing in a process that a shell script began in the background: it is ignored there.
-    """
-    os.kill(os.getpid(), signal.SIGTERM)
-
-
-@contextmanager
-def bounded_memory(more: int) -> Generator[None]:
-    """Let this process take so many bytes more than it has and no further, where the system can see to that (Linux).
-
-    What does not fit raises MemoryError, of whatever library wants it.
-    """
-    held = 0
-    with suppress(OSError):
-        told = Path("/proc/self/status").read_text().splitlines()
-        held = next((int(line.split()[1]) << 10 for line in told if line.startswith("VmData:")), 0)
-    if not held:
-        yield
-        return
-    import resource
-
-    before = resource.getrlimit(resource.RLIMIT_DATA)
-    bounds = [bound for bound in (held + more, *before) if bound != resource.RLIM_INFINITY]
-    resource.setrlimit(resource.RLIMIT_DATA, (min(bounds), before[1]))
-    try:
-        yield
-    finally:
-        resource.setrlimit(resource.RLIMIT_DATA, before)
-
-
-def end_quietly() -> None:
-    """Keep the end of a run that somebody cancels from looking like a fault, in a process made for one run by Prefect.
-
-    Prefect raises wherever the event loop is when SIGTERM comes, which asyncio tells with a traceback, and writes for
-    the run `Finished in state Running()`, as an error: its state comes from the process that ended it. A step that was
-    under way is told as a crash; what ended the run, the run says.
-    """
-    import logging
-
-    def is_told(record: logging.LogRecord) -> bool:
-        return not record.getMessage().startswith(_UNTOLD[record.name])
-
-    def is_unexpected(record: logging.LogRecord) -> bool:
-        return not record.exc_info or not _is_sigterm(record.exc_info[1])
-
-    atexit.register(hush)
-    hush_observers()
-    logging.getLogger("asyncio").addFilter(is_unexpected)
-    for name in _UNTOLD:
-        logging.getLogger(name).addFilter(is_told)
-
-
-def hush_observers() -> None:
-    """Leave out what Prefect says where the server was away: a traceback for each of its watchers of cancelled runs.
-
-    They go on asking; that a server had ended is said where it begins again.
-    """
-    import logging
-
-    for name in ("FlowRunCancellingObserver", "FlowRunSuspendingObserver"):
-        logging.getLogger(f"prefect.{name}").addFilter(lambda _: False)
-    logging.getLogger("asyncio").addFilter(lambda record: "Observer._handle" not in record.getMessage())
-
-
 def hush() -> None:
     """Keep what DuckDB 2.0 prints at exit (nanobind's leak list) from the user; to be registered with `atexit`."""
     sys.stderr.flush()
@@ -218,3 +128,83 @@ def _is_sigterm(error: BaseException | None) -> bool:
     if isinstance(error, BaseExceptionGroup):
         return any(map(_is_sigterm, cast(BaseExceptionGroup[BaseException], error).exceptions))
     return type(error).__name__ == "TerminationSignal"
+
+
+async def noting_end(work: Awaitable["State"]) -> "State":
+    """The state that an evaluation comes to, or what it raises; noted for a command that waits for it."""
+    ended = _ENDED.get() or asyncio.get_running_loop().create_future()
+    try:
+        ended.set_result(await work)
+    except Exception as error:
+        ended.set_exception(error)
+        ended.exception()  # or asyncio says that nobody has looked at it
+    return ended.result()
+
+
+async def first_answer(api: str) -> None:
+    """Wait for whatever a server answers first: Prefect's client would wait for minutes.
+
+    Raises:
+        httpx.HTTPError: nobody is there, or nobody answers.
+    """
+    import httpx
+
+    try:
+        await _ask(api, START_SECONDS)
+    except httpx.TimeoutException as error:
+        raise httpx.ReadTimeout(f"no answer within {START_SECONDS:g} seconds") from error
+
+
+async def run_to_end(flow: Coroutine[Any, Any, "State"], api: str) -> "tuple[State, bool]":
+    """Run a flow to the end of its evaluation, and as far beyond as its server answers.
+
+    Args:
+        api: address of the server; empty: one that Prefect has in this process, which it ends with itself.
+
+    Returns:
+        The state, and whether the server has it, too.
+
+    Raises:
+        Exception: what the flow raised where the server did not take it in, or Prefect of a flow that did not begin.
+    """
+    ended: asyncio.Future[State] = asyncio.get_running_loop().create_future()
+    _ENDED.set(ended)
+    run = asyncio.create_task(flow)
+    try:
+        await asyncio.wait({run, ended}, return_when=asyncio.FIRST_COMPLETED)
+        await _recorded(run, api)
+    except asyncio.CancelledError:
+        run.cancel()
+        raise
+    if not run.done():
+        leave_behind()
+    elif not ended.done() or (not run.exception() and (ended.exception() or not raised(run.result()))):
+        return run.result(), True
+    return ended.result(), False
+
+
+def raised(state: "State") -> bool:
+    """Whether a state is that of a flow that raised; ours return the sentence that stopped them."""
+    return state.is_crashed() or "encountered an exception" in str(state.message)
+
+
+async def _recorded(run: "asyncio.Task[State]", api: str) -> None:
+    """Wait for what Prefect does at the end of a run, or for its server to be silent."""
+    import httpx
+
+    silent = 0
+    while not run.done() and silent < SILENT:
+        await asyncio.wait({run}, timeout=LOOK_SECONDS)
+        try:
+            if api and not run.done():
+                await _ask(api, LOOK_SECONDS)
+            silent = 0
+        except httpx.HTTPError:
+            silent += 1
+
+
+async def _ask(api: str, seconds: float) -> None:
+    import httpx
+
+    async with httpx.AsyncClient(verify=False, timeout=seconds) as client:
+        await client.get(f"{api}/health")

@@ -1,7 +1,4 @@
-"""How far a run is while it runs: a bar or lines on stderr, and a progress artifact in the Prefect UI.
-
-Showing progress never slows a run down and never fails it: what cannot be shown is logged at debug level.
-"""
+"""Progress of a run while it runs: a bar or lines on stderr, and a progress artifact. It never fails the run."""
 
 import asyncio
 import logging
@@ -68,7 +65,9 @@ class Progress:
     async def __aenter__(self) -> Self:
         if self._bar:
             self._bar.start()
-        if _in_prefect_run():
+        from prefect.context import FlowRunContext, TaskRunContext
+
+        if FlowRunContext.get() or TaskRunContext.get():
             self._publishing = asyncio.create_task(self._keep_publishing())
         return self
 
@@ -110,16 +109,14 @@ class Progress:
     def _share(self) -> float:
         return self._done / self._samples if self._samples else 0.0
 
-    def _not_ok(self) -> str:
-        failed = Counter({status: n for status, n in self._statuses.items() if status != "ok"})
-        return f", {failed.total()} not ok ({counted(failed)})" if failed else ""
-
     def _words(self) -> str:
         return f"{self._done}/{self._samples} samples{self._besides()}"
 
     def _besides(self) -> str:
         cost = self._cost()
-        return self._not_ok() + (f", {cost}" if cost else "") + self._note()
+        failed = Counter({status: n for status, n in self._statuses.items() if status != "ok"})
+        not_ok = f", {failed.total()} not ok ({counted(failed)})" if failed else ""
+        return not_ok + (f", {cost}" if cost else "") + self._note()
 
     def _note(self) -> str:
         words = printable(self._held_up())
@@ -161,9 +158,3 @@ def _bar(stream: IO[str], flow: str, samples: int) -> "Bar":
     bar = Bar(*columns, console=Console(file=stream), redirect_stdout=False)
     bar.add_task(flow, total=samples, not_ok="")
     return bar
-
-
-def _in_prefect_run() -> bool:
-    from prefect.context import FlowRunContext, TaskRunContext
-
-    return bool(FlowRunContext.get() or TaskRunContext.get())

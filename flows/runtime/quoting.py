@@ -1,11 +1,10 @@
 """A quote instead of a run: what it would take, from the judge's history or from a pilot of a few samples.
 
-Owns when a pilot is asked, and where the quote is shown. A pilot is judged as a run judges, by the same steps, into a
-ledger of its own that never ends: it is no result, and the run that follows takes its replies over.
+A pilot is no result: its ledger never ends, and the run that follows takes its replies over.
 """
 
 import asyncio
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -16,18 +15,18 @@ from prefect.states import Completed
 
 from flows.runtime.chunks import Work
 from flows.runtime.session import Session
-from tasks.anchors.choosing import in_turn
+from tasks.anchors.frozen import in_turn
 from tasks.datasets.dataset import Dataset
-from tasks.judging.planned import Plan, plan_of
+from tasks.judging.affording import Plan, plan_of
 from tasks.judging.run import Run
 from tasks.ledger.reading import read_judgments
 from tasks.parameters import EMBEDDED
 from tasks.presentation.markup import bullets, plain
 from tasks.records import Judgment, Sample
 from tasks.spending.expected import ENOUGH, Expected, past_replies, seen, tries
+from tasks.spending.month import VARIABLE
 from tasks.spending.prices import TIERS, Tariff, tariff
 from tasks.spending.quote import Quote, quote_of
-from tasks.spending.reservations import VARIABLE
 
 PILOT = 5
 """Samples of a pilot."""
@@ -46,12 +45,12 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
         rows = await asyncio.to_thread(past_replies, Path(session.store), run.start)
         pilot = _pilot(plan, rows) if session.parameters.quote == "pilot" else []
         if pilot:
-            async with session.asking(run, pilot, "quote") as chunks:
+            async with session.asking(run, pilot) as chunks:
                 await chunks.each(work)
         asked = list(read_judgments(run.ledger.folder))
         found = await asyncio.to_thread(_quote, run, plan, rows, asked)
     judged = sum(run.tally.outcomes.values())
-    found = found.model_copy(update={"pilot_samples": judged, "pilot_price": price_of(asked)})
+    found = found.model_copy(update={"pilot_samples": judged, "pilot_price": _price_of(asked)})
     session.warnings += _stopped(run, len(pilot), judged)
     await _publish(found, f"{session.shown_as}-quote")
     data = {"run_id": "", "warnings": session.warnings, "quote": found.model_dump(mode="json")}
@@ -59,7 +58,6 @@ async def quoted(session: Session, dataset: Dataset, work: Work) -> State:
 
 
 def _stopped(run: Run, wanted: int, judged: int) -> list[str]:
-    """What to say where a budget ended the pilot."""
     budget = run.budget
     if not budget or not budget.over:
         return []
@@ -80,7 +78,7 @@ def _quote(run: Run, plan: Plan, rows: Sequence[Judgment], pilot: Sequence[Judgm
     judge, known = run.parameters.judge, [*rows, *pilot]
     plan.there.update(row.key for row in pilot if row.status == "ok")
     expected = Expected(seen(known, plan.calls), tries(known))
-    answered = next((row.model_answered for row in reversed(known) if row.model_answered), "")
+    answered = next((row.judge_answered for row in reversed(known) if row.judge_answered), "")
     found = quote_of(run.start.flow, judge, plan.open, expected, _tariffs(run, answered))
     return found.model_copy(update={"reused": len(plan.calls) - len(plan.open)})
 
@@ -89,13 +87,12 @@ def _tariffs(run: Run, answered: str) -> dict[str, Tariff]:
     """Tier -> its prices, where they are known; those that a judge was given hold in whatever tier it is asked."""
     judge, now = run.parameters.judge, datetime.now(UTC)
     one_price = judge.price_in or judge.price_out or judge.base_url == EMBEDDED
-    tiers = [judge.tier] if one_price else TIERS
+    tiers = [judge.service_tier] if one_price else TIERS
     found = {tier: tariff(judge, answered, tier, now) for tier in tiers}
     return {tier: each for tier, each in found.items() if each}
 
 
-def price_of(rows: Iterable[Judgment]) -> float | None:
-    """What replies cost; None: unknown."""
+def _price_of(rows: Sequence[Judgment]) -> float | None:
     prices = [row.price for row in rows if row.status not in ("rejected", "unavailable")]
     return None if None in prices else sum(price or 0.0 for price in prices)
 

@@ -1,62 +1,65 @@
-"""The deployments of the list put on a server, again and again: what people changed there in the meantime stays.
+"""Registration of the list's deployments on a server, again and again: edits in the UI stay.
 
-Owns what of a deployment is compared, field by field and schedule by schedule, and how it is written. Prefect's own way
-deletes the schedules that people added and writes over the others. What the list said when it was registered last is
-kept on the server where it was registered, so that it belongs to what is there, whichever checkout registers next: in a
-Prefect variable, since labels of a deployment are handed on to each of its runs and events.
+Only values that changed in the list since its last registration are applied. A digest of each is kept on the server,
+where any checkout finds it: in one Prefect variable for each deployment, since a variable holds 5,000 characters.
 """
 
 import hashlib
+import json
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Mapping
+from contextlib import suppress
 from typing import Any, NamedTuple, cast
+from uuid import UUID
 
 from prefect import get_client
 from prefect.client.orchestration import PrefectClient
-from prefect.client.schemas.actions import DeploymentScheduleCreate, VariableCreate, VariableUpdate
+from prefect.client.schemas.actions import DeploymentScheduleCreate, DeploymentUpdate, VariableCreate, VariableUpdate
 from prefect.client.schemas.objects import DeploymentSchedule
 from prefect.client.schemas.responses import DeploymentResponse
-from prefect.deployments.runner import RunnerDeployment
 from prefect.exceptions import ObjectNotFound, PrefectHTTPStatusError
-from prefect.runner import Runner
 from prefect.types.entrypoint import EntrypointType
 from pydantic import BaseModel, TypeAdapter, ValidationError
 
-from flows.runtime.deployments import ENTRYPOINTS, Deployed, Scheduled
-from flows.runtime.given import lifted, nested
-from flows.runtime.three_way import MISSING, Fields, Merged, digest, digests, merge
+from flows.runtime.deployments import ENTRYPOINTS, Deployed
+from flows.runtime.given import nested, read_json
 from tasks.errors import InputError
 from tasks.text import one_line
 
-OF_LIST = {"description", "tags", "parameters", "version", "entrypoint"}
-"""What is written of a deployment that is there; its limits, and whether it is paused, are people's."""
-OF_SCHEDULE = {"schedule", "active", "parameters", "slug"}
+ALWAYS = {"description", "tags", "paused"}
+"""Applied at each start; `paused` only where the list names it."""
+MISSING = "(none)"
+"""Value of a field that is not there."""
 SHOWN = 60
-"""Longest value that is told, in characters."""
+"""Longest value that is shown, in characters."""
 CURE = "`jury up --reset` takes the list's"
+Fields = Mapping[str, Any]
+"""Name -> value: `tags`, `limit` and `judge.model` of the form, `schedule nightly when`."""
 
 
-class Entry(NamedTuple):
-    """A deployment as the list or a server has it, or the digests of one."""
+class Merged(NamedTuple):
+    """Fields of the list and of a server made one."""
 
-    fields: dict[str, Any]
-    """`description`, `tags`, and each field of the form that is given by its name, `judge.model` where it is nested."""
-    schedules: dict[str, dict[str, Any]]
-    """Slug -> `when`, `parameters`, `active`."""
+    values: dict[str, Any]
+    replaced: list[str]
+    """Names of the fields whose value on the server gives way to the list's."""
+    said: list[str]
+    """Messages about what people changed, and what the list replaced."""
 
 
 class Registered(NamedTuple):
-    """A deployment as it is served."""
+    """A deployment of the list after its registration."""
 
-    title: str
+    id: UUID | None
+    """None: people deleted it."""
     schedules: list[str]
     """When it runs, in words; people's schedules, too."""
     said: list[str]
-    """What people changed, and what the list says of it."""
+    """As in `Merged`."""
 
 
-async def register(runner: Runner, deployed: Deployed, reset: bool) -> Registered:
-    """Put a deployment of the list on the server, and give it to the runner.
+async def register(deployed: Deployed, reset: bool) -> Registered:
+    """Put a deployment of the list on the server.
 
     Args:
         reset: the list wins where people changed what came of it; schedules that they added stay.
@@ -64,39 +67,24 @@ async def register(runner: Runner, deployed: Deployed, reset: bool) -> Registere
     Raises:
         InputError: the server refuses what people left there together with what the list says.
     """
+    known: DeploymentResponse | None = None
+    said: list[str] = []
     async with get_client() as client:
-        last, known = await _last(client, deployed.title), await _known(client, deployed.title)
+        last = await _last(client, deployed.title)
+        with suppress(ObjectNotFound):
+            known = await client.read_deployment_by_name(deployed.title)
         if known:
-            before = _reset(deployed, known, last) if reset else last
-            said = await _update(client, runner, deployed, known, before, OF_LIST | ({"paused"} if reset else set()))
-        elif (former := await _known(client, former_title(deployed))) and not former.work_pool_name:
-            said = await _move(client, runner, deployed, former)
+            said += await _update(client, deployed, known, last, reset)
+            said += await _update_schedules(client, deployed, known, last, reset)
+        elif reset or not last:
+            await _create(deployed)
         else:
-            said = []
-            await runner.aadd_deployment(await _made(deployed, of_list(deployed).fields, deployed.schedules))
+            cure = f"delete the variable {variable_name(deployed.title)} there, too, to get it back at the next start"
+            return Registered(None, [], [f"was deleted in the UI, and stays so; {cure}"])
         await _remember(client, deployed)
         served = await client.read_deployment_by_name(deployed.title)
     words = [f"{when(each)}{'' if each.active else ' (off)'}" for each in served.schedules]
-    return Registered(deployed.title, sorted(words), said)
-
-
-async def left_over(served: Collection[str]) -> list[str]:
-    """A sentence for each deployment of our flows that is there, but neither in the list nor on a work pool.
-
-    It may have another name in the list now, or be another list's: it is left as it is, and what comes due of it waits.
-
-    Args:
-        served: titles of those in the list.
-    """
-    async with get_client() as client:
-        flows = {flow.id: flow.name for flow in await client.read_flows()}
-        found = [each for each in await client.read_deployments() if each.entrypoint in ENTRYPOINTS]
-    titles = [f"{flows.get(each.flow_id, '')}/{each.name}" for each in found if not each.work_pool_name]
-    return [
-        f"{title} is on this server and not in the list: nothing here starts its runs; delete it in the UI if it is "
-        "the former name of another"
-        for title in sorted({*titles} - {*served})
-    ]
+    return Registered(served.id, sorted(words), said)
 
 
 async def on_server() -> list[DeploymentResponse]:
@@ -105,64 +93,200 @@ async def on_server() -> list[DeploymentResponse]:
         return await client.read_deployments()
 
 
-def former_title(deployed: Deployed) -> str:
-    """Under which a deployment stood before its name told its flow, too: `plot/nightly` of `plot/plot-nightly`."""
-    flow = deployed.title.partition("/")[0]
-    return f"{flow}/{deployed.name.removeprefix(f'{flow}-')}"
+async def idle_limits() -> str:
+    """Return a sentence about the limits `jury:<host>`, of which no run takes slots; "" where there are none."""
+    async with get_client() as client:
+        limits = await client.read_global_concurrency_limits(limit=200)
+    names = sorted(each.name for each in limits if each.name.startswith("jury:"))
+    if not names:
+        return ""
+    return (
+        f"Prefect's limits {', '.join(names)} cap nothing any more: a run caps its calls by judge.concurrency, and a "
+        f"work queue or a deployment caps the runs. Delete them: prefect gcl delete {names[0]}"
+    )
 
 
-def of_list(deployed: Deployed) -> Entry:
-    """A deployment as the list has it."""
-    schedules = {each.slug: each.model_dump(include={"parameters", "active"}) for each in deployed.schedules}
-    for each in deployed.schedules:
-        schedules[each.slug]["when"] = each.when
-    return _entry(deployed, deployed.description, deployed.tags, deployed.parameters.parameters, schedules)
+def left_over(found: Iterable[DeploymentResponse], served: Collection[str]) -> list[str]:
+    """Return a sentence for each deployment of our flows that is neither in the list nor on a work pool.
+
+    It may have another name in the list now, or be another list's: it is left as it is, and what comes due of it waits.
+
+    Args:
+        found: all deployments of the server.
+        served: titles of those in the list.
+    """
+    ours = [each for each in found if each.entrypoint in ENTRYPOINTS and not each.work_pool_name]
+    titles = {f"{ENTRYPOINTS[each.entrypoint or '']}/{each.name}" for each in ours}
+    return [
+        f"{title} is on this server and not in the list: nothing here starts its runs; delete it in the UI if it is "
+        "the former name of another"
+        for title in sorted(titles - {*served})
+    ]
 
 
-def of_server(deployed: Deployed, known: DeploymentResponse) -> Entry:
-    """A deployment as the server has it. A schedule without a slug is people's own."""
-    schedules = {each.slug: _of_schedule(each) for each in known.schedules if each.slug}
-    return _entry(deployed, known.description or "", known.tags, known.parameters.get("parameters", {}), schedules)
-
-
-def when(scheduled: DeploymentSchedule) -> str:
-    """When a schedule of the server is due, in the words of the list."""
+def when(scheduled: DeploymentSchedule | DeploymentScheduleCreate) -> str:
+    """Return when a schedule is due, in the words of the list."""
     values = scheduled.schedule.model_dump()
     every = values.get("interval")
     due = values.get("cron") or values.get("rrule") or (f"every {every.total_seconds():g} s" if every else "never")
     return f"{due} {values.get('timezone') or 'UTC'}"
 
 
-def _of_schedule(scheduled: DeploymentSchedule) -> dict[str, Any]:
-    return {"when": when(scheduled), "parameters": scheduled.parameters, "active": scheduled.active}
+def merge(last: Mapping[str, str], listed: Fields, found: Fields, defaults: Fields, reset: bool = False) -> Merged:
+    """Merge fields of the list into those on a server.
+
+    Args:
+        last: digests of the list's fields at its last registration.
+        defaults: values of fields that are not given; not named here: none.
+        reset: apply all fields of the list.
+    """
+    values: dict[str, Any] = {}
+    replaced, said = list[str](), list[str]()
+    for name in dict.fromkeys((*listed, *found)):
+        default = defaults.get(name, MISSING)
+        now = digest(listed[name]) if name in listed else None
+        applied = reset or name in ALWAYS or last.get(name) != now
+        source = listed if applied else found
+        if name in source:
+            values[name] = source[name]
+        mine, theirs = listed.get(name, default), found.get(name, default)
+        if mine == theirs:
+            continue
+        there, here = one_line(str(mine), SHOWN), one_line(str(theirs), SHOWN)
+        if applied:
+            replaced.append(name)
+            said.append(f"{name} was {here}; the list's {there} has replaced it")
+        else:
+            said.append(f"{name} is {here}, as changed here; in the list it is {there}")
+    return Merged(values, replaced, said)
 
 
-def _entry(
-    deployed: Deployed, description: str, tags: list[str], raw: dict[str, Any], schedules: dict[str, dict[str, Any]]
-) -> Entry:
-    return Entry({"description": description, "tags": sorted(tags), **_leaves(lifted(raw), deployed.form)}, schedules)
+def digest(value: Any) -> str:
+    """Return a short digest of a value, which may itself be long."""
+    text = json.dumps(value, sort_keys=True, default=str)
+    return hashlib.sha256(text.encode()).hexdigest()[:16]
+
+
+def digests(fields: Fields) -> dict[str, str]:
+    """Return the digests of fields by their names."""
+    return {name: digest(value) for name, value in fields.items()}
+
+
+def variable_name(title: str) -> str:
+    """Name of the variable with the digests of a deployment: `jury_list_plot_nightly_` and a digest of the title."""
+    words = re.sub(r"[^a-z0-9]+", "_", title.lower())
+    return f"jury_list_{words[:200]}_{hashlib.sha256(title.encode()).hexdigest()[:6]}"
+
+
+async def _create(deployed: Deployed) -> None:
+    made = await deployed.flow.ato_deployment(
+        deployed.name,
+        description=deployed.description,
+        tags=deployed.tags,
+        schedules=[each.schedule for each in deployed.schedules],
+        parameters={"parameters": deployed.own},
+        paused=bool(deployed.paused),
+        entrypoint_type=EntrypointType.MODULE_PATH,
+        version=deployed.flow.version,  # else Prefect takes the commit of the folder that the command is started in
+    )
+    await made.aapply()
+
+
+async def _update(
+    client: PrefectClient, deployed: Deployed, known: DeploymentResponse, last: Mapping[str, str], reset: bool
+) -> list[str]:
+    """Update the changed fields of a deployment; return messages for the user."""
+    listed, found = _of_list(deployed), _of_server(deployed, known)
+    defaults = _leaves(deployed.form().model_dump(mode="json"), deployed.form)
+    merged = merge(last, listed, found, defaults, reset)
+    change = DeploymentUpdate(
+        description=deployed.description,
+        tags=deployed.tags,
+        parameters={"parameters": _raw(merged.values)},
+        entrypoint=deployed.entrypoint,
+        parameter_openapi_schema=deployed.flow.parameters.model_dump(exclude_unset=True),
+    )
+    if reset or deployed.paused is not None:
+        change.paused = bool(deployed.paused)
+    try:
+        await client.update_deployment(known.id, change)
+    except PrefectHTTPStatusError as error:
+        raise InputError(f"{deployed.title} cannot be registered, {error.response.text[:500]}. {CURE}") from error
+    return merged.said
+
+
+async def _update_schedules(
+    client: PrefectClient, deployed: Deployed, known: DeploymentResponse, last: Mapping[str, str], reset: bool
+) -> list[str]:
+    """Update the schedules that are or were in the list; return messages for the user."""
+    said: list[str] = []
+    listed = {_place(each.slug): each.created for each in deployed.schedules}
+    found = {_place(each.slug): each for each in known.schedules}
+    registered = {name.rpartition(" ")[0] for name in last} - {""}
+    for place in sorted({*listed, *registered}):
+        mine, theirs = listed.get(place), found.get(place)
+        if mine and theirs:
+            merged = merge(last, _of_schedule(mine), _of_schedule(theirs), {}, reset)
+            changes = {name.rpartition(" ")[2]: merged.values[name] for name in merged.replaced}
+            if changes.pop("when", None):
+                changes["schedule"] = mine.schedule
+            if changes:
+                await client.update_deployment_schedule(known.id, theirs.id, **changes)
+            said += merged.said
+        elif mine and (reset or place not in registered):
+            await client.create_deployment_schedules(known.id, [mine])
+        elif mine:
+            said.append(f"{place} was deleted here, and stays so; {CURE}")
+        elif theirs and (reset or digests(_of_schedule(theirs)).items() <= last.items()):
+            await client.delete_deployment_schedule(known.id, theirs.id)
+        elif theirs:
+            said.append(f"{place} is no longer in the list, and stays since it was changed here; {CURE}")
+    return said
+
+
+def _of_list(deployed: Deployed) -> dict[str, Any]:
+    """Fields of a deployment as the list has them, without its schedules."""
+    return _fields(deployed, deployed.description, deployed.tags, deployed.paused, deployed.own)
+
+
+def _of_server(deployed: Deployed, known: DeploymentResponse) -> dict[str, Any]:
+    """The same fields as the server has them."""
+    form = read_json(known.parameters.get("parameters", {}))
+    return _fields(deployed, known.description or "", known.tags, known.paused, form)
+
+
+def _fields(deployed: Deployed, description: str, tags: list[str], paused: bool | None, form: Fields) -> dict[str, Any]:
+    own = {} if deployed.paused is None else {"paused": paused}
+    return {"description": description, "tags": sorted(tags), **own, **_leaves(form, deployed.form)}
+
+
+def _place(slug: str | None) -> str:
+    """Name of a schedule. One without a slug is people's own: the list has none."""
+    return f"schedule {slug}" if slug else ""
+
+
+def _of_schedule(each: DeploymentSchedule | DeploymentScheduleCreate) -> dict[str, Any]:
+    fields = {"active": each.active, "when": when(each), "parameters": each.parameters}
+    return {f"{_place(each.slug)} {name}": value for name, value in fields.items()}
 
 
 def _leaves(raw: Fields, form: type[BaseModel], place: str = "") -> dict[str, Any]:
-    """The values of a form by the names of its fields; those of nested models have a dot.
-
-    A server may hold fields that an earlier version had: they are left out.
-    """
+    """Values of a form by the names of its fields, `judge.model` where they are nested; others are left out."""
     found: dict[str, Any] = {}
     for name, info in form.model_fields.items():
-        if name not in raw:
-            continue
-        if inner := nested(info, raw[name]):
+        if name in raw and (inner := nested(info, raw[name])):
             found |= _leaves(raw[name], inner, f"{place}{name}.")
-        else:
+        elif name in raw:
             found[f"{place}{name}"] = raw[name]
     return found
 
 
 def _raw(fields: Fields) -> dict[str, Any]:
-    """The form again, of its values by name."""
+    """Build the form from its values by name."""
     raw: dict[str, Any] = {}
     for path, value in fields.items():
+        if path in ALWAYS:
+            continue
         *parents, name = path.split(".")
         place = raw
         for parent in parents:
@@ -171,135 +295,20 @@ def _raw(fields: Fields) -> dict[str, Any]:
     return raw
 
 
-async def _made(
-    deployed: Deployed, fields: Fields, schedules: list[Scheduled], paused: bool = False
-) -> RunnerDeployment:
-    form = {name: value for name, value in fields.items() if name not in ("description", "tags")}
-    return await deployed.flow.ato_deployment(
-        deployed.name,
-        description=fields["description"],
-        tags=fields["tags"],
-        schedules=[each.schedule(each.active) for each in schedules],
-        parameters={"parameters": _raw(form)},
-        paused=paused,
-        entrypoint_type=EntrypointType.MODULE_PATH,
-    )
-
-
-async def _update(
-    client: PrefectClient, runner: Runner, deployed: Deployed, known: DeploymentResponse, last: Entry, written: set[str]
-) -> list[str]:
-    """Merge the list into a deployment that is there, of which no more is written; returns what is to be said of it."""
-    merged, said = _merged(deployed, known, last)
-    made = await _made(deployed, merged.values, [])
-    made.model_fields_set.intersection_update(written)  # Prefect writes what was set
-    try:
-        await runner.aadd_deployment(made)
-    except PrefectHTTPStatusError as error:
-        raise InputError(f"{deployed.title} cannot be registered, {error.response.text[:500]}. {CURE}") from error
-    for slug in dict.fromkeys((*of_list(deployed).schedules, *last.schedules)):
-        said += await _update_schedule(client, deployed, known, slug, last.schedules.get(slug, {}))
-    return said
-
-
-async def _move(client: PrefectClient, runner: Runner, deployed: Deployed, former: DeploymentResponse) -> list[str]:
-    """Make a deployment of the list from the one under its former name, whose schedules are switched off."""
-    merged, said = _merged(deployed, former, await _last(client, former_title(deployed)))
-    await runner.aadd_deployment(await _made(deployed, merged.values, [], former.paused))
-    made = await client.read_deployment_by_name(deployed.title)
-    kept = [
-        DeploymentScheduleCreate.model_validate(each.model_dump(include=OF_SCHEDULE), from_attributes=True)
-        for each in former.schedules
-    ]
-    added = [_created(each) for each in deployed.schedules if each.slug not in {each.slug for each in former.schedules}]
-    await client.create_deployment_schedules(made.id, [*kept, *added])
-    for each in former.schedules:
-        await client.update_deployment_schedule(former.id, each.id, active=False)
-    return [f"made from {former_title(deployed)}, its former name, whose schedules are off now", *said]
-
-
-def _merged(deployed: Deployed, there: DeploymentResponse, last: Entry) -> tuple[Merged, list[str]]:
-    """The fields of a deployment of the list, merged with those of one that is there, and what is to be said of it."""
-    listed, found = of_list(deployed).fields, of_server(deployed, there).fields
-    # Unless somebody is known to have changed it, a description is that of an earlier version of the program.
-    before = {"description": digest(found["description"]), **last.fields}
-    defaults = _leaves(deployed.form().model_dump(mode="json"), deployed.form)
-    merged = merge(before, listed, found, defaults)
-    return merged, [*_told("", merged, {**defaults, **listed}, {**defaults, **found})]
-
-
-async def _update_schedule(
-    client: PrefectClient, deployed: Deployed, known: DeploymentResponse, slug: str, last: Fields
-) -> list[str]:
-    """Merge a schedule of the list, or one that was in it; returns what is to be said of it."""
-    planned = next((each for each in deployed.schedules if each.slug == slug), None)
-    there = next((each for each in known.schedules if each.slug == slug), None)
-    listed, found = of_list(deployed).schedules.get(slug, {}), _of_schedule(there) if there else {}
-    merged = merge(last, listed, found, {})
-    of_people, place = [*merged.kept, *merged.conflicts], f"schedule {slug}"
-    if not there:
-        if planned and not of_people:
-            await client.create_deployment_schedules(known.id, [_created(planned)])
-        return [f"{place} was deleted here, and stays so; {CURE}"] if of_people else []
-    if not planned:
-        if not of_people:
-            await client.delete_deployment_schedule(known.id, there.id)
-        return [f"{place} is no longer in the list, and stays since it was changed here; {CURE}"] if of_people else []
-    changes: dict[str, Any] = {name: value for name, value in merged.values.items() if value != found[name]}
-    if changes.pop("when", None):
-        changes["schedule"] = _created(planned).schedule
-    if changes:
-        await client.update_deployment_schedule(known.id, there.id, **changes)
-    return [*_told(f"{place} ", merged, listed, found)]
-
-
-def _created(planned: Scheduled) -> DeploymentScheduleCreate:
-    return DeploymentScheduleCreate.from_schedule(planned.schedule(planned.active))
-
-
-def _told(place: str, merged: Merged, listed: Fields, found: Fields) -> Iterator[str]:
-    for name in (*merged.kept, *merged.conflicts):
-        here, there = (one_line(str(fields.get(name, MISSING)), SHOWN) for fields in (found, listed))
-        if name in merged.kept:
-            yield f"{place}{name} is {here}, as changed here; in the list it is {there}"
-        else:
-            yield f"{place}{name} is {here}, as changed here; the list has changed, too, to {there}; {CURE}"
-
-
-def _reset(deployed: Deployed, known: DeploymentResponse, last: Entry) -> Entry:
-    """As if the list had been registered as what is there, so that nothing of it is people's but what they added."""
-    found = of_server(deployed, known)
-    slugs = dict.fromkeys((*of_list(deployed).schedules, *last.schedules))
-    return Entry(digests(found.fields), {slug: digests(found.schedules.get(slug, {})) for slug in slugs})
-
-
-async def _known(client: PrefectClient, title: str) -> DeploymentResponse | None:
-    """What the server has of a deployment."""
-    try:
-        return await client.read_deployment_by_name(title)
-    except ObjectNotFound:
-        return None
-
-
-def variable_name(title: str) -> str:
-    """Name of the variable that keeps what the list said of a deployment: `jury_list_plot_nightly_` and a digest."""
-    words = re.sub(r"[^a-z0-9]+", "_", title.lower())
-    return f"jury_list_{words[:200]}_{hashlib.sha256(title.encode()).hexdigest()[:6]}"
-
-
-async def _last(client: PrefectClient, title: str) -> Entry:
-    """Digests of what the list said last; empty where that is not known."""
+async def _last(client: PrefectClient, title: str) -> dict[str, str]:
+    """Digests of the list at its last registration; empty where they are unknown."""
     found = await client.read_variable_by_name(variable_name(title))
     try:
-        return TypeAdapter(Entry).validate_python(found.value if found else None)
-    except ValidationError:  # None yet, or a person's own
-        return Entry({}, {})
+        return TypeAdapter(dict[str, str]).validate_python(found.value if found else {})
+    except ValidationError:  # a person's own
+        return {}
 
 
 async def _remember(client: PrefectClient, deployed: Deployed) -> None:
-    listed, name = of_list(deployed), variable_name(deployed.title)
-    schedules = {slug: digests(fields) for slug, fields in listed.schedules.items()}
-    value = cast(Any, Entry(digests(listed.fields), schedules)._asdict())
+    listed = _of_list(deployed)
+    for each in deployed.schedules:
+        listed |= _of_schedule(each.created)
+    name, value = variable_name(deployed.title), cast(Any, digests(listed))
     if await client.read_variable_by_name(name):
         await client.update_variable(VariableUpdate(name=name, value=value))
     else:

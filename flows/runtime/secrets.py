@@ -1,7 +1,4 @@
-"""Texts that are kept as Secret blocks on a Prefect server.
-
-Only asks a server that is there: looking for a block is no reason to start one, nor to import Prefect.
-"""
+"""Texts in Secret blocks of a Prefect server that is there: none is started for that, and Prefect is not imported."""
 
 import os
 import sys
@@ -17,31 +14,23 @@ async def secret_block(block: str) -> str:
     """
     if not _server_at_hand():
         raise LookupError(f"no Prefect server to ask for the Secret block {block}: PREFECT_API_URL is not set")
-    value = await _value(block)
+    from prefect.blocks.system import Secret
+    from prefect.exceptions import ObjectNotFound
+
+    try:
+        value = (await Secret.aload(block)).value.get_secret_value()  # pyright: ignore
+    except Exception as error:  # whatever may be wrong with a block, a server, or the way to it
+        if isinstance(error.__cause__, ObjectNotFound):
+            raise LookupError(f"the Prefect server has no Secret block {block}") from None
+        # Other words may quote what the block holds.
+        words = type(error).__name__ if isinstance(error, ValueError) else one_line(str(error))
+        raise LookupError(f"the Prefect server gives no Secret block {block}: {words}") from None
     if not isinstance(value, str):
         raise LookupError(f"the Secret block {block} holds JSON, where a key is a string")
     return value
 
 
-async def _value(block: str) -> object:
-    from prefect.blocks.system import Secret
-    from prefect.exceptions import ObjectNotFound
-
-    try:
-        return (await Secret.aload(block)).value.get_secret_value()  # pyright: ignore
-    except ValueError as error:
-        if isinstance(error.__cause__, ObjectNotFound):
-            raise LookupError(f"the Prefect server has no Secret block {block}") from None
-        # Its words are left out: they may quote what the block holds.
-        raise LookupError(f"the Secret block {block} cannot be read ({type(error).__name__})") from None
-    except Exception as error:  # whatever may be wrong with a server or the way to it
-        raise LookupError(
-            f"the Prefect server could not be asked for the Secret block {block}: {one_line(str(error))}"
-        ) from None
-
-
 def _server_at_hand() -> bool:
-    """Whether a Prefect server is known or running."""
     if os.environ.get("PREFECT_API_URL"):
         return True
     if "prefect" not in sys.modules:

@@ -1,40 +1,44 @@
-"""The Prefect server of a store: started, told apart from anybody else's, and found again.
+"""Prefect servers of ours: that of a store, found by other commands, and a temporary one, which ends with its command.
 
 A port that answers proves nothing: it may be another person's Prefect, and registering deployments there would write
-into it. A server is ours when the process that we noted lives, and what answers has our version and our home.
+into it. A server is ours while the `jury up` that noted it holds its lock.
 """
 
+import asyncio
+import atexit
 import contextlib
 import json
 import os
 import socket
 import subprocess
 import sys
-import time
-import urllib.request
+import tempfile
 from collections.abc import Generator, Mapping
-from functools import partial
-from http.client import HTTPException
-from importlib.metadata import version
 from pathlib import Path
-from typing import Any, NamedTuple, cast
+from typing import TYPE_CHECKING, NamedTuple
 
 from pydantic import TypeAdapter, ValidationError
 
 from flows.runtime import sign_in
-from flows.runtime.guard import own_settings
-from flows.runtime.kept_process import KeptProcess
-from flows.runtime.prepared_database import give
+from flows.runtime.lifeline import UP, is_locked, lifeline
+from flows.runtime.prepared_database import DATABASE, is_prepared
+from flows.runtime.served_process import TEMPORARY
+from flows.runtime.supervision import Supervised, start_child
+from tasks.endpoint.api_keys import key_names
 from tasks.errors import InputError
-from tasks.files import private_folder
+from tasks.files import private_folder, read_regular
+
+if TYPE_CHECKING:
+    from prefect.client.orchestration import PrefectClient
 
 HOST = "127.0.0.1"
 NOTE = "server.json"
+MOST_OF_NOTE = 10_000
+"""Bytes of it."""
 LOG = "server.log"
-"""In the home of a server: what it says."""
-PATIENCE_SECONDS = 120.0
-ANSWER_SECONDS = 30.0
-"""For a server that is there to say what it is: one that a busy machine keeps from it is not gone."""
+"""In the home of a server: what it prints."""
+PATIENCE_SECONDS = 300.0
+"""For a server that starts; on a busy machine the first of all takes minutes."""
 QUIET = {
     "PREFECT_SERVER_ANALYTICS_ENABLED": "false",
     "DO_NOT_TRACK": "1",
@@ -42,30 +46,95 @@ QUIET = {
 }
 """Telemetry and advertisements off."""
 NOT_FOR_SERVERS = ("PREFECT_API_URL", "PREFECT_PROFILE", "PREFECT_API_AUTH_STRING", "PREFECT_SERVER_API_AUTH_STRING")
-"""What of the environment is about another server than the one that is started."""
-
-
-_ENDED = "the Prefect server has ended; its last words are in {}"
+"""Variables about another server than the one that is started."""
+OTHER_KEYS = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN", "OPENAI_CUSTOM_HEADERS")
+"""Keys of buckets, and headers that may hold a key."""
+_NOT_MADE = "starting a temporary Prefect server (about 40 s this once, 10 s from the next time on) …"
+_MADE = "starting a temporary Prefect server (about 10 s) …"
 
 
 class Server(NamedTuple):
-    """A running server of ours."""
+    """A running server of `jury up`."""
 
     port: int
     pid: int
-    """Of the server's process."""
+    """Id of the server's process."""
+    lock: str = ""
+    """File that its `jury up` has locked for as long as it lives."""
     auth: str = ""
-    """What signs in; "": nobody has to. Never noted with the rest."""
+    """Text that signs in; "": nobody has to. Never noted with the rest."""
 
     @property
     def ui(self) -> str:
-        """Where a person looks at it."""
+        """Address for people."""
         return f"http://{HOST}:{self.port}"
 
     @property
     def api(self) -> str:
-        """What `PREFECT_API_URL` is for its clients."""
+        """Value of `PREFECT_API_URL` for its clients."""
         return api_at(self.port)
+
+
+class PrefectServer:
+    """A server of ours as a child process until `end`. It listens from the first moment: whoever asks early waits."""
+
+    def __init__(self, home: Path, port: int = 0, auth: str = "", temporary: bool = False) -> None:
+        """Start it; returns at once.
+
+        Args:
+            home: of Prefect; its output goes to `server.log` there.
+            port: 0: a free one.
+            auth: what has to be sent to sign in; "": nothing has.
+            temporary: it serves one command: it starts no schedule, and answers no page.
+
+        Raises:
+            OSError: another program has the port.
+        """
+        self.log = home / LOG
+        self.port = port
+        self._home, self._auth, self._temporary = home, auth, temporary
+        self.child = Supervised("Prefect server", self.log, self._start)
+
+    @property
+    def api(self) -> str:
+        """Address of its API."""
+        return api_at(self.port)
+
+    async def answering(self) -> None:
+        """Wait until it answers; from then on it is started again, at the same address, where it ends.
+
+        Raises:
+            InputError: it ended before that, or takes longer than anybody waits.
+        """
+        try:
+            async with asyncio.timeout(PATIENCE_SECONDS):
+                reader, writer = await asyncio.open_connection(HOST, self.port)
+                with contextlib.closing(writer):
+                    writer.write(f"GET /api/health HTTP/1.0\r\nHost: {HOST}:{self.port}\r\n\r\n".encode())
+                    line = await reader.readline()
+        except OSError:  # a time-out is one, too
+            line = b""
+        if b" 200 " not in line:
+            kind = "temporary " if self._temporary else ""
+            raise InputError(f"the {kind}Prefect server did not start; its last words are in {self.log}")
+        self.child.keep()
+
+    def end(self) -> None:
+        """End it for good."""
+        self.child.end()
+
+    def _start(self) -> subprocess.Popen[bytes]:
+        with listening(self.port) as inherited:
+            self.port, number = inherited.getsockname()[1], inherited.fileno()
+            arguments = [str(number), *([TEMPORARY] if self._temporary else [])]
+            environment = _environment(self._home, self.port, self._auth, self._temporary)
+            process = start_child(
+                self.log, "flows.runtime.served_process", *arguments, env=environment, pass_fds=[number]
+            )
+        if not self._temporary:
+            note = {"port": self.port, "pid": process.pid, "lock": os.environ.get(UP, "")}
+            (self._home / NOTE).write_text(json.dumps(note), encoding="utf-8")
+        return process
 
 
 def api_at(port: int) -> str:
@@ -79,69 +148,77 @@ def home(store: Path) -> Path:
 
 
 def running(store: Path) -> Server | None:
-    """The server that `jury up` runs for this store, when it is there and proves to be ours."""
+    """The server that `jury up` runs for this store, as long as that lives."""
     try:
-        server = TypeAdapter(Server).validate_json((home(store) / NOTE).read_bytes())
-        os.kill(server.pid, 0)
-    except (OSError, OverflowError, ValidationError):
+        server = TypeAdapter(Server).validate_json(read_regular(home(store) / NOTE, MOST_OF_NOTE))
+    except (InputError, OSError, ValidationError):
         return None
-    server = server._replace(auth=sign_in.kept(home(store)))
-    return server if _answers_as_ours(server, home(store)) else None
+    return server._replace(auth=sign_in.kept(home(store))) if is_locked(Path(server.lock)) else None
 
 
 def made_home(store: Path) -> Path:
-    """Prefect's home under a store, there and readable by its user alone."""
+    """Prefect's home under a store, there and readable by its user alone.
+
+    Raises:
+        InputError: it, or a file in it, is a link: a server would write to where that leads.
+    """
     place = home(store)
     private_folder(place)
+    for each in (place, *place.iterdir()):
+        if each.is_symlink():
+            raise InputError(f"{each}: refused: it is a link; remove it, or put what it leads to in its place")
     with contextlib.suppress(PermissionError):  # it is another user's, who has let this one in
         place.chmod(0o700)
+        for file in place.glob(f"{DATABASE}*"):
+            file.chmod(0o600)
     return place
 
 
 @contextlib.contextmanager
 def own_server(store: Path, port: int, auth: str = "") -> Generator[Server]:
-    """A server of our own, for as long as the context lasts. Its output goes to `server.log` in its home. Where it is
-    killed, it begins again.
-
-    Args:
-        auth: what has to be sent to sign in; "": nothing has.
+    """A server of our own, for as long as the context lasts, noted for other commands.
 
     Raises:
-        InputError: the server did not start, as where another has taken the port meanwhile, or it ended and could not
-            be kept.
+        InputError: the server did not start.
+        OSError: another program has taken the port meanwhile.
     """
     place = made_home(store)
-    give(place)
-    process = KeptProcess(partial(_begin, place, port, auth), partial(_tell_of_end, place))
+    served = PrefectServer(place, port, auth)
     try:
-        server = _wait_for(port, auth, process.now, place)
-        process.keep()
-        yield server
+        asyncio.run(served.answering())
+        yield Server(port, served.child.now.pid, auth=auth)
     finally:
-        process.end()
+        served.end()
         (place / NOTE).unlink(missing_ok=True)
-    if process.lost:
-        raise InputError(_ENDED.format(place / LOG))
 
 
-def _begin(place: Path, port: int, auth: str) -> subprocess.Popen[bytes]:
-    command = [sys.executable, "-P", "-m", "flows.runtime.served_process"]
-    with (place / LOG).open("ab") as log:
-        # A session of its own: Ctrl-C is for `jury up`, which lets the runs end before their server goes.
-        process = subprocess.Popen(
-            command,
-            env=_environment(place, port, auth),
-            stdin=subprocess.DEVNULL,
-            stdout=log,
-            stderr=log,
-            start_new_session=True,
-        )
-    (place / NOTE).write_text(json.dumps({"port": port, "pid": process.pid}), encoding="utf-8")
-    return process
+@contextlib.contextmanager
+def listening(port: int) -> Generator[socket.socket]:
+    """A socket that listens on a port of this machine; 0: a free one."""
+    with socket.socket() as opened:
+        opened.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        opened.bind((HOST, port))
+        opened.listen(128)
+        yield opened
 
 
-def _tell_of_end(place: Path) -> None:
-    print(f"{_ENDED.format(place / LOG)}; it begins again …", file=sys.stderr)
+def refuse_taken(port: int) -> None:
+    """Raise InputError where a port of this machine is taken."""
+    try:
+        with listening(port):
+            return
+    except OSError as error:
+        raise InputError(f"port {port} is taken; choose another with --port, or end the program that has it") from error
+
+
+def for_servers() -> dict[str, str]:
+    """The environment of a server: nothing about another server, and no key, which only judges need.
+
+    Raises:
+        JudgeStopped: JURY_ENDPOINTS cannot be read.
+    """
+    kept_back = {*NOT_FOR_SERVERS, *key_names(), *OTHER_KEYS}
+    return {name: value for name, value in os.environ.items() if name not in kept_back}
 
 
 def client_settings(api: str, auth: str = "") -> dict[str, str]:
@@ -149,23 +226,14 @@ def client_settings(api: str, auth: str = "") -> dict[str, str]:
     return {**QUIET, "PREFECT_API_URL": api, **({"PREFECT_API_AUTH_STRING": auth} if auth else {})}
 
 
-def refuse_taken(port: int) -> None:
-    """Raise InputError where a port of this machine is taken, with who has it as far as that can be told."""
-    with socket.socket() as attempt:
-        attempt.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        try:
-            attempt.bind((HOST, port))
-        except OSError as error:
-            raise InputError(
-                f"port {port} is taken by {_holder(port)}; choose another with --port, or end that program"
-            ) from error
-
-
-def _environment(place: Path, port: int, auth: str) -> Mapping[str, str]:
-    others = {name: value for name, value in os.environ.items() if name not in NOT_FOR_SERVERS}
+def _environment(place: Path, port: int, auth: str, temporary: bool) -> Mapping[str, str]:
     signed_in = {"PREFECT_SERVER_API_AUTH_STRING": auth} if auth else {}
+    origins = f"http://{HOST}:{port}" if temporary else f"http://{HOST}:{port},http://localhost:{port}"
     own = {
         "PREFECT_HOME": str(place),
+        "PREFECT_SERVER_API_CORS_ALLOWED_ORIGINS": origins,
+        "PREFECT_SERVER_API_CSRF_PROTECTION_ENABLED": "true",
+        "PREFECT_CLIENT_CSRF_SUPPORT_ENABLED": "true",
         "PREFECT_SERVER_API_HOST": HOST,
         "PREFECT_SERVER_API_PORT": str(port),
         # The browser asks whoever served the page, on whatever port that is.
@@ -174,45 +242,49 @@ def _environment(place: Path, port: int, auth: str) -> Mapping[str, str]:
         "PREFECT_SERVER_CONCURRENCY_LEASE_STORAGE": "prefect.server.concurrency.lease_storage.filesystem",
         "PREFECT_SERVER_SERVICES_REPOSSESSOR_LOOP_SECONDS": "5",
     }
-    return {**others, **QUIET, **own_settings(f"http://{HOST}:{port},http://localhost:{port}"), **own, **signed_in}
+    if temporary:  # only those who look at a server with a UI need to find the types of blocks there
+        own["PREFECT_API_BLOCKS_REGISTER_ON_START"] = "false"
+        own["PREFECT_SERVER_MEMOIZE_BLOCK_AUTO_REGISTRATION"] = "false"
+    return {**for_servers(), **QUIET, **own, **signed_in}
 
 
-def _wait_for(port: int, auth: str, process: subprocess.Popen[bytes], place: Path) -> Server:
-    server, deadline = Server(port, process.pid, auth), time.monotonic() + PATIENCE_SECONDS
-    while process.poll() is None and time.monotonic() < deadline:
-        if _answers_as_ours(server, place):
-            return server
-        time.sleep(0.2)
-    raise InputError(f"the Prefect server did not start; its last words are in {place / LOG}")
+class TemporaryServer(PrefectServer):
+    """A server for this process alone."""
+
+    def __init__(self, home: Path) -> None:
+        """Start it on this home of Prefect; returns at once."""
+        prepared = (home / DATABASE).exists() or is_prepared()
+        self._words = _MADE if prepared else _NOT_MADE
+        super().__init__(home, temporary=True)
+
+    def tell(self) -> None:
+        """Print on standard error what is waited for, once: the next run of this process finds it started."""
+        if self._words:
+            print(self._words, file=sys.stderr)
+        self._words = ""
 
 
-def _answers_as_ours(server: Server, place: Path) -> bool:
-    try:
-        found = _get(server, "/admin/version")
-        settings = _get(server, "/admin/settings") if found == version("prefect") else None
-    except (OSError, HTTPException, json.JSONDecodeError, UnicodeDecodeError):
-        return False
-    if not isinstance(settings, dict):
-        return False
-    there = str(cast(dict[str, object], settings).get("home", ""))
-    return Path(there).resolve() == place.resolve()
+_OF_THIS_PROCESS: list[TemporaryServer] = []
 
 
-def _get(server: Server, path: str) -> Any:
-    asked = urllib.request.Request(f"{server.api}{path}", headers=sign_in.header(server.auth))
-    with urllib.request.urlopen(asked, timeout=ANSWER_SECONDS) as reply:
-        return json.load(reply)
+def begin_temporary(home: Path) -> None:
+    """Start the server that Prefect uses in this process, which ends with it. Prefect may not be imported yet."""
+    stack = contextlib.ExitStack()
+    stack.enter_context(lifeline(Path(tempfile.gettempdir())))
+    server = TemporaryServer(home)
+    stack.callback(server.end)
+    atexit.register(stack.close)
+    _OF_THIS_PROCESS.append(server)
+    os.environ.update(client_settings(server.api))
 
 
-def _holder(port: int) -> str:
-    """The program that listens on a port, from /proc where there is one."""
-    with contextlib.suppress(OSError):
-        wanted = f"0100007F:{port:04X}", f"00000000:{port:04X}"
-        lines = Path("/proc/net/tcp").read_text().splitlines()[1:]
-        inodes = {fields[9] for fields in map(str.split, lines) if fields[1] in wanted and fields[3] == "0A"}
-        for link in Path("/proc").glob("[0-9]*/fd/*"):
-            with contextlib.suppress(OSError):
-                if str(link.readlink()).removeprefix("socket:[").removesuffix("]") in inodes:
-                    words = (link.parents[1] / "cmdline").read_bytes().replace(b"\0", b" ").decode(errors="replace")
-                    return f"process {link.parents[1].name} ({words.strip()[:120]})"
-    return "another program"
+def temporary_server() -> TemporaryServer | None:
+    """The temporary server of this process, if it has one."""
+    return next(iter(_OF_THIS_PROCESS), None)
+
+
+def is_alone(client: "PrefectClient") -> bool:
+    """Whether a client's server is this process's own, which no other run asks."""
+    from prefect.client.base import ServerType
+
+    return temporary_server() is not None or client.server_type == ServerType.EPHEMERAL

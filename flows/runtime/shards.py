@@ -1,51 +1,45 @@
-"""One large evaluation over many workers: the same deployment, run once for each shard of the samples.
+"""One large evaluation over many workers: the same deployment, run once for each shard of the samples, shown as one.
 
-Owns starting the shards, running those again whose worker vanished, and waiting for them. What belongs to a shard is
-for the datasets, how shards become one evaluation for the ledger; which worker runs a shard is Prefect's affair.
+Shards whose worker vanished are run again; which worker runs a shard is Prefect's affair.
 """
 
 import asyncio
 import sys
-from collections.abc import Mapping
-from datetime import UTC, datetime
-from typing import Any, NamedTuple
+from datetime import UTC, datetime, timedelta
 from uuid import UUID
 
 from prefect import get_client
-from prefect.client.schemas.objects import FlowRun
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.client.schemas.responses import DeploymentResponse
 from prefect.deployments import arun_deployment
 from prefect.exceptions import ObjectNotFound
+from prefect.logging import get_run_logger
+from prefect.states import Completed
 
-from flows.runtime.prefect_run import SCHEDULED, WAITING, is_scheduled, own_run
-from flows.runtime.temporary_server import is_alone
-from tasks.batches.asking import waiting_evaluation
+from flows.runtime.prefect_run import SCHEDULED, is_scheduled, own_run
+from flows.runtime.sending import share_nights
+from flows.runtime.server import is_alone
 from tasks.datasets.paths import absolute
 from tasks.errors import InputError
 from tasks.judging.protocol import new_id
+from tasks.ledger.evaluations import read_evaluation
+from tasks.ledger.remote import local_cache, remote_of
 from tasks.parameters import OF_SHARDS, Parameters
+from tasks.report import report
 
 NIGHTLY = "{flow}/{flow}-nightly"
 """Deployment of a flow that is run where this run does not come from one itself (`jury run --shards`)."""
 AGAIN = 3
 """How often a shard is run again whose process vanished."""
 POLL_SECONDS = 2.0
+CLOCKS = timedelta(hours=1)
+"""Clocks of machines that work on one evaluation differ by less."""
 TAGS = {"shard": "shard:", "evaluation_id": "evaluation:"}
-"""What a run is told as a shard -> how the tag begins that tells it. Parameters would be in everybody's form."""
+"""Parameter of a shard -> beginning of the tag that holds it. As parameters they would be in everybody's form."""
 
 
-class Judged(NamedTuple):
-    """An evaluation whose shards are all done, or wait for their batches."""
-
-    evaluation: str
-    waits: int
-    """Shards that wait."""
-
-
-async def judge_in_shards(flow: str, asked: Parameters) -> Judged:
-    """Run a deployment of the flow once for each shard, until each has ended or waits for its batch.
-
-    Where shards of the very same evaluation wait already, it is theirs that goes on: each finds what was handed in.
+async def judge_in_shards(flow: str, asked: Parameters) -> str:
+    """Run a deployment of the flow once for each shard, until each has ended; returns the id of the evaluation.
 
     Args:
         asked: the store as it was named, which each worker takes in its own way.
@@ -56,52 +50,40 @@ async def judge_in_shards(flow: str, asked: Parameters) -> Judged:
     if getattr(asked, "export", ""):
         raise InputError("export and shards do not go together: every shard would write the same file")
     deployment = await _deployment(flow)
-    earlier = "" if is_scheduled() else waiting_evaluation(flow, asked)
-    evaluation = earlier or new_id(flow, datetime.now(UTC))
+    evaluation = new_id(flow, datetime.now(UTC))
     numbers = range(1, asked.shards + 1)
     common = absolute(asked)
     print(f"evaluation {evaluation}: {asked.shards} runs of {flow}/{deployment.name} wait for workers", file=sys.stderr)
     tags = [f"{TAGS['evaluation_id']}{evaluation}", *([SCHEDULED] if is_scheduled() else [])]
-    judged: list[asyncio.Task[bool]] = []
     async with asyncio.TaskGroup() as group:
         for number in numbers:
             name, own = f"{evaluation} · shard {number} of {asked.shards}", [f"{TAGS['shard']}{number}", *tags]
-            judged.append(group.create_task(_judged(deployment.id, common, name, own)))
-    return Judged(evaluation, sum(each.result() for each in judged))
+            group.create_task(_judge(deployment.id, common, name, own))
+    return evaluation
 
 
-async def shard_of(run: FlowRun, stored: Mapping[str, Any]) -> dict[str, Any]:
-    """What a run is told as a shard, for its parameters; empty: it is none.
+async def shard_of(run: FlowRun) -> dict[str, str]:
+    """Return number and evaluation of a shard, for its parameters; empty: the run is none.
 
     A restart is the same run and stays a shard. A copy is nobody's: its replies would count in a finished evaluation.
 
-    Args:
-        stored: the run's raw parameters, in which earlier versions told it.
-
     Raises:
-        InputError: the run is told half of it, or no evaluation started it.
+        InputError: the run has a part of the tags, or no evaluation started it.
     """
-    told = _tagged(run) or {name: stored[name] for name in OF_SHARDS if stored.get(name)}
-    if not told:
+    marks = {
+        name: tag.removeprefix(begins) for name, begins in TAGS.items() for tag in run.tags if tag.startswith(begins)
+    }
+    if not marks:
         return {}
-    found = ", ".join(f"{name} {value}" for name, value in told.items())
-    if told.keys() != TAGS.keys():
-        raise InputError(f"the run is told {found}: the tags of a shard, shard:… and evaluation:…, come together")
+    if marks.keys() != TAGS.keys():
+        raise InputError(f"the run has the tags {', '.join(run.tags)}: shard:… and evaluation:… come together")
     if not await _has_parent(run):
         raise InputError(
-            f"the run is told {found}, but no evaluation that is there started it: a copy of a shard is no part of its "
-            "evaluation. Start the deployment instead, with as many shards as are wanted"
+            f"the run is shard {marks['shard']} of {marks['evaluation_id']} by its tags, but no evaluation that is "
+            "there started it: a copy of a shard is no part of its evaluation. Start the deployment instead, with as "
+            "many shards as are wanted"
         )
-    return told
-
-
-def _tagged(run: FlowRun) -> dict[str, str]:
-    found = [
-        (name, tag.removeprefix(begins)) for name, begins in TAGS.items() for tag in run.tags if tag.startswith(begins)
-    ]
-    if len(found) > len(dict(found)):
-        raise InputError(f"the run has the tags of several shards: {', '.join(sorted(run.tags))}")
-    return dict(found)
+    return marks
 
 
 async def _has_parent(run: FlowRun) -> bool:
@@ -116,12 +98,8 @@ async def _has_parent(run: FlowRun) -> bool:
             return False
 
 
-async def _judged(deployment: UUID, asked: Parameters, name: str, tags: list[str]) -> bool:
-    """Run a shard, and run it again where its process vanished: what it had sent by then is not paid for twice.
-
-    Returns:
-        Whether it waits for its batch.
-    """
+async def _judge(deployment: UUID, asked: Parameters, name: str, tags: list[str]) -> None:
+    """Run a shard, and run it again where its process vanished: what it had sent by then is not paid for twice."""
     for _ in range(1 + AGAIN):
         run = await arun_deployment(
             deployment,
@@ -133,7 +111,7 @@ async def _judged(deployment: UUID, asked: Parameters, name: str, tags: list[str
         state = run.state
         if state and state.is_completed():
             print(f"{name}: {state.message}", file=sys.stderr)
-            return state.name == WAITING
+            return
         if not state or not state.is_crashed():
             raise InputError(f"{name} ended as {state.name if state else 'unknown'}: {state.message if state else ''}")
         print(f"{name}: its process vanished, it is run again", file=sys.stderr)
@@ -157,3 +135,26 @@ async def _deployment(flow: str) -> DeploymentResponse:
                 f"shards are runs of the deployment {nightly}, which {client.api_url} does not have: `jury up` "
                 "serves it, `prefect deploy --all --prefect-file deployments/prefect.yaml` puts it on a work pool"
             ) from error
+
+
+async def put_together(evaluation: str, store: str, began: datetime, said: list[str], shown_as: str) -> State:
+    """Show the shards of an evaluation as one. They are done, whether or not that can be shown from this machine."""
+    from tasks.history.landing import land  # DuckDB, which a run alone does not need here
+
+    folder = local_cache(store)
+    try:
+        remote, scheduled = remote_of(store), is_scheduled()
+        if remote:
+            await asyncio.to_thread(remote.fetch, began - CLOCKS)
+        await asyncio.to_thread(land, folder)
+        end = read_evaluation(folder, evaluation).end
+        shared = remote if scheduled else None
+        warnings = [*said, *(end.warnings if end else ()), *await share_nights(shared)]
+        message = await report(store, evaluation, warnings, scheduled, shown_as)
+        await share_nights(shared)  # what was told travels, too
+    except Exception as error:
+        get_run_logger().warning("The shards could not be put together", exc_info=error)
+        message = f"All shards of {evaluation} are done, but cannot be put together here: {error}"
+        advice = f"{message}. `jury sync` where their store can be reached does it."
+        return Completed(message=message, data={"run_id": "", "warnings": [advice]})
+    return Completed(message=message, data={"run_id": evaluation, "warnings": warnings})

@@ -1,7 +1,6 @@
-"""What signs in to the server of `jury up --auth`: kept in its home, in a file that this user alone reads.
+"""The text that signs in to the server of `jury up --auth`, in a file of its home that this user alone reads.
 
-It keeps out other users of the machine, who reach its port as well. It goes from here into the environment of this
-user's processes, which is where Prefect looks for it, and nowhere else.
+It keeps out other users of the machine. It goes into the environment of this user's processes, and nowhere else.
 """
 
 import base64
@@ -14,7 +13,7 @@ FILE = "auth"
 
 
 def kept(home: Path) -> str:
-    """What signs in to the server of this home; "": nothing is needed."""
+    """Text that signs in to the server of this home; "": nothing is needed."""
     with suppress(OSError, UnicodeDecodeError):
         return (home / FILE).read_text(encoding="ascii").strip()
     return ""

@@ -1,26 +1,20 @@
-"""From an evaluation to the state that Prefect shows: skipped, failed with a sentence, completed with counts.
-
-Owns what is no step of the chain: standing back for an unfinished run, splitting into shards, and what stops a run.
-"""
+"""From an evaluation to the state that Prefect shows: skipped, failed with a sentence, completed with counts."""
 
 import asyncio
-import os
 from collections.abc import Awaitable, Callable
-from datetime import datetime
+from datetime import UTC, datetime, timedelta
 from importlib import import_module
 
-from prefect.client.schemas.objects import State
+from prefect import get_client
+from prefect.client.schemas.filters import DeploymentFilter, FlowRunFilter
+from prefect.client.schemas.objects import FlowRun, State
 from prefect.logging import get_run_logger
 from prefect.states import Completed, Failed
 
-from flows.runtime.evaluating import put_together, waiting_evaluation
 from flows.runtime.given import Raw, given
-from flows.runtime.log import tell_in_sentences
-from flows.runtime.overlap import unfinished_before
-from flows.runtime.prefect_run import results_key
-from flows.runtime.process import end_quietly, settle_garbage_collector
-from flows.runtime.shards import judge_in_shards
-from flows.runtime.without_server import noting_end
+from flows.runtime.prefect_run import own_run, results_key, tell_in_sentences
+from flows.runtime.process import noting_end
+from flows.runtime.shards import judge_in_shards, put_together
 from tasks.batches.checks import check_batch
 from tasks.datasets.paths import resolved
 from tasks.endpoint.known import addressed
@@ -29,10 +23,14 @@ from tasks.parameters import Parameters, at_store
 from tasks.text import printable
 
 IMPORTED_IN_RUNS = ("prefect.flow_engine", "prefect.task_engine", "fastapi.encoders")
-"""What Prefect imports when a flow is called, and not before: a third of a second, which a run need not wait for."""
+"""Modules that Prefect imports when a flow is called: a third of a second, which a run need not wait for."""
+BEGIN_WITHIN = timedelta(minutes=15)
+"""How long a run may be about to begin: time for a container's image to be fetched. What was to begin it has ended
+after that. Such a run tells nothing, so nothing marks it as crashed, and it would stop its schedule for good."""
+_UNFINISHED = {"state": {"type": {"any_": ["PENDING", "RUNNING", "PAUSED", "CANCELLING"]}}}
 
 Chain = Callable[[str, Parameters, list[str]], Awaitable[State]]
-"""Of a flow, what it is asked for, and what is to be said of that."""
+"""Chain of a flow: takes its name, its parameters, and sentences about these."""
 
 for _name in IMPORTED_IN_RUNS:
     import_module(_name)
@@ -46,8 +44,6 @@ async def final_state(flow: str, parameters: Parameters | Raw, chain: Chain) -> 
         sentence where a mistake in the input, the judge or the machine stops the run. Any other exception is a fault
         of the program, and is raised.
     """
-    if "PREFECT__FLOW_RUN_ID" in os.environ:  # a process that Prefect started for one run, as `jury` is its own
-        end_quietly()
     tell_in_sentences()
     return await noting_end(_state(flow, parameters, chain))
 
@@ -63,13 +59,43 @@ async def _state(flow: str, parameters: Parameters | Raw, chain: Chain) -> State
         asked = await asyncio.to_thread(resolved, addressed(at_store(wanted)), now)
         check_batch(asked)
         if asked.to_be_split:
-            judged = await judge_in_shards(flow, asked.model_copy(update={"store": wanted.store}))
-            if judged.waits:
-                return waiting_evaluation(judged.evaluation, judged.waits, asked.shards, said)
-            return await put_together(judged.evaluation, asked.store, now, said, await results_key(flow))
-        with settle_garbage_collector():
-            return await chain(flow, asked, said)
+            evaluation = await judge_in_shards(flow, asked.model_copy(update={"store": wanted.store}))
+            return await put_together(evaluation, asked.store, now, said, await results_key(flow))
+        return await chain(flow, asked, said)
     except* (InputError, OSError) as stopped:
         get_run_logger().debug("The run was stopped", exc_info=stopped)
-        sentence = str(first_of(stopped))
-    return Failed(message=printable(sentence))  # Prefect logs it, and may do so to a terminal
+        first = first_of(stopped)
+    data = {"run_id": first.run_id if isinstance(first, InputError) else ""}
+    return Failed(message=printable(str(first)), data=data)  # Prefect logs the message, and may do so to a terminal
+
+
+async def unfinished_before() -> str:
+    """Return why this run should end itself: an earlier scheduled run of its deployment is unfinished; else empty.
+
+    A concurrency limit on the deployment would do that, too, and cancel runs that people start: those never stand back,
+    and nobody stands back for them.
+    """
+    own = own_run()
+    if not own or not own.auto_scheduled or not own.deployment_id:
+        return ""
+    async with get_client() as client:
+        others = await client.read_flow_runs(
+            flow_run_filter=FlowRunFilter.model_validate(_UNFINISHED),
+            deployment_filter=DeploymentFilter.model_validate({"id": {"any_": [own.deployment_id]}}),
+        )
+    # Of two that start together the one that was due first goes on.
+    earlier = [other for other in others if other.auto_scheduled and _due(other) < _due(own) and not _given_up(other)]
+    if not earlier:
+        return ""
+    first = min(earlier, key=_due)
+    due = f"{first.expected_start_time:%Y-%m-%d %H:%M} UTC"
+    return f"Skipped: the scheduled run before this one ({first.name}, due {due}) is unfinished."
+
+
+def _given_up(run: FlowRun) -> bool:
+    state = run.state
+    return bool(state and state.is_pending() and datetime.now(UTC) - state.timestamp > BEGIN_WITHIN)
+
+
+def _due(run: FlowRun) -> tuple[str, str]:
+    return str(run.expected_start_time), str(run.id)

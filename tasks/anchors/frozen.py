@@ -1,11 +1,10 @@
-"""Frozen sets of anchors in a store: written once with their pictures whole, and read as any other dataset.
+"""Frozen sets of anchors in `<store>/anchors/<flow>/<set>/`, each a manifest with its pictures, byte for byte.
 
-Owns `<store>/anchors/<flow>/<set>/`: a manifest and the files of its pictures, byte for byte, by their SHA-256. A set's
-name is its time and the hash of its manifest, so that one which was changed is found out; the newest set of a flow is
-the one that counts, and an empty one says that the next scheduled run chooses anew. Nothing is ever removed.
+The name of a set is its time and the hash of its manifest. The newest set counts; an empty one asks for a new choice.
 """
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
@@ -14,7 +13,6 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from uuid import uuid4
 
-from tasks.anchors.choosing import in_turn
 from tasks.datasets.contents import picture_sha256, read_picture
 from tasks.datasets.rows import read_row
 from tasks.errors import InputError
@@ -25,10 +23,11 @@ from tasks.pictures.prepare import Policy, prepare
 from tasks.records import ANCHOR, Sample
 
 MANIFEST, PICTURES = "anchors.jsonl", "pictures"
+SEED = "anchors 1"
+"""Any constant will do: the same dataset must give the same anchors."""
 _HASH = 16
 """Digits of the manifest's hash in the name of a set."""
 _MOST_BYTES = 2**28
-"""Of a manifest."""
 
 
 class Anchors(NamedTuple):
@@ -40,17 +39,45 @@ class Anchors(NamedTuple):
     warnings: tuple[str, ...] = ()
 
 
+def in_turn(samples: Sequence[Sample]) -> list[Sample]:
+    """Return the samples in the order in which they become anchors, one for each Human figure or prompt.
+
+    However many are taken from the beginning, each category (or tag) has its share of them. Samples whose pictures are
+    known to be missing are left out. Verdicts play no part: samples chosen by them would be extreme by chance, and an
+    unchanged judge would seem to fall by 9 points.
+    """
+    able = [sample for sample in samples if not any(source.problem for source in sample.pictures.values())]
+    references: dict[str, Sample] = {}
+    for sample in sorted(able, key=_drawn):
+        references.setdefault(_reference(sample), sample)
+    categories: defaultdict[str, list[Sample]] = defaultdict(list)
+    for sample in references.values():
+        categories[sample.category or sample.tag].append(sample)
+    places = [((rank + 0.5) / len(its), sample) for its in categories.values() for rank, sample in enumerate(its)]
+    return [sample for _, sample in sorted(places, key=lambda place: (place[0], _drawn(place[1])))]
+
+
+def _reference(sample: Sample) -> str:
+    return sample.prompt_id or sample.sample_id
+
+
+def _drawn(sample: Sample) -> tuple[str, str]:
+    """Return a random place that is the same each time: of the reference, then of what was made for it."""
+    reference = _reference(sample)
+    return _digest(reference), _digest(f"{reference}\n{sample.candidate}\n{sample.sample_id}")
+
+
+def _digest(text: str) -> str:
+    return sha256(f"{SEED}\n{text}".encode("utf-8", "surrogatepass")).hexdigest()
+
+
 def folder(store: Path, flow: str) -> Path:
-    """Where the sets of a flow are kept."""
+    """Return the folder of the sets of a flow."""
     return store / "anchors" / flow
 
 
 def anchors_of(flow: str, parameters: Parameters, samples: Callable[[], Sequence[Sample]], policy: Policy) -> Anchors:
-    """The frozen anchors of a flow, chosen now where there are none.
-
-    Args:
-        samples: gives those that may be chosen; asked only then.
-        policy: for pictures. What cannot be shown to a judge is not chosen.
+    """Return the frozen anchors of a flow; where there are none, choose some of `samples()` that a judge can be shown.
 
     Raises:
         InputError: the set is not as it was frozen, or the dataset has nothing that could be an anchor.

@@ -1,1 +1,1 @@
-"""Runs whose calls are bought as batches: what is handed in, what is known of it, and what comes back."""
+"""Runs whose calls are bought as batches, on a store that is a folder of one machine."""

@@ -1,23 +1,24 @@
-"""What does not go together with a batch, refused before anything is read."""
+"""Refusal of stores and shards that a batch does not work with, before anything is read."""
 
 from tasks.errors import InputError
-from tasks.ledger.bucket import Bucket, RemoteUnavailable
 from tasks.ledger.remote import is_remote
 from tasks.parameters import Parameters
-from tasks.spending.shelves import check_conditional
+from tasks.spending.prices import BATCH
 
 
 def check_batch(asked: Parameters) -> None:
-    """Refuse a bucket where two processes could take in the same run.
-
-    Raises:
-        InputError: with what to do instead.
-    """
-    if asked.judge.tier != "batch":
+    """Raise InputError for a batch where more than one machine could take its replies in."""
+    if asked.judge.service_tier != BATCH:
         return
-    if is_remote(asked.store):
-        what, harm = "one process at a time takes in what waits for a batch, kept apart", "two could take it in at once"
-        try:
-            check_conditional(Bucket(asked.store), what, harm, "Give a folder as the store, leave judge.tier out")
-        except RemoteUnavailable as error:
-            raise InputError(str(error)) from error
+    where = f"the store is {asked.store}" if is_remote(asked.store) else f"shards is {asked.shards}"
+    if is_remote(asked.store) or asked.shards > 1:
+        raise InputError(
+            f"judge.service_tier is 'batch', and {where}: one machine hands a batch in and takes it in again. Give "
+            "a folder as the store and no shards, or leave judge.service_tier out, which is the standard price"
+        )
+
+
+def check_folder(store: str) -> None:
+    """Raise InputError for a store that is a bucket, where no run waits."""
+    if is_remote(store):
+        raise InputError(f"{store} is no folder: runs wait for batches in a store that is a folder of this machine")

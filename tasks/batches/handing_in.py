@@ -1,52 +1,144 @@
-"""A run handed in: its samples and requests put down, its files sent, its batches made.
+"""Handing a run in: write its samples and requests to disk, send the files, make the batches.
 
-Owns the order of these, so that a kill between any two loses nothing and pays for nothing twice: what is done is on
-record before the next is begun, and a batch of which it is not on record whether it was made is looked for first.
+Each step is on record before the next begins, so that a kill between any two loses nothing and pays for nothing twice.
 """
 
 import hashlib
 from collections.abc import Iterable, Iterator
 from datetime import datetime, timedelta
+from io import BufferedWriter
+from pathlib import Path
 from typing import Any
 
-from tasks.batches.cases import CASES, custom_id, kept, place_of
 from tasks.batches.log import Log, Part, waiting_runs
-from tasks.batches.requests import RequestFiles
 from tasks.endpoint.arguments import Body
 from tasks.endpoint.batches import Batches
 from tasks.files import keep_private
-from tasks.judging.case import Case
+from tasks.judging.case import Call, Case
 from tasks.judging.run import Run
+from tasks.kinds.values import Lack
 from tasks.ledger.reading import read_start
-from tasks.ledger.remote import Remote
 from tasks.ledger.writing import Ledger
-from tasks.records import Judgment, Outcome
+from tasks.pictures.prepare import Picture
+from tasks.records import Judgment, Outcome, PictureNote, Record, Sample
 
+CASES = "cases.jsonl"
 CLOCKS = timedelta(hours=1)
 """This machine's clock and the endpoint's differ by less."""
+MOST_BYTES = 190_000_000
+MOST_REQUESTS = 45_000
+"""Of one file, within the limits of OpenAI's Batch API: 200 MB and 50,000 requests."""
+_BEGIN, _AFTER_ID = b'{"custom_id": "', b'", "method": "POST", "url": "/v1/chat/completions", "body": '
+_END = b"}\n"
+
+
+class KeptCase(Record):
+    """A case without the bytes of its pictures, which are in the requests. Rows of `cases.jsonl`.
+
+    The samples of a waiting run are judged as they were handed in, whatever becomes of the dataset meanwhile.
+    """
+
+    sample: Sample
+    texts: dict[str, str]
+    pictures: dict[str, PictureNote]
+    lack: Lack | None
+    calls: tuple[Call, ...]
+    judgments: tuple[Judgment, ...]
+    """Replies taken over from earlier runs."""
+
+
+def kept(case: Case) -> bytes:
+    """Return a case as a line of `cases.jsonl`."""
+    form = KeptCase(
+        sample=case.sample,
+        texts=case.texts,
+        pictures=case.notes(),
+        lack=case.lack,
+        calls=case.calls,
+        judgments=tuple(case.judgments),
+    )
+    return form.model_dump_json().encode() + b"\n"
+
+
+def read_cases(work: Path) -> Iterator[Case]:
+    """Yield the cases of a waiting run, in the order in which they were written."""
+    with (work / CASES).open("rb") as lines:
+        for line in lines:
+            form = KeptCase.model_validate_json(line)
+            pictures = {role: Picture(note, b"") for role, note in form.pictures.items()}
+            yield Case(form.sample, form.texts, pictures, form.lack, form.calls, [*form.judgments])
+
+
+def place_of(case: Case) -> tuple[str, str, str]:
+    """Return candidate, sample and control: what tells a sample of a run from all others."""
+    return case.sample.candidate, case.sample.sample_id, case.sample.control
+
+
+def custom_id(case: Case, call: Call) -> str:
+    """Return the name of a call in its batch; its key alone is no name, since two samples may ask the same."""
+    named = "\n".join((call.key, *place_of(case), "1"))  # as in batches that wait since before names lost their turn
+    return hashlib.sha256(named.encode()).hexdigest()[:32]
 
 
 class Withheld(Ledger):
-    """The ledger of a run that is being put down: it may turn out that the very same waits already."""
+    """The ledger of a run that is being handed in, not written yet: the very same run may wait already."""
 
     def append(self, row: Judgment | Outcome) -> None:
-        """Nothing yet: the row stays with its case."""
+        """Write nothing: the row stays with its case."""
+
+    def set_limit(self, amount: float) -> None:
+        """Remember it until the run is handed in."""
+        self._start = self._start.model_copy(update={"spending_limit": amount})
+
+
+class RequestFiles:
+    """The files of requests of one run, one request a line, filled one after another."""
+
+    def __init__(self, log: Log) -> None:
+        self._log = log
+        self._file: BufferedWriter | None = None
+        self._bytes = 0
+        self.sizes: list[int] = []
+
+    def add(self, name: str, body: Iterable[bytes | memoryview]) -> None:
+        """Add a request."""
+        pieces = [_BEGIN, name.encode(), _AFTER_ID, *body, _END]
+        length = sum(map(len, pieces))
+        if not self._file or self._bytes + length > MOST_BYTES or self.sizes[-1] >= MOST_REQUESTS:
+            self._next()
+        assert self._file
+        self._file.writelines(pieces)
+        self._bytes += length
+        self.sizes[-1] += 1
+
+    def close(self) -> tuple[int, ...]:
+        """Close the last file; return how many requests each file holds."""
+        if self._file:
+            self._file.close()
+        return tuple(self.sizes)
+
+    def _next(self) -> None:
+        self.close()
+        path = self._log.requests(len(self.sizes))
+        self._file, self._bytes = path.open("wb"), 0
+        keep_private(path)
+        self.sizes.append(0)
 
 
 class HandingIn:
-    """The samples of a run and their requests, put down as they are read."""
+    """The samples of a run and their requests, written as they are read."""
 
     def __init__(self, run: Run, log: Log) -> None:
         self._run, self._log = run, log
-        self._files = RequestFiles(log, 1)
+        self._files = RequestFiles(log)
         self._cases = (log.work / CASES).open("wb")
         keep_private(log.work / CASES)
         self._asked, self._sizes = 0, ()
         self.samples = 0
-        """That were put down, without controls."""
+        """Samples written so far, without controls."""
 
     def add(self, cases: Iterable[Case]) -> None:
-        """Put down samples whose pictures are in memory."""
+        """Write samples whose pictures are in memory."""
         for case in cases:
             self._cases.write(kept(case))
             self.samples += not case.sample.control
@@ -60,10 +152,10 @@ class HandingIn:
         for prompt in self._run.rubric.prompts:
             for call in case.unsettled(prompt.dimension):
                 question = self._run.question(case, prompt, call.order)
-                yield custom_id(case, call, 1), self._run.vlm.body(question._replace(turn=call.vote - 1))
+                yield custom_id(case, call), self._run.vlm.body(question._replace(turn=call.vote - 1))
 
     def close(self) -> None:
-        """All is put down."""
+        """Close the files."""
         self._cases.close()
         self._sizes = self._files.close()
 
@@ -71,17 +163,13 @@ class HandingIn:
     def _asked_sha256(self) -> str:
         return f"{self._asked % 2**256:064x}"
 
-    def earlier(self, remote: Remote | None) -> str:
-        """The run that waits already and asks the very same, or as much of the same as its budget allowed; empty:
-        there is none. A scheduled run stands for its own night, and looks for none.
+    def earlier(self) -> str:
+        """Return the waiting run that asks the very same, or as much of it as its budget allowed; empty: none does.
 
-        Raises:
-            RemoteUnavailable: the bucket, where there is one, cannot be reached.
+        A scheduled run stands for its own night, and looks for none.
         """
-        waiting = [] if self._run.start.scheduled else waiting_runs(self._log.store, remote)
+        waiting = [] if self._run.start.scheduled else waiting_runs(self._log.store)
         for run_id in waiting:
-            if remote:
-                remote.fetch_run(run_id)
             if run_id != self._log.run_id and self._is_like(Log(self._log.store, run_id)):
                 return run_id
         return ""
@@ -93,11 +181,7 @@ class HandingIn:
         return same or other.prepared.asked == self._asked_sha256
 
     def finish(self, **told: Any) -> None:
-        """It is this run that waits.
-
-        Args:
-            told: fields of its record.
-        """
+        """Record that this run waits; `told` are fields of the record."""
         self._run.ledger.begin()
         rung, not_sent = self._run.vlm.manner
         made = {"requests": self._sizes, "asked": self._asked_sha256, "rung": rung, "not_sent": not_sent}
@@ -105,27 +189,27 @@ class HandingIn:
 
 
 async def submit(log: Log, batches: Batches) -> None:
-    """Send the files of the last turn and make their batches, as far as that is not done.
+    """Send the files that are not sent, and make their batches; each step done is on record.
 
     Raises:
-        BatchesUnavailable: the endpoint cannot be reached or refuses; what is done is on record.
+        BatchesUnavailable: the endpoint cannot be reached or refuses.
     """
-    for part in log.current:
+    for part in log.parts:
         if not part.file_id and not log.cancelled:
-            file_id = await batches.upload(log.requests(part.turn, part.number))
-            log.add("uploaded", turn=part.turn, part=part.number, id=file_id)
+            file_id = await batches.upload(log.requests(part.number))
+            log.add("uploaded", part=part.number, id=file_id)
         if part.file_id and not part.batch_id and (batch_id := await _batch_of(log, part, batches)):
-            log.add("created", turn=part.turn, part=part.number, id=batch_id)
+            log.add("created", part=part.number, id=batch_id)
 
 
 async def _batch_of(log: Log, part: Part, batches: Batches) -> str:
-    """The batch of a file: one that was made and is not on record, or a new one; empty: it is not wanted any more."""
-    marks = {"image_jury_run": log.run_id, "turn": str(part.turn), "part": str(part.number)}
+    """Return the batch of a file: one that was made and is not on record, or a new one; empty: the run is cancelled."""
+    marks = {"image_jury_run": log.run_id, "part": str(part.number)}
     if part.creating_since:
         since = datetime.fromisoformat(part.creating_since) - CLOCKS
         if found := await batches.find(marks, since.timestamp()):
             return found
     if log.cancelled:
         return ""
-    log.add("creating", turn=part.turn, part=part.number)
+    log.add("creating", part=part.number)
     return await batches.create(part.file_id, marks)

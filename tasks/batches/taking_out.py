@@ -1,39 +1,94 @@
-"""What came of the batches of a run: how far they are, their files of replies brought here, and each reply found again.
-
-Owns which of a batch's lines answers which call. How a reply is read and written down is as with any other; what
-becomes of calls without one, the run that is collected decides.
-"""
+"""Results of a run's batches: their progress, their files of replies, and the reply to each call."""
 
 import json
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, TypeVar
 
 from tasks.batches.handing_in import submit
-from tasks.batches.index import Index, Line
-from tasks.batches.log import LOCK, Log, Part
-from tasks.batches.progress import PROGRESS, Progress
+from tasks.batches.log import LOCK, PROGRESS, Log, Part, Progress, progress_of
+from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.batches import Batches, BatchState
-from tasks.endpoint.body import LONGEST_REPLY
 from tasks.endpoint.completion import Reply
+from tasks.endpoint.connections import LONGEST_REPLY
+from tasks.endpoint.masking import Mask
+from tasks.endpoint.usage import as_object
 from tasks.errors import BatchesUnavailable
 from tasks.files import write_whole
+from tasks.ledger.reading import JUDGMENTS, OUTCOMES, parse_row, read_start, validate_row, whole_lines
+from tasks.parameters import Parameters, parameters_of
+from tasks.records import Judgment, Outcome
+from tasks.store_files import remove_folder
 from tasks.text import one_line
 
+Place = tuple[str, str, str]
+"""Candidate, sample and control: what tells a sample of a run from all others."""
+R = TypeVar("R", Judgment, Outcome)
 LONGEST_LINE = 2 * LONGEST_REPLY
 """Bytes of a line of replies; of a longer one nothing is read."""
 LONGEST_WORDS = 500
 
 
-async def fetch(log: Log, batches: Batches) -> bool:
-    """Ask how far the batches of the last turn are, and bring here what is ready; whether all is here.
+class Line(NamedTuple):
+    """Place of a line of a file: a few hundred bytes of memory, where the line itself may have megabytes."""
+
+    path: Path
+    number: int
+    """In its file, from 1."""
+    start: int
+    length: int
+    """In bytes, its end included."""
+
+    def read(self) -> bytes:
+        """Return the line."""
+        with self.path.open("rb") as file:
+            file.seek(self.start)
+            return file.read(self.length)
+
+
+def asked_of(log: Log) -> Parameters:
+    """Return the parameters that a run was begun with, in the store where it is; without those that are gone."""
+    start = read_start(log.run)
+    model = parameters_of(start.flow)
+    known = {name: value for name, value in start.parameters.items() if name in model.model_fields}
+    return model.model_validate({**known, "store": str(log.store), "reuse_hours": 0})
+
+
+def asking(log: Log, secret: Secret) -> Batches:
+    """Return the files and batches of the run's endpoint."""
+    return Batches(asked_of(log).judge, secret)
+
+
+async def looked_after(log: Log, secret: Secret) -> str:
+    """Send what is not sent, ask for the progress, fetch what is ready; return what the run waits for, empty: nothing.
 
     Raises:
         BatchesUnavailable: the endpoint cannot be reached or refuses.
     """
-    asked = [(part, await _state(log, part, batches)) for part in log.current if part.batch_id]
+    if not log.prepared or log.ended:
+        return ""
+    try:
+        async with asking(log, secret) as batches:
+            await submit(log, batches)
+            if await fetch(log, batches):
+                return ""
+    except BatchesUnavailable as error:
+        again = "`jury collect` tries again, `jury collect --cancel` gives the rest of it up"
+        raise BatchesUnavailable(f"Run {log.run_id} still waits: {error}. {again}", error.status) from None
+    progress = progress_of(log.work)
+    return progress.words if progress else "nothing is known of its batches"
+
+
+async def fetch(log: Log, batches: Batches) -> bool:
+    """Ask for the progress of the batches, and fetch what is ready; return whether all has come.
+
+    Raises:
+        BatchesUnavailable: the endpoint cannot be reached or refuses.
+    """
+    asked = [(part, await _state(log, part, batches)) for part in log.parts if part.batch_id]
     states = [(part, state) for part, state in asked if state]
     _write_progress(log, [state for _, state in states])
     for part, state in states:
@@ -49,28 +104,29 @@ async def _state(log: Log, part: Part, batches: Batches) -> BatchState | None:
 
 async def _fetch_files(log: Log, part: Part, state: BatchState, batches: Batches) -> None:
     places = (log.replies(part, "output"), state.output_file), (log.replies(part, "error"), state.error_file)
+    most, problems = part.requests * LONGEST_REPLY, [state.problem] if state.problem else []
     for place, file_id in places:
         if file_id and not place.exists():
             try:
-                await batches.fetch(file_id, place)
+                if not await batches.fetch(file_id, place, most):
+                    problems.append(f"its file {file_id} has more than {most:,} bytes, and the rest was not read")
             except BatchesUnavailable as error:
                 if not (log.cancelled and error.status == 404):  # who gives the run up goes without what is gone
                     raise
-    if state.problem:
-        write_whole(log.work / _problem(part), state.problem.encode(), private=True)
+    if problems:
+        write_whole(log.work / _problem(part), "; ".join(problems).encode(), private=True)
 
 
 def _problem(part: Part) -> str:
-    return f"problem-{part.turn}-{part.number:03}.txt"
+    return f"problem-{part.number:03}.txt"
 
 
 def _write_progress(log: Log, states: list[BatchState]) -> None:
     statuses = [state.status for state in states]
     progress = Progress(
         asked_at=datetime.now(UTC).isoformat(),
-        turn=log.turn,
         statuses={status: statuses.count(status) for status in sorted({*statuses})},
-        requests=sum(part.requests for part in log.current),
+        requests=sum(part.requests for part in log.parts),
         completed=sum(state.completed for state in states),
         failed=sum(state.failed for state in states),
     )
@@ -78,30 +134,28 @@ def _write_progress(log: Log, states: list[BatchState]) -> None:
 
 
 class Replies:
-    """The replies of one turn, found by what their calls are called, in whatever order the files have them."""
+    """The replies of one run, found by the names of their calls, in whatever order the files have them."""
 
-    def __init__(self, log: Log, turn: int) -> None:
-        parts = [part for part in log.parts if part.turn == turn]
-        self._lines = Index(_named(log.replies(part, kind) for part in parts for kind in ("output", "error")))
-        told = [log.work / _problem(part) for part in parts]
+    def __init__(self, log: Log, mask: Mask) -> None:
+        """Find the replies; `mask` takes the judge's key out of each line before anything is read of it."""
+        self._mask = mask
+        self._lines: dict[str, Line] = {}
+        for name, line in _named(log.replies(part, kind) for part in log.parts for kind in ("output", "error")):
+            self._lines.setdefault(name, line)  # of several replies to one call the first counts
+        told = [log.work / _problem(part) for part in log.parts]
         self._problems = [each.read_text(encoding="utf-8") for each in told if each.exists()]
         self._cancelled = log.cancelled
 
     def find(self, name: str, read: Callable[[int, bytes], Reply]) -> Reply:
-        """The reply to a call, the first of several, or why there is none.
-
-        Args:
-            read: reads status and body of a reply.
-        """
-        found = self._lines.find(name)
+        """Return the reply to a call, made by `read` of its status and body, or the reason why there is none."""
+        found = self._lines.get(name)
         if not found:
             return Reply("unavailable", error=self._absent())
-        line = found[0].read()
-        row = _object(line)
-        response, status = _inner(row, "response"), _inner(row, "response").get("status_code")
+        row = _object(self._mask.body(found.read()))
+        response, status = as_object(row.get("response")), as_object(row.get("response")).get("status_code")
         if isinstance(status, int):
             return read(status, json.dumps(response.get("body")).encode())
-        why = _words(_inner(row, "error")) or "it does not say why"
+        why = _words(as_object(row.get("error"))) or "it does not say why"
         return Reply("unavailable", error=f"the batch gave no reply: {why}")
 
     def _absent(self) -> str:
@@ -128,20 +182,43 @@ def _object(line: bytes) -> dict[str, Any]:
         found = json.loads(line) if len(line) < LONGEST_LINE else None
     except (ValueError, RecursionError):
         return {}
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
-
-
-def _inner(row: dict[str, Any], name: str) -> dict[str, Any]:
-    found = row.get(name)
-    return cast("dict[str, Any]", found) if isinstance(found, dict) else {}
+    return as_object(found)
 
 
 def _words(error: dict[str, Any]) -> str:
     return one_line(": ".join(str(error[name]) for name in ("code", "message") if error.get(name)), LONGEST_WORDS)
 
 
+class Written:
+    """Rows that a ledger has when this is made, found by sample; they stay on the disk."""
+
+    def __init__(self, run: Path) -> None:
+        self._judgments, self._outcomes = _rows(run / JUDGMENTS), _rows(run / OUTCOMES)
+
+    def judgments(self, place: Place) -> list[Judgment]:
+        """Return all judgments of a sample, in the order of their arrival."""
+        return [_read_row(Judgment, line) for line in self._judgments[place]]
+
+    def outcome(self, place: Place) -> Outcome | None:
+        """Return the outcome of a sample; None: it has none."""
+        return next((_read_row(Outcome, line) for line in self._outcomes[place]), None)
+
+
+def _rows(path: Path) -> defaultdict[Place, list[Line]]:
+    found: defaultdict[Place, list[Line]] = defaultdict(list)
+    for number, (start, text) in enumerate(whole_lines(path), 1):
+        row = parse_row(text, path, number)
+        place = str(row.get("candidate")), str(row.get("sample_id")), str(row.get("control", ""))
+        found[place].append(Line(path, number, start, len(text)))
+    return found
+
+
+def _read_row(kind: type[R], line: Line) -> R:
+    return validate_row(kind, parse_row(line.read(), line.path), line.path, line.number)
+
+
 async def cancel(log: Log, batches: Batches) -> None:
-    """Let the endpoint do no more for a run; what it has done is still taken in.
+    """Cancel the batches of a run; the replies that came are still taken in.
 
     Raises:
         BatchesUnavailable: the endpoint cannot be reached or refuses.
@@ -149,15 +226,14 @@ async def cancel(log: Log, batches: Batches) -> None:
     if not log.cancelled:
         log.add("cancelled")
     await submit(log, batches)  # a batch that was made and is not on record is found; none is made any more
-    for part in log.current:
+    for part in log.parts:
         state = await _last_state(part, batches)
         if state and not state.ended:
             await batches.cancel(part.batch_id)
 
 
 async def clear(log: Log, batches: Batches) -> None:
-    """Let the endpoint forget the files of a run that has ended, those included that nobody wrote down; then forget
-    them here.
+    """Delete the files of an ended run at the endpoint, those included that are not on record; then delete ours.
 
     Raises:
         BatchesUnavailable: the endpoint cannot be reached; all is still here.
@@ -188,9 +264,5 @@ async def _last_state(part: Part, batches: Batches) -> BatchState | None:
 
 
 def remove(log: Log) -> None:
-    """Remove what was kept of a run, in the bucket and here; the lock last, by which it is found."""
-    if log.hold:
-        log.hold.remove()
-    for file in sorted(log.work.iterdir(), key=lambda file: file.name == LOCK):
-        file.unlink()
-    log.work.rmdir()
+    """Delete our files of a run, the lock last, by which the run is found."""
+    remove_folder(log.store, f"batches/{log.run_id}", last=LOCK)

@@ -1,9 +1,6 @@
-"""What the nights of scheduled runs tell of drops: what is told of one, once, and where a candidate stands.
+"""Drops in the scores of scheduled runs: their words and events, that each is told once, and where candidates stand.
 
-Owns the words and the event of a drop, and that it is told once, as is a judge that moved, whose words stand in
-`moved_judges`. When a drop begins and ends is computed in the history
-(`history.watching`); who is notified, and how, is for others. What told it, the judge or the candidate, goes into
-`Alarm.attribution`.
+When a drop begins and ends is computed in the history (`history.watching`).
 """
 
 from collections.abc import Sequence
@@ -11,16 +8,11 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.comparing.attribution import Attribution, attributions
-from tasks.comparing.moved_judges import MovedJudge, moved_judges
-from tasks.comparing.wording import signed
-from tasks.controls.status import control_rates, judge_status
-from tasks.errors import InputError
+from tasks.comparing.attribution import Attribution, MovedJudge, attributions, moved_judges
 from tasks.history.asking import one_opening, query
-from tasks.judging.results import results_of
 from tasks.kinds import kind_of
 from tasks.ledger.alarm_records import Told, keep_told, told_before
-from tasks.ledger.evaluations import read_evaluation
+from tasks.presentation.wording import signed
 from tasks.records import RunStart
 from tasks.statistics.cusum import BASELINE
 from tasks.text import number_words, one_line
@@ -36,7 +28,7 @@ class Alarm(NamedTuple):
     flow: str
     dataset: str
     candidate: str
-    model: str
+    judge: str
     state: str
     """open, back or restarted."""
     since_at: datetime
@@ -60,8 +52,6 @@ class Alarm(NamedTuple):
     protocol_key: str
     watched_from: datetime
     """From then on there was no other alarm in its series."""
-    judge: str = ""
-    """What was seen of the judge, in a sentence."""
     moved: str = ""
     """judge moved, candidate moved, both or cannot tell; empty: there are no anchors."""
     attribution: str = ""
@@ -93,9 +83,8 @@ class Alarm(NamedTuple):
     @property
     def words(self) -> str:
         """All there is to say, in sentences."""
-        return " ".join(
-            f"{words}." for words in (f"{self.short}{self._most}", self.attribution, self.judge, self.falsely) if words
-        )
+        said = (f"{self.short}{self._most}", self.attribution, self.falsely)
+        return " ".join(f"{words}." for words in said if words)
 
     @property
     def _most(self) -> str:
@@ -134,7 +123,7 @@ class Place(NamedTuple):
 
 
 class Watched(NamedTuple):
-    """What is known of the candidates of a scheduled run after its night."""
+    """The candidates of a scheduled run after its night."""
 
     places: Sequence[Place]
     alarms: Sequence[Alarm]
@@ -155,12 +144,12 @@ class Watched(NamedTuple):
 
     @property
     def events(self) -> Sequence[Alarm | MovedJudge]:
-        """What people are to be told of: a judge that moved where no drop that is told says it already."""
+        """Return the alarms to announce: a judge that moved only where no drop that is told says it already."""
         said = any(alarm.moved in ("judge moved", "both") for alarm in self.news)
         return [*self.news, *([] if said else self.judge_news)]
 
 
-_COLUMNS = [name for name in Alarm._fields if name not in ("judge", "moved", "attribution")]
+_COLUMNS = [name for name in Alarm._fields if name not in ("moved", "attribution")]
 _PLACES = """
     SELECT n.flow, n.candidate, n.phase, n.night, (
                SELECT count(*) FROM nights b
@@ -178,49 +167,29 @@ _OF_SERIES = f"""
 
 
 def alarms(store: Path) -> list[Alarm]:
-    """All alarms of a store, the open ones first.
-
-    Raises:
-        HistoryLocked: the history stayed in use.
-        InputError: there is no history, or it was made by another version.
-    """
+    """All alarms of a store, the open ones first."""
     return [Alarm(*row) for row in query(store, f"SELECT {', '.join(_COLUMNS)} FROM alarms").rows]
 
 
 def newest_places(store: Path) -> list[tuple[str, Place]]:
-    """Each flow with where each of its candidates stands after its newest night.
-
-    Raises:
-        HistoryLocked: the history stayed in use.
-        InputError: there is no history, or it was made by another version.
-    """
+    """Each flow with where each of its candidates stands after its newest night."""
     return [(flow, Place(*row)) for flow, *row in query(store, f"{_PLACES} {_NEWEST}").rows]
 
 
 def candidates_watched(store: Path, flow: str) -> list[str]:
-    """The candidates of a flow that have nights in the history.
-
-    Raises:
-        HistoryLocked: the history stayed in use.
-        InputError: there is no history, or it was made by another version.
-    """
+    """The candidates of a flow that have nights in the history."""
     sql = "SELECT DISTINCT candidate FROM nights WHERE flow = $1 ORDER BY candidate"
     return [str(candidate) for (candidate,) in query(store, sql, values=(flow,)).rows]
 
 
 @one_opening
 def watched(store: Path, run_id: str) -> Watched:
-    """What is known after the night of an evaluation that is in the history.
-
-    Raises:
-        HistoryLocked: the history stayed in use.
-        InputError: there is no history, or it was made by another version.
-    """
+    """Return how candidates stand after the night of an evaluation that is in the history."""
     rows = query(store, f"{_PLACES} WHERE n.run_id = $1 ORDER BY n.candidate", values=(run_id,)).rows
     places = [Place(*row) for _, *row in rows]
     found = [Alarm(*row) for row in query(store, _OF_SERIES, values=(run_id,)).rows]
     put_down = attributions(store, run_id)
-    seen = [_attributed(each._replace(judge=_judge_words(store, each)), put_down) for each in found]
+    seen = [_attributed(each, put_down) for each in found]
     judges = moved_judges(store, run_id)
     told = list(told_before(store))
     news = [each for each in seen if not any(_tells(one, each) for one in told)]
@@ -241,7 +210,6 @@ def _tells(told: Told, alarm: Alarm | MovedJudge) -> bool:
 
 
 def _series(alarm: Alarm | MovedJudge) -> dict[str, str]:
-    """What tells the nights of an alarm from others."""
     named = ("flow", "candidate", "dataset_key", "protocol_key", "anchors_key")
     return {name: getattr(alarm, name) for name in named}
 
@@ -254,7 +222,7 @@ def note_told(store: Path, alarm: Alarm | MovedJudge, start: RunStart) -> None:
 
 def resource_of(alarm: Alarm | MovedJudge, start: RunStart) -> dict[str, str]:
     """What the event is about: the run, by Prefect's names for the id and the name of a resource."""
-    name = alarm.candidate or alarm.model
+    name = alarm.candidate or alarm.judge
     return {"prefect.resource.id": f"jury.run.{start.run_id}", "prefect.resource.name": name}
 
 
@@ -264,18 +232,6 @@ def payload_of(alarm: Alarm | MovedJudge, start: RunStart) -> dict[str, Any]:
     times = {name: value.isoformat() for name, value in known.items() if isinstance(value, datetime)}
     said = {name: getattr(alarm, name) for name in ("candidate", "words", "what", "falsely")}
     return {**known, **times, **said, "run_id": start.run_id}
-
-
-def _judge_words(store: Path, alarm: Alarm) -> str:
-    """What was seen of the judge: who answers under another name begins another series, so that is always the same."""
-    try:
-        raised_by = read_evaluation(store, alarm.raised_by)
-        found = control_rates(results_of(raised_by.start, raised_by.folders).controls)
-    except (InputError, FileNotFoundError):  # its ledger is gone, or is reported by `sync`
-        return ""
-    answered = (raised_by.end.protocol if raised_by.end else {}).get("model answered") or alarm.model
-    controls = f"; its controls on {_day(alarm.raised_at)}: {judge_status(found)}" if found else ""
-    return f"The judge answered as {one_line(answered, LONGEST_NAME)} before and since{controls}"
 
 
 def _baseline(alarm: Alarm, decimals: int) -> str:

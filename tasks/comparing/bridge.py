@@ -1,7 +1,6 @@
 """A bridge between two judges: whether a history may be continued with another one, and with what offset.
 
-Owns which answers of two evaluations are of the very same question, and what refuses a comparison. The statistics are
-`statistics.offsets`, where a bridge is kept is `ledger.bridges`, who is to be asked what is `judges_to_bridge`.
+Owns which answers are of the very same question, and what refuses a comparison; `statistics.offsets` has the numbers.
 """
 
 from collections import Counter
@@ -19,10 +18,13 @@ from tasks.ledger.bridges import BridgeRow
 from tasks.ledger.evaluations import Evaluation
 from tasks.ledger.protocol_keys import PROMPT, protocol_differences
 from tasks.ledger.reading import read_judgments, read_outcomes
+from tasks.presentation.tables import Grid
+from tasks.presentation.wording import signed
 from tasks.records import OVERALL, Outcome, RunEnd
-from tasks.statistics.offsets import MARGIN, offset
-from tasks.text import listed
+from tasks.statistics.offsets import CONTINUED, MARGIN, WITH_OFFSET, offset
+from tasks.text import listed, number_words, one_line
 
+LONGEST_NAME = 40
 FEWEST = 30
 """Samples that two judges must have in common."""
 OF_THE_JUDGE = {
@@ -36,7 +38,7 @@ Key = tuple[str, str]
 
 
 class Answers(NamedTuple):
-    """What one judge said in an evaluation."""
+    """The outcomes of one judge in an evaluation."""
 
     evaluation: Evaluation
     outcomes: Mapping[Key, Outcome]
@@ -54,7 +56,7 @@ class Answers(NamedTuple):
 
 
 def answers_of(evaluation: Evaluation) -> Answers:
-    """What the judge of a finished evaluation said.
+    """Return the outcomes of a finished evaluation.
 
     Raises:
         InputError: a ledger is damaged.
@@ -64,7 +66,7 @@ def answers_of(evaluation: Evaluation) -> Answers:
 
 
 def unit(outcome: Outcome, kind: Kind) -> str:
-    """What is drawn and resampled: the sample, or the prompt of a generated image."""
+    """Return the unit that is drawn and resampled: the sample, or the prompt of a generated image."""
     return kind.measured(Compared.of(outcome)).unit
 
 
@@ -114,7 +116,7 @@ def check_questions(old: Mapping[str, str], new: Mapping[str, str]) -> None:
 
 
 def bridge(old: Answers, new: Answers, margin: float = MARGIN) -> list[BridgeRow]:
-    """What two judges said of the same samples: a row for each candidate and dimension, the headline's first.
+    """Compare two judges on the same samples: a row for each candidate and dimension, the headline's first.
 
     Args:
         margin: points of a scale of 100.
@@ -139,7 +141,7 @@ def bridge(old: Answers, new: Answers, margin: float = MARGIN) -> list[BridgeRow
 
 
 class _Pair(NamedTuple):
-    """What became of one sample with either judge."""
+    """One sample with either judge."""
 
     old: Outcome
     new: Outcome
@@ -175,8 +177,8 @@ def _about(first: Evaluation, second: Evaluation, ended: RunEnd, then: RunEnd) -
         "prompt_set": whole.prompt_set,
         "old_run": one.run_id,
         "new_run": other.run_id,
-        "old_model": one.model,
-        "new_model": other.model,
+        "old_judge": one.judge,
+        "new_judge": other.judge,
         "old_protocol_key": ended.protocol_key,
         "new_protocol_key": then.protocol_key,
     }
@@ -208,7 +210,6 @@ def _series(outcomes: Iterable[Outcome], kind: Kind) -> Series:
 
 
 def _agreed(pairs: Sequence[_Pair], dimension: str, kind: Kind) -> dict[str, Any]:
-    """How far the two agree on one dimension, where both answered."""
     answered = [(each, answer_of(each.old, dimension), answer_of(each.new, dimension)) for each in pairs if each.judged]
     both = [(each, old, new) for each, old, new in answered if old is not None and new is not None]
     if not both:
@@ -232,3 +233,55 @@ def answer_of(outcome: Outcome, dimension: str) -> Answered | None:
         return outcome.score
     found = next((each for each in outcome.dimensions if each.dimension == dimension), None)
     return None if found is None else found.score if found.verdict is None else found.verdict
+
+
+def sentences(row: BridgeRow) -> str:
+    """Whether the history of a candidate may be continued with the new judge, and why."""
+    decimals, units = kind_of(row.flow).decimals, kind_of(row.flow).unit
+    whose = f"{row.flow}, {one_line(row.candidate, LONGEST_NAME)}"
+    new, old = (one_line(name, LONGEST_NAME) for name in (row.new_judge, row.old_judge))
+    shift, margin = f"{shift_words(row)} at n = {row.n} {units}", number_words(row.margin, decimals)
+    if row.decision == CONTINUED:
+        return f"{whose}: may be continued with {new}. The shift from {old} is {shift}, within ±{margin}."
+    if row.decision == WITH_OFFSET:
+        offset = signed(row.shift, decimals)
+        return f"{whose}: may be continued with {new} with an offset of {offset}. The shift from {old} is {shift}."
+    more = f"; about {row.enough:,} {units} would" if row.enough else ""
+    return f"{whose}: cannot tell{more}. The shift from {old} to {new} is {shift}, too wide for ±{margin}."
+
+
+def shift_words(row: BridgeRow) -> str:
+    """The shift with its interval."""
+    decimals = kind_of(row.flow).decimals
+    if row.ci_low is None or row.ci_high is None:
+        return f"{signed(row.shift, decimals)} (no interval)"
+    return f"{signed(row.shift, decimals)} [{signed(row.ci_low, decimals)}, {signed(row.ci_high, decimals)}]"
+
+
+def bridge_grid(rows: Sequence[BridgeRow]) -> Grid:
+    """The rows of one candidate: scores by both judges, the shift, how far they agree, and what that allows."""
+    header = ["", "old", "new", "shift", "n", "equal", "kappa", "history"]
+    return Grid(header, [_line(row) for row in rows])
+
+
+def _line(row: BridgeRow) -> list[str]:
+    decimals = kind_of(row.flow).decimals
+    return [
+        row.dimension,
+        number_words(row.old_score, decimals),
+        number_words(row.new_score, decimals),
+        shift_words(row),
+        str(row.n),
+        "–" if row.agreement is None else f"{row.agreement:.0%}",
+        number_words(row.kappa),
+        row.decision,
+    ]
+
+
+def confusion_grid(row: BridgeRow) -> Grid:
+    """How often the old judge gave the answer of the row and the new one that of the column."""
+    kind = kind_of(row.flow)
+    met = {name for pair in row.confusion for name in pair.split(" > ")}
+    names = sorted(met, key=lambda name: kind.category(float(name) if name.isdigit() else name))
+    lines = [[old, *(str(row.confusion.get(f"{old} > {new}", 0)) for new in names)] for old in names]
+    return Grid(["", *(name.replace("Both are ", "both\n") for name in names)], lines)

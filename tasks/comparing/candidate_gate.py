@@ -1,7 +1,6 @@
 """Whether a candidate may go on: it passes, it fails, or that cannot be told, by the bounds of a 95% interval.
 
-Owns the rule and which evaluations it goes by. How two evaluations are compared stands in `compare`, the intervals in
-`statistics`, the words in `candidate_gate_words`.
+Owns the rule, which evaluations it goes by, and the words, in Markdown for a pull request.
 """
 
 from collections.abc import Collection, Iterator
@@ -9,17 +8,21 @@ from pathlib import Path
 from typing import Literal
 
 from tasks.comparing.compare import Comparison, NotAlike, compare, series_of
+from tasks.comparing.wording import difference_grid, notes
 from tasks.controls.status import control_rate, red_words
 from tasks.errors import InputError
 from tasks.history.asking import one_opening, query
 from tasks.history.evaluations import Evaluation, find
 from tasks.kinds import kind_of
+from tasks.presentation.markup import bullets, plain, table
+from tasks.presentation.wording import signed
 from tasks.records import Record
 from tasks.statistics.intervals import ENOUGH, FEWEST, interval, proportion
 from tasks.statistics.paired import Difference
-from tasks.text import listed
+from tasks.text import listed, number_words
 
 Decision = Literal["passes", "fails", "cannot tell"]
+CAVEAT = "Intervals are of 95% and tell of chance alone: a bias of the judge itself is in no interval."
 
 
 class Found(Record):
@@ -44,7 +47,7 @@ class Found(Record):
 
 
 class Gate(Record):
-    """What is said of a candidate, and why."""
+    """The decision about a candidate, and why."""
 
     decision: Decision
     flow: str
@@ -61,8 +64,6 @@ class Gate(Record):
     """Why it cannot be told, whatever the bounds say: a sentence each."""
     warnings: tuple[str, ...]
     """What stands above the figure, and decides nothing."""
-    forgotten: dict[str, int]
-    """Id of each of the evaluations -> its samples that were forgotten: no figure has them."""
     comparison: Comparison | None
     """None: there is no other candidate, or the two do not compare."""
 
@@ -72,7 +73,6 @@ def least_score(store: Path, flow: str, candidate: str, least: float) -> Gate:
     """Whether the newest score of a candidate is at least `least`, on the scale of the flow.
 
     Raises:
-        HistoryLocked: the history stayed in use.
         InputError: no finished evaluation of this flow has the candidate, or the bound lies off the scale.
     """
     highest = kind_of(flow).highest
@@ -93,7 +93,6 @@ def no_worse(store: Path, flow: str, candidate: str, against: str, margin: float
         across: differences between the two evaluations that are meant, as for `compare`.
 
     Raises:
-        HistoryLocked: the history stayed in use.
         InputError: no finished evaluation of this flow has a candidate, or a name in `across` is none.
     """
     after = _newest(store, flow, candidate, measured=candidate == against)
@@ -150,7 +149,6 @@ def _gate(
         found=found,
         unsure=tuple(dict.fromkeys(why)),
         warnings=tuple(red),
-        forgotten={side.run_id: side.forgotten for side, _ in sides},
         comparison=comparison,
     )
 
@@ -212,3 +210,47 @@ def _having(store: Path, flow: str, candidate: str, measured: bool, stopped: boo
     sql = """SELECT run_id FROM evaluations WHERE flow = $1 AND list_contains(candidates, $2)
         AND (measured OR NOT $3 OR $4 AND stopped IS NOT NULL) ORDER BY started_at DESC, run_id DESC LIMIT 20"""
     return [str(run_id) for (run_id,) in query(store, sql, values=(flow, candidate, measured, stopped)).rows]
+
+
+def markdown(gate: Gate) -> str:
+    """The decision with its figures, why it cannot be told, the table of differences, and whose runs these are."""
+    parts = [f"### {gate.flow}, {plain(gate.candidate)}: {gate.decision}", _sentence(gate), *_marked(gate)]
+    if gate.comparison:
+        grid = difference_grid(gate.comparison.rows, gate.flow)
+        parts.append(table(grid.header, [[plain(cell) for cell in line] for line in grid.lines]))
+    read_by = notes(gate.comparison) if gate.comparison else []
+    return "\n\n".join([*parts, bullets([*_runs(gate), *read_by, CAVEAT])])
+
+
+def _sentence(gate: Gate) -> str:
+    decimals, units = kind_of(gate.flow).decimals, kind_of(gate.flow).unit
+    if gate.found is None:
+        return f"{plain(gate.candidate)} and {plain(gate.against)} do not compare."
+    found, write = gate.found, signed if gate.against else number_words
+    value, low, high, bound = (write(each, decimals) for each in (found.value, found.low, found.high, found.bound))
+    between = f"[{low}, {high}]" if found.low is not None else "(no interval)"
+    whose = f"{plain(gate.candidate)} against {plain(gate.against)}" if gate.against else f"{plain(gate.candidate)}"
+    return f"{whose}: {value} {between}, n = {found.n} {units}; {_rule(gate, bound)}."
+
+
+def _rule(gate: Gate, bound: str) -> str:
+    match gate.found and gate.found.decision:
+        case "passes":
+            return f"the lower bound is not below {bound}"
+        case "fails":
+            return f"the upper bound is below {bound}"
+        case _:
+            return f"the interval does not tell on which side of {bound} it is"
+
+
+def _marked(gate: Gate) -> Iterator[str]:
+    yield from (f"**{plain(words)}**" for words in gate.warnings)
+    if gate.unsure:
+        yield "It cannot be told:"
+        yield bullets(line for words in gate.unsure for line in words.splitlines())
+
+
+def _runs(gate: Gate) -> Iterator[str]:
+    yield f"{gate.candidate}: run {gate.run_id}"
+    if gate.against_run:
+        yield f"{gate.against}: run {gate.against_run}"

@@ -1,29 +1,38 @@
 """Two evaluations compared: paired over the samples both have, where they were measured alike.
 
-Owns whether two evaluations may be compared, and which candidates are meant. Which runs are meant stands in
-`history.evaluations`, what is paired in `pairing`, the statistics in `statistics.paired`, the words in `wording`.
+Owns whether they may be compared, which candidates are meant, and who is in no pair; the words are in `wording`.
 """
 
+from collections import Counter
 from collections.abc import Collection
+from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
 
-from tasks.comparing.pairing import Change, Row, most_changed, not_paired, rows
 from tasks.errors import InputError
 from tasks.history.asking import one_opening, query
 from tasks.history.compared import OUTCOMES, compared
 from tasks.history.evaluations import Evaluation, find, shared_replies
 from tasks.kinds import kind_of
-from tasks.kinds.series import Series, series
+from tasks.kinds.series import ALL_PROMPTS, Series, paired, series
+from tasks.kinds.values import Measure
+from tasks.labels.agreement import Agreement, agreement
 from tasks.ledger.protocol_keys import PROMPT, protocol_differences
 from tasks.records import Record
-from tasks.text import listed, one_line
+from tasks.statistics.paired import Difference, holm
+from tasks.text import listed, natural, one_line
 
 MOST_CHANGED = 10
 """Samples listed among those that changed."""
 DATASET = "dataset"
 SHARDS = "protocols of their shards"
 LONGEST_VALUE = 60
+LAYOUT = "layout"
+"""Item of a protocol, which the published layout lacks."""
+MOST_READ = 20
+"""Evaluations that are looked through for one to lay beside, the newest first."""
+FIRST, SECOND = "the first", "the second"
+ONLY_FIRST, ONLY_SECOND = f"only in {FIRST}", f"only in {SECOND}"
 
 
 class NotAlike(InputError):
@@ -40,10 +49,30 @@ class Side(Record):
     started_at: datetime
     """UTC."""
     dataset: str
-    model: str
+    judge: str
     prompt_set: str
-    forgotten: int
-    """Samples of the evaluation, of all its candidates together, that were forgotten: they are in no pair."""
+
+
+class Row(Record):
+    """The paired difference by one measure."""
+
+    dimension: str
+    measure: str
+    difference: Difference
+    p_holm: float | None
+    """p of the difference, adjusted for the other dimensions and measures; None for the headline, which is one test."""
+
+
+class Change(Record):
+    """A sample, or prompt, that came out otherwise."""
+
+    sample_id: str
+    """Of generated images the prompt's."""
+    before: float
+    """On the scale of the headline."""
+    after: float
+    moved: dict[str, float]
+    """Dimension (or measure) -> after - before, where they differ."""
 
 
 class Comparison(Record):
@@ -67,20 +96,15 @@ class Comparison(Record):
     """What to say of replies that both runs share; empty: there are none."""
     sizes: tuple[float, float]
     """Samples of a unit on either side: of generated images, the images of a prompt."""
-    margin: float
-    """Differences up to it, in points, count as none where that is claimed; 0: no such claim is made."""
+    agreements: tuple[Agreement, ...] = ()
+    """Across layouts: how far both runs agree, then how far two runs in the published layout do, if there are two."""
 
 
 @one_opening
 def compare(
-    store: Path,
-    before: str,
-    after: str,
-    candidates: tuple[str, str] = ("", ""),
-    across: Collection[str] = (),
-    margin: float = 0.0,
+    store: Path, before: str, after: str, candidates: tuple[str, str] = ("", ""), across: Collection[str] = ()
 ) -> Comparison:
-    """What changed from one evaluation to another, or from one candidate of an evaluation to another.
+    """Compare two evaluations, or two candidates of one, sample by sample.
 
     Args:
         before: run_id of the view `evaluations`, or the beginning of one that is unique.
@@ -88,10 +112,8 @@ def compare(
         candidates: the first's and the second's; empty: the only one there is, or the only one that both have.
         across: names of differences that are meant: `dataset`, or items of the protocol (`temperature`,
             `prompt aesthetics`), or their first words (`prompt`, `model`).
-        margin: differences up to it, in points, count as none; 0: none do.
 
     Raises:
-        HistoryLocked: the history stayed in use.
         InputError: a run or candidate cannot be found or is not the only one, or a name in `across` is none.
         NotAlike: the two were not measured alike; all that differs is listed.
     """
@@ -115,12 +137,27 @@ def compare(
         unmeasured=tuple(run.unmeasured for run in (first, second) if run.unmeasured and first != second),
         shared=shared_replies(store, first.run_id, second.run_id) if first.reused or second.reused else "",
         sizes=(one.size, other.size),
-        margin=margin,
+        agreements=tuple(layout_agreements(store, first, second)) if LAYOUT in differing else (),
     )
 
 
+@one_opening
+def since_last(store: Path, run_id: str, most: int) -> list[Comparison]:
+    """Compare candidates of an evaluation, at most so many, with themselves in the newest one before it that compares.
+
+    Returns:
+        Nothing where no earlier evaluation compares, and where this one measured nothing.
+    """
+    sql = """SELECT b.run_id, list_sort(list_intersect(b.candidates, e.candidates))
+        FROM evaluations e JOIN evaluations b USING (flow, dataset_key, protocol_key)
+        WHERE e.run_id = $1 AND e.measured AND b.measured AND b.started_at < e.started_at
+            AND list_has_any(b.candidates, e.candidates)
+        ORDER BY b.started_at DESC, b.run_id DESC LIMIT 1"""
+    found = query(store, sql, values=(run_id,)).rows
+    return [compare(store, earlier, run_id, (name, name)) for earlier, names in found for name in names[:most]]
+
+
 def _differing(first: Evaluation, second: Evaluation, across: Collection[str]) -> list[str]:
-    """Names of what differs, all of it allowed."""
     if first.flow != second.flow:
         whose = f"{first.run_id} is of {first.flow} and {second.run_id} of {second.flow}"
         raise NotAlike(f"{whose}: they share no samples")
@@ -189,11 +226,7 @@ def _only(names: list[str]) -> str:
 
 
 def series_of(store: Path, run_id: str, flow: str, candidate: str) -> Series:
-    """One candidate of an evaluation, sample by sample.
-
-    Raises:
-        HistoryLocked: the history stayed in use.
-    """
+    """One candidate of an evaluation, sample by sample."""
     table = query(store, OUTCOMES, values=(run_id, candidate))
     measured = kind_of(flow).measured
     return series(measured(compared(*row)) for row in table.rows)
@@ -202,3 +235,78 @@ def series_of(store: Path, run_id: str, flow: str, candidate: str) -> Series:
 def _side(run: Evaluation, candidate: str) -> Side:
     shared = {name: value for name, value in run._asdict().items() if name in Side.model_fields}
     return Side(candidate=candidate, **shared)
+
+
+def rows(before: Series, after: Series) -> list[Row]:
+    """The differences by every measure that both sides know: the headline, then the others with p adjusted together."""
+    shared = [measure for measure in before.values if measure in after.values]
+    found = [(measure, paired(before, after, measure)) for measure in shared]
+    tested = [(measure, each, each.p) for measure, each in found[1:] if each.p is not None]
+    adjusted = holm([p for _, _, p in tested])
+    others = [_row(measure, each, p) for (measure, each, _), p in zip(tested, adjusted, strict=True)]
+    return [*(_row(measure, each) for measure, each in found[:1]), *others]
+
+
+def _row(measure: Measure, found: Difference, p_holm: float | None = None) -> Row:
+    return Row(dimension=measure.dimension, measure=measure.measure, difference=found, p_holm=p_holm)
+
+
+def not_paired(before: Series, after: Series) -> Counter[str]:
+    """Why units are in no pair of the headline -> how many: they are in one only, or have no score in one."""
+    reasons: Counter[str] = Counter()
+    for unit in before.statuses.keys() | after.statuses.keys():
+        if unit not in before.statuses:
+            reasons[ONLY_SECOND] += 1
+        elif unit not in after.statuses:
+            reasons[ONLY_FIRST] += 1
+        elif unit not in before.headline:
+            reasons[f"{before.statuses[unit].replace('_', ' ')} in {FIRST}"] += 1
+        elif unit not in after.headline:
+            reasons[f"{after.statuses[unit].replace('_', ' ')} in {SECOND}"] += 1
+    return reasons
+
+
+def most_changed(before: Series, after: Series, most: int) -> list[Change]:
+    """Units that came out otherwise: first by how far the headline moved, then by how far all else did."""
+    changed = [_change(before, after, unit) for unit in before.headline.keys() & after.headline.keys()]
+    differing = [each for each in changed if each.before != each.after or each.moved]
+    return sorted(differing, key=_by_size)[:most]
+
+
+def _change(before: Series, after: Series, unit: str) -> Change:
+    moved: dict[str, float] = {}
+    headline, *others = before.values
+    repeated = "score" if headline.dimension == ALL_PROMPTS else ""  # of a prompt that is its tag's score once more
+    for measure in others:
+        first, second = before.values[measure].get(unit), after.values.get(measure, {}).get(unit)
+        if first is not None and second is not None and first != second and measure.measure != repeated:
+            moved[measure.dimension if measure.measure == "score" else measure.measure] = second - first
+    return Change(sample_id=unit, before=before.headline[unit], after=after.headline[unit], moved=moved)
+
+
+def _by_size(change: Change) -> tuple[float, float, list[tuple[int, str]]]:
+    return -abs(change.after - change.before), -sum(map(abs, change.moved.values())), natural(change.sample_id)
+
+
+def layout_agreements(store: Path, first: Evaluation, second: Evaluation) -> list[Agreement]:
+    """Agreement of two evaluations in different layouts; then that of two in the published one, if there are two."""
+    found = list[Agreement]()
+    with suppress(InputError):  # they answered nothing together, of which the comparison tells
+        found.append(agreement(store, first.run_id, second.run_id))
+    published = [run for run in (first, second) if LAYOUT not in run.protocol]
+    return [*found, *(_with_itself(store, published[0]) if found and published else ())]
+
+
+def _with_itself(store: Path, published: Evaluation) -> list[Agreement]:
+    """The agreement of an evaluation with the newest other one of the same judge, protocol and dataset, if any.
+
+    Replies that one took over from the other agree with themselves: such an evaluation does not count.
+    """
+    sql = """SELECT run_id FROM evaluations WHERE flow = $1 AND dataset_key = $2 AND protocol_key = $3 AND run_id <> $4
+        ORDER BY started_at DESC, run_id DESC LIMIT $5"""
+    values = (published.flow, published.dataset_key, published.protocol_key, published.run_id, MOST_READ)
+    for (run_id,) in query(store, sql, values=values).rows:
+        if not shared_replies(store, published.run_id, str(run_id)):
+            with suppress(InputError):  # it is of another candidate
+                return [agreement(store, published.run_id, str(run_id))]
+    return []

@@ -1,7 +1,6 @@
 """Which evaluations a bridge is made of, and what a judge without stored replies is to be asked.
 
-Owns what `--old` and `--new` mean: an evaluation, by the beginning of its id, or a judge, by its model. A judge's
-stored replies are used where they cover the samples; else it is asked, by a run like that which the samples are from.
+`--old` and `--new` name an evaluation, by the beginning of its id, or a judge, by its model.
 """
 
 import random
@@ -38,7 +37,7 @@ _RUN = re.compile(r"\d{8}T\d")
 
 
 class Basis(NamedTuple):
-    """What the samples are from."""
+    """The samples, and the evaluation that they are from."""
 
     answers: Answers
     units: tuple[str, ...]
@@ -48,7 +47,7 @@ class Basis(NamedTuple):
 
 
 def basis(store: Path, flow: str, old: str, new: str, samples: int = 0) -> Basis:
-    """The newest finished evaluation of a flow: of the old judge, else of the new one, else of any.
+    """Samples of the newest finished evaluation of a flow: of the old judge, else of the new one, else of any.
 
     Args:
         samples: draw so many samples (prompts), by a seeded shuffle; 0: all.
@@ -61,19 +60,10 @@ def basis(store: Path, flow: str, old: str, new: str, samples: int = 0) -> Basis
     )
     if found is None:
         raise InputError(f"{store} holds no finished {flow} run: `jury run {flow}` makes one, whose samples are judged")
-    return basis_of(found, samples)
-
-
-def basis_of(evaluation: Evaluation, samples: int = 0, purpose: str = "a bridge") -> Basis:
-    """The samples of an evaluation, or so many of them.
-
-    Raises:
-        InputError: fewer than 30 are to be drawn, or a ledger is damaged.
-    """
-    answers, kind = answers_of(evaluation), kind_of(evaluation.start.flow)
+    answers, kind = answers_of(found), kind_of(flow)
     units = list(dict.fromkeys(unit(each, kind) for each in answers.outcomes.values() if each.score is not None))
     if 0 < samples < FEWEST:
-        raise InputError(f"-n {samples}: {purpose} takes {FEWEST} {kind.unit} at least")
+        raise InputError(f"-n {samples}: a bridge takes {FEWEST} {kind.unit} at least")
     if not 0 < samples < len(units):
         return Basis(answers, tuple(units), drawn=False)
     chosen = {*random.Random(SEED).sample(sorted(units), samples)}
@@ -81,7 +71,7 @@ def basis_of(evaluation: Evaluation, samples: int = 0, purpose: str = "a bridge"
 
 
 def stored(store: Path, judge: str, wanted: Basis, settings: Mapping[str, Any]) -> Answers | None:
-    """What a judge has said of the samples before: of a named run whatever it holds; None: the judge is to be asked.
+    """Return stored answers of a judge about the samples, of a named run all; None: the judge is to be asked.
 
     Of a model the newest evaluation counts that was asked the same and covers nine tenths of the samples.
 
@@ -103,7 +93,7 @@ def stored(store: Path, judge: str, wanted: Basis, settings: Mapping[str, Any]) 
 
 
 def to_ask(store: Path, model: str, wanted: Basis, settings: Mapping[str, Any]) -> Parameters:
-    """What a judge without stored replies is asked: the same as in the run that the samples are from.
+    """Return the parameters for a judge without stored replies: those of the run that the samples are from.
 
     A judge that has judged this flow before is asked as it was then; another one at the address and with the settings
     of the run's own judge. Behind another address it takes over none but the general ones.
@@ -120,7 +110,7 @@ def to_ask(store: Path, model: str, wanted: Basis, settings: Mapping[str, Any]) 
     own = next(_by(store, start.flow, model), None)
     judge = {**_settings(start, own and own.start, settings), **settings, "model": model}
     try:
-        asked = parameters_again(wanted, {"judge": _known(judge)})
+        asked = _parameters_again(wanted, judge)
     except InputError as error:
         raise InputError(
             f"run {start.run_id} cannot be repeated with {model}: {error}; or let the judge make a run of its own with "
@@ -131,28 +121,26 @@ def to_ask(store: Path, model: str, wanted: Basis, settings: Mapping[str, Any]) 
     return asked
 
 
-def parameters_again(wanted: Basis, changes: Mapping[str, Any]) -> Parameters:
-    """The parameters of the run that samples are from, for these samples alone and with these changes.
-
-    Raises:
-        InputError: they cannot be read any more.
-    """
+def _parameters_again(wanted: Basis, judge: Mapping[str, Any]) -> Parameters:
+    """Return the parameters of the run that samples are from, for these samples alone and with this judge."""
     start = wanted.answers.evaluation.start
     known = parameters_of(start.flow).model_fields
-    again = {name: value for name, value in start.parameters.items() if name in known}
     once = {"shards": 1, "shard": 0, "evaluation_id": "", "controls": 0.0, "anchors": 0, "export": ""}
-    changed = {name: value for name, value in once.items() if name in known}
+    again = {name: value for name, value in {**start.parameters, **once}.items() if name in known}
     ids = {"ids": list(wanted.units), "limit": 0} if wanted.drawn else {}
+    settings = {name: value for name, value in judge.items() if name in Judge.model_fields}
     try:
-        asked = parameters_of(start.flow).model_validate({**again, **changed, **ids, **changes})
+        asked = parameters_of(start.flow).model_validate({**again, **ids, "judge": settings})
     except ValidationError as error:
         raise InputError(error.errors()[0]["msg"].removeprefix("Value error, ")) from error
-    live = {"tier": "standard"} if asked.judge.tier == "batch" else {}  # somebody waits for what it says
+    live = (
+        {"service_tier": "standard"} if asked.judge.service_tier == "batch" else {}
+    )  # somebody waits for what it says
     return asked.model_copy(update={"judge": asked.judge.model_copy(update=live)})
 
 
 def _settings(basis: RunStart, own: RunStart | None, given: Mapping[str, Any]) -> dict[str, Any]:
-    """What a judge is asked with as far as nothing was given: its own settings, or what it can share with another."""
+    """Return settings that were not given: the judge's own, or those it can share with another."""
     if own:
         return dict(_judge(own))
     there = _judge(basis)
@@ -161,22 +149,18 @@ def _settings(basis: RunStart, own: RunStart | None, given: Mapping[str, Any]) -
     return {name: value for name, value in there.items() if name in SHARED_SETTINGS}
 
 
-def _known(judge: Mapping[str, Any]) -> dict[str, Any]:
-    """The settings that there still are."""
-    return {name: value for name, value in judge.items() if name in Judge.model_fields}
-
-
 def _judge(start: RunStart) -> Mapping[str, Any]:
     return cast("Mapping[str, Any]", start.parameters.get("judge") or {})
 
 
 def _has(evaluation: Evaluation, settings: Mapping[str, Any]) -> bool:
     judge = _judge(evaluation.start)
-    return all(judge.get(name) == value for name, value in settings.items() if name not in ("tier", *FLEX_WAITS))
+    return all(
+        judge.get(name) == value for name, value in settings.items() if name not in ("service_tier", *FLEX_WAITS)
+    )
 
 
 def _is_alike(one: Evaluation, other: Evaluation) -> bool:
-    """Whether two finished evaluations are of the same dataset, and their judges were asked the same."""
     if one.end is None or other.end is None or one.start.dataset != other.start.dataset:
         return False
     return not differing(one.end.protocol, other.end.protocol)
@@ -197,7 +181,7 @@ def _named(store: Path, flow: str, wanted: str) -> Answers:
 def _by(store: Path, flow: str, judge: str) -> Iterator[Evaluation]:
     """Finished evaluations of a flow by a model, asked for or answered by that name, or the one with this id."""
     for each in evaluations(store, flow):
-        names = (each.start.model, each.end.protocol.get("model answered") if each.end else "")
+        names = (each.start.judge, each.end.protocol.get("model answered") if each.end else "")
         if each.start.run_id.startswith(judge) if _RUN.match(judge) else judge in names:
             yield each
 

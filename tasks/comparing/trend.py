@@ -10,8 +10,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import NamedTuple
 
-from tasks.comparing.joints import joined
-from tasks.comparing.points import COLUMNS, MOST_RUNS, Point
+from tasks.comparing.points import COLUMNS, MOST_RUNS, Point, joined
 from tasks.history.asking import one_opening, query
 from tasks.kinds import kind_of
 from tasks.kinds.display import Level
@@ -21,16 +20,12 @@ from tasks.records import RunStart
 from tasks.text import number_words, one_line
 
 HEIGHT = 120
-LINE, BREAK, JUDGE = "#0072B2", "#D55E00", "#CC79A7"
-"""Blue, vermilion and purple of Okabe and Ito (2008); a break is dashed and labelled, too."""
+LINE, BREAK = "#0072B2", "#D55E00"
+"""Blue and vermilion of Okabe and Ito (2008); a break is dashed and labelled, too."""
 TITLE = "Score over time (UTC), with its 95% interval"
 DROPPED = {"type": "point", "shape": "triangle-down", "filled": True, "size": 90, "color": BREAK, "opacity": 1}
 """A night on which a drop below the baseline is open."""
-JUDGE_CHANGES = "Short line below: another model or fingerprint answered"
-JUDGE_MARK = 12
-"""Pixels of that line."""
 LONGEST_REASON = 44
-LONGEST_CHANGE = 80
 STEP = 14
 """Pixels from the label of one break to that of the next, which may stand close to it."""
 LEVELS = 3
@@ -52,18 +47,14 @@ class Scales(NamedTuple):
 def trend_points(store: Path, start: RunStart) -> list[Point]:
     """The last runs of the series that a run belongs to, oldest first, with the scores that are its headline; before
     them those of earlier judges, as far as bridges lead there.
-
-    Raises:
-        HistoryLocked: the history stayed in use.
-        InputError: there is no history.
     """
     sql = f"""SELECT {", ".join(COLUMNS)} FROM trend
-        WHERE flow = $1 AND dataset = $2 AND model = $3 AND prompt_set = $4 AND list_contains($5, candidate)
+        WHERE flow = $1 AND dataset = $2 AND judge = $3 AND prompt_set = $4 AND list_contains($5, candidate)
           AND list_contains($6, dimension)
         QUALIFY row_number() OVER (PARTITION BY candidate, dimension ORDER BY started_at DESC) <= {MOST_RUNS}
         ORDER BY candidate, dimension_position(dimension), started_at"""
     dimensions = list(kind_of(start.flow).headline_dimensions(start))
-    series = (start.flow, start.dataset, start.model, start.prompt_set, list(start.candidates), dimensions)
+    series = (start.flow, start.dataset, start.judge, start.prompt_set, list(start.candidates), dimensions)
     return joined(store, start.flow, [Point(*row) for row in query(store, sql, values=series).rows])
 
 
@@ -84,21 +75,15 @@ def _place(point: Point) -> tuple[str, str]:
 
 
 def _scored(points: Iterable[Point]) -> Iterator[Point]:
-    """The scored points, each with the reasons, joints and changes of the judge of those left out before it."""
+    """The scored points, each with the reasons and joints of those left out before it."""
     reasons: list[str] = []
-    changes: list[str] = []
     joint: str | None = None
     for point in points:
         reasons += point.break_reason.split(", ") if point.break_reason else []
-        changes += point.judge_change.split(", ") if point.judge_change else []
         joint = point.joint or joint
         if point.score is not None:
-            yield point._replace(break_reason=_once(reasons), judge_change=_once(changes), joint=joint)
-            reasons, changes, joint = [], [], None
-
-
-def _once(words: Iterable[str]) -> str | None:
-    return ", ".join(dict.fromkeys(words)) or None
+            yield point._replace(break_reason=", ".join(dict.fromkeys(reasons)) or None, joint=joint)
+            reasons, joint = [], None
 
 
 def breaks(series: Sequence[Point]) -> list[Point]:
@@ -109,11 +94,6 @@ def breaks(series: Sequence[Point]) -> list[Point]:
 def joints(series: Sequence[Point]) -> list[Point]:
     """The points with which another judge goes on, by a bridge that each names."""
     return [point for point in series[1:] if point.joint and point.break_reason is None]
-
-
-def judge_changes(series: Sequence[Point]) -> list[Point]:
-    """The points whose replies came from another answered model or system fingerprint than those before."""
-    return [point for point in series[1:] if point.judge_change]
 
 
 def shared_scales(series: Sequence[Sequence[Point]], level: Level | None = None) -> Scales:
@@ -154,8 +134,7 @@ def trend_chart(series: Sequence[Sequence[Point]], title: str = "", scales: Scal
     values = [row for place, each in enumerate(series) for row in _rows(place, each)]
     words = " ".join(f"{one_line(name)}: {_in_words(each)}." for name, each in zip(names, series, strict=True))
     panel = {"width": WIDTH, "height": HEIGHT + strip, "layer": _layers(strip, scales or shared_scales(series))}
-    told = {"subtitle": JUDGE_CHANGES} if title and any(map(judge_changes, series)) else {}
-    return faceted({"text": title, **told}, values, names, panel, f"{TITLE}. {words}")
+    return faceted({"text": title}, values, names, panel, f"{TITLE}. {words}")
 
 
 def _in_words(series: Sequence[Point]) -> str:
@@ -163,7 +142,6 @@ def _in_words(series: Sequence[Point]) -> str:
 
 
 def _turn(point: Point) -> str:
-    """What lies between a point and the one before it; mostly nothing."""
     if point.break_reason:
         return f"broken by another {one_line(point.break_reason)}, "
     return f"joined by a bridge, {one_line(point.joint)}, " if point.joint else ""
@@ -173,8 +151,7 @@ def _words(point: Point) -> str:
     ends = [number_words(end, 1) for end in (point.ci_low, point.ci_high) if end is not None]
     interval = f" [{', '.join(ends)}]" if ends else ""
     dropped = f" dropped from {number_words(point.baseline_score, 1)}" if point.dropped else ""
-    judge = f" judge: {one_line(point.judge_change, LONGEST_CHANGE)}" if point.judge_change else ""
-    return f"{point.started_at:%Y-%m-%d %H:%M} {number_words(point.score, 1)}{interval}{dropped}{judge}"
+    return f"{point.started_at:%Y-%m-%d %H:%M} {number_words(point.score, 1)}{interval}{dropped}"
 
 
 def _rows(place: int, points: Sequence[Point]) -> list[Chart]:
@@ -197,7 +174,7 @@ def _rows(place: int, points: Sequence[Point]) -> list[Chart]:
             marks += 1
         words = f"{_words(point)}, {one_line(point.run_id)}"
         row |= {"low": point.ci_low, "high": point.ci_high, "segment": segment, "words": words, "first": not at}
-        row |= {"baseline": point.baseline_score, "dropped": point.dropped, "judge": bool(at and point.judge_change)}
+        row |= {"baseline": point.baseline_score, "dropped": point.dropped}
         rows.append(row)
     return rows
 
@@ -226,16 +203,8 @@ def _layers(strip: int, scales: Scales) -> list[Chart]:
         *_baseline(x, y, segment),
         {"mark": point, "encoding": {"x": x, "y": y, "description": words}},
         {"transform": [{"filter": "datum.dropped"}], "mark": DROPPED, "encoding": {"x": x, "y": y}},
-        _judge_marks(x, HEIGHT + strip),
         *_breaks(x, strip),
     ]
-
-
-def _judge_marks(x: Chart, bottom: int) -> Chart:
-    """Where the judge said that it is another one, which need not matter: too little to break the line."""
-    ends = {"y": {"value": bottom - JUDGE_MARK}, "y2": {"value": bottom}}
-    mark = {"type": "rule", "color": JUDGE, "strokeWidth": 2}
-    return {"transform": [{"filter": "datum.judge"}], "mark": mark, "encoding": {"x": x, **ends}}
 
 
 def _baseline(x: Chart, y: Chart, segment: Chart) -> list[Chart]:

@@ -1,10 +1,10 @@
 """Paired comparisons in words and as a table: the same for a terminal, an artifact and a notification."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from fractions import Fraction
 from typing import TYPE_CHECKING
 
-from tasks.comparing.pairing import Change, Row
+from tasks.comparing.layout_words import agreement_notes
 from tasks.kinds import kind_of
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import signed
@@ -13,7 +13,7 @@ from tasks.statistics.paired import FEWEST_DIFFERING, NO_DIFFERENCE, POWER, Diff
 from tasks.text import number_words, one_line
 
 if TYPE_CHECKING:
-    from tasks.comparing.compare import Comparison, Side
+    from tasks.comparing.compare import Change, Comparison, Row, Side
 
 LONGEST_NAME = 40
 LONGEST_ID = 24
@@ -22,17 +22,16 @@ LONGEST_ID = 24
 def outcome_words(comparison: "Comparison") -> str:
     """What came of a comparison: its headline, unless one of the runs measured nothing."""
     first = comparison.rows[0].difference
-    found = " ".join(comparison.unmeasured) or headline(first, comparison.before.flow, comparison.margin)
+    found = " ".join(comparison.unmeasured) or headline(first, comparison.before.flow)
     return " ".join([*comparison.partial, found])
 
 
-def headline(found: Difference, flow: str, margin: float = 0.0) -> str:
+def headline(found: Difference, flow: str) -> str:
     """What came of it in one sentence: better, worse or no difference shown at this n, how much, how sure, and what
     would have shown.
 
     Args:
         flow: tells the scale (0-100 or 0-10) and what is counted (samples or prompts).
-        margin: differences up to it count as none; 0: nothing is said of equality.
     """
     decimals, units = kind_of(flow).decimals, kind_of(flow).unit
     if found.change is None:
@@ -46,21 +45,12 @@ def headline(found: Difference, flow: str, margin: float = 0.0) -> str:
     zero = "includes" if found.decision == NO_DIFFERENCE else "excludes"
     change = f"{signed(found.change, decimals)} {change_interval(found, decimals)} (the interval {zero} 0)"
     shown = "" if found.smallest is None else f"; {_shown(found, decimals)}"
-    said = _decided(found, f"n = {found.n} {units}", margin)
+    said = _decided(found, f"n = {found.n} {units}")
     return f"{said}: {change}, {means}, sign test p {_p_sign(found.p)}{shown}"
 
 
-def _decided(found: Difference, n: str, margin: float) -> str:
-    """The decision, and with a margin whether the two are equal within it: that the whole interval lies within it."""
-    ends = (found.ci_low, found.ci_high)
-    within = all(end is not None and abs(end) <= margin for end in ends)
-    if found.decision != NO_DIFFERENCE:
-        return f"{found.decision} at {n}" + f", by less than {margin:g}" * (within and margin > 0)
-    if not margin:
-        return f"{NO_DIFFERENCE} (at {n})"
-    if within:
-        return f"equal within ±{margin:g} (at {n})"
-    return f"{NO_DIFFERENCE} (at {n}), nor that both are equal within ±{margin:g}"
+def _decided(found: Difference, n: str) -> str:
+    return f"{NO_DIFFERENCE} (at {n})" if found.decision == NO_DIFFERENCE else f"{found.decision} at {n}"
 
 
 def in_brief(found: Difference, flow: str) -> str:
@@ -69,13 +59,8 @@ def in_brief(found: Difference, flow: str) -> str:
     if found.change is None:
         return f"nothing to compare: no {kind_of(flow).unit} with a score on both sides"
     words = {"few differ": f"{NO_DIFFERENCE} (at {n})", "too few": f"too few to tell ({n})"}
-    said = words.get(found.decision) or _decided(found, n, 0.0)
+    said = words.get(found.decision) or _decided(found, n)
     return f"{signed(found.change, decimals)} {change_interval(found, decimals)}, {said}"
-
-
-def decision_words(found: Difference) -> str:
-    """The decision in a word or two."""
-    return NO_DIFFERENCE if found.decision == "few differ" else found.decision
 
 
 def _shown(found: Difference, decimals: int) -> str:
@@ -109,18 +94,14 @@ def p_words(p: float | None) -> str:
     return "<0.001" if p < 0.001 else f"{p:.2f}" if p >= 0.1 else f"{p:.3f}"
 
 
-def difference_grid(rows: Iterable[Row], flow: str, tested: bool = True) -> Grid:
-    """The differences as a table: the headline, then the dimensions, each with its own number of pairs.
-
-    Args:
-        tested: with the p of each row; without, the dimensions are only shown.
-    """
+def difference_grid(rows: "Iterable[Row]", flow: str) -> Grid:
+    """The differences as a table: the headline, then the dimensions, each with its own number of pairs."""
     decimals = kind_of(flow).decimals
-    header = ["", "before", "after", "change", "95% interval", "n", "up/down", *["p"] * tested]
-    return Grid(header, [_line(row, decimals, tested) for row in rows])
+    header = ["", "before", "after", "change", "95% interval", "n", "up/down", "p"]
+    return Grid(header, [_line(row, decimals) for row in rows])
 
 
-def _line(row: Row, decimals: int, tested: bool) -> list[str]:
+def _line(row: "Row", decimals: int) -> list[str]:
     found = row.difference
     return [
         row.dimension if row.measure == "score" else f"  {row.measure.replace('_', ' ')}",  # beneath its tag
@@ -130,7 +111,7 @@ def _line(row: Row, decimals: int, tested: bool) -> list[str]:
         change_interval(found, decimals) if found.ci_low is not None else f"none{_why_none(found)}",
         str(found.n),
         f"{found.higher}/{found.lower}",
-        *[p_words(found.p if row.p_holm is None else row.p_holm)] * tested,
+        p_words(found.p if row.p_holm is None else row.p_holm),
     ]
 
 
@@ -141,20 +122,10 @@ def notes(comparison: "Comparison") -> list[str]:
         "p: exact sign test; below the first row adjusted together (Holm).",
         *[f"Across: {', '.join(comparison.across)}."] * bool(comparison.across),
         *[f"Not paired: {missing}."] * bool(missing),
-        *forgotten_words({side.run_id: side.forgotten for side in (comparison.before, comparison.after)}),
         *[comparison.shared] * bool(comparison.shared),
         *sizes_words(comparison.sizes),
+        *agreement_notes(comparison.agreements),
     ]
-
-
-def forgotten_words(samples: Mapping[str, int]) -> list[str]:
-    """A sentence for each run that lost samples at a request.
-
-    Args:
-        samples: id of an evaluation -> how many samples of it were forgotten.
-    """
-    counts = {run_id: "1 sample was" if n == 1 else f"{n:,} samples were" for run_id, n in samples.items() if n}
-    return [f"{many} forgotten in run {run_id} at a request: no figure has them." for run_id, many in counts.items()]
 
 
 def sizes_words(sizes: tuple[float, float]) -> list[str]:
@@ -166,7 +137,7 @@ def sizes_words(sizes: tuple[float, float]) -> list[str]:
 
 def side_words(side: "Side") -> str:
     """Who was judged by whom, and when (the run's id begins with it)."""
-    return f"{one_line(side.candidate, LONGEST_NAME)} by {one_line(side.model, LONGEST_NAME)}, run {side.run_id}"
+    return f"{one_line(side.candidate, LONGEST_NAME)} by {one_line(side.judge, LONGEST_NAME)}, run {side.run_id}"
 
 
 def changed_lines(comparison: "Comparison") -> list[str]:
@@ -178,7 +149,7 @@ def changed_lines(comparison: "Comparison") -> list[str]:
     return [f"no {kind.unit.removesuffix('s')} changed"] if comparison.rows[0].difference.n else []
 
 
-def _changed(change: Change, decimals: int) -> str:
+def _changed(change: "Change", decimals: int) -> str:
     moved = ", ".join(f"{name} {signed(value, decimals)}" for name, value in change.moved.items())
     scores = f"{change.before:.{decimals}f} → {change.after:.{decimals}f}"
     return f"{one_line(change.sample_id, LONGEST_ID)}  {scores}" + (f"  ({moved})" if moved else "")

@@ -1,8 +1,4 @@
-"""Control samples: real samples of a run shown once more with another picture, to find out whether the judge looks.
-
-Owns which samples are drawn and what is done to their pictures, in memory and the same each time. Which picture stands
-in for which, and when a judge has failed on one, is for `kinds`, what that says of the judge for `status`.
-"""
+"""Control samples: real samples shown once more with another picture, to find out whether the judge looks."""
 
 import textwrap
 from collections.abc import Callable, Sequence
@@ -37,15 +33,14 @@ _JPEG = b"\xff\xd8"
 def with_controls(
     samples: Sequence[Sample], share: float, kind: Kind, shards: int = 1, of_first: bool = False
 ) -> tuple[Sample, ...]:
-    """The samples of a run, each one that is drawn followed by its control, so that both are judged at about one time.
+    """Return the samples of a run, each drawn one followed by its control, so that both are judged at about one time.
+
+    Samples whose pictures are known to be missing are not drawn.
 
     Args:
-        share: of the samples, 0 to 0.5; above 0 at least 18 are drawn, or half the samples where they are fewer. Those
-            whose pictures are known to be missing are not drawn.
-        kind: of judging, which decides what a control shows in its turn.
+        share: of the samples, 0 to 0.5; above 0 at least 18 are drawn, or half of fewer samples.
         shards: of the evaluation, which share those 18.
-        of_first: those that come first are drawn, and no random ones: the samples stand in a random order, and the run
-            may stop before the last.
+        of_first: draw the first samples: they stand in a random order, and the run may stop before the last.
     """
     if not share:
         return tuple(samples)
@@ -57,11 +52,7 @@ def with_controls(
 
 
 def altered(control: Sample, role: str, data: bytes, kind: Kind) -> bytes:
-    """The file that a control shows in the place of a picture's own, where its kind of judging lets it be altered.
-
-    Raises:
-        BadPicture: the picture cannot be read, or is too large for the format that it should get.
-    """
+    """Return the file that a control shows in place of a picture's own; raises BadPicture where it cannot be made."""
     alter, instruction = _ALTERED.get(control.control), kind.instructions.get(role)
     return alter(data, instruction) if alter and instruction else data
 

@@ -1,12 +1,10 @@
-"""What the verdicts on control samples say of the judge: three rates, each with a status: green, amber or red.
+"""Rates of a judge's failures on control samples, each green, amber or red, with the reasons for the thresholds.
 
-Counted are questions, each by the share of its answers on which the judge failed: a judge that errs in 5% of its calls
-comes to 5% whatever orders and votes it was asked in, and what it did not answer takes no part. Owns the thresholds
-with their reasons, and the words. The controls are made by `samples`, their outcomes are decided like any others and
-enter no score, and what counts as a failure is for each kind of judging.
+Each question counts by the share of its answers on which the judge failed, so that orders and votes do not matter.
 """
 
 from collections.abc import Sequence
+from statistics import fmean
 from typing import Literal
 
 from tasks.kinds import kind_of
@@ -36,7 +34,6 @@ fails every other time would pass."""
 
 
 MEASURES = tuple(dict.fromkeys(CONTROL_MEASURES.values()))
-"""The three rates."""
 
 
 class ControlRow(HistoryRecord):
@@ -121,10 +118,9 @@ def _rate_of(measure: str, rows: Sequence[ControlRow]) -> ControlRate:
 
 
 def control_rate(measure: str, n: int, failed: float, unusable: int, samples: int, failed_samples: int) -> ControlRate:
-    """One rate and its status, from the sum of the failed shares of `n` questions on so many samples.
+    """Return one rate and its status, from the sum of the failed shares of `n` questions on so many samples.
 
-    The interval, 0-1, is the exact binomial one: shares scatter less than failures that are whole, so that it is
-    rather too wide.
+    The interval is the exact binomial one, which is rather too wide: shares scatter less than whole failures.
     """
     found, by_sample = proportion(failed, n), proportion(failed_samples, samples)
     return ControlRate(
@@ -134,10 +130,7 @@ def control_rate(measure: str, n: int, failed: float, unusable: int, samples: in
         unusable=unusable,
         samples=samples,
         failed_samples=failed_samples,
-        value=found.value,
-        ci_low=found.ci_low,
-        ci_high=found.ci_high,
-        method=found.method,
+        **found._asdict(),
         status=_colour(found, by_sample),
     )
 
@@ -213,4 +206,41 @@ def control_row(control: Outcome, real: Original | None, heard: Heard) -> Contro
         questions=len(shares),
         answered=len(known),
         failures=sum(known),
+    )
+
+
+class AnchorRow(HistoryRecord):
+    """One anchor and what came of it. Rows of the history's table `anchor_outcomes`."""
+
+    flow: str
+    """Flow of the run."""
+    candidate: str
+    """System whose figure or image the anchor is; it was frozen, whatever the candidates of the run."""
+    sample_id: str
+    """Id of the anchor, that of the sample that was frozen."""
+    category: str
+    """Category of the anchor; empty: it has none."""
+    tag: str
+    """Tag of the text-to-image prompt; empty for figures."""
+    status: OutcomeStatus
+    """Status of its outcome, as in `outcomes`."""
+    score: float | None
+    """Mean of its dimensions' scores, 0-100; of an image the overall score, 0-10. None where one is missing."""
+    dimensions: tuple[DimensionOutcome, ...]
+    """What was said of each dimension or tag, as in `outcomes`."""
+
+
+def anchor_row(anchor: Outcome) -> AnchorRow:
+    """Return the outcome of an anchor, with the mean of its dimensions, which has half the noise of the overall."""
+    scores = [each.score for each in anchor.dimensions if each.score is not None]
+    whole = bool(scores) and len(scores) == len(anchor.dimensions)
+    return AnchorRow(
+        flow=anchor.flow,
+        candidate=anchor.candidate,
+        sample_id=anchor.sample_id,
+        category=anchor.category,
+        tag=anchor.tag,
+        status=anchor.status,
+        score=fmean(scores) if whole else None,
+        dimensions=anchor.dimensions,
     )

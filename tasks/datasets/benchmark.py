@@ -1,26 +1,27 @@
-"""A PaperBananaBench folder: its samples, each paired with every candidate's figure.
+"""A PaperBananaBench folder: its samples, each paired with every candidate's figure."""
 
-Owns where the folder keeps what, and which generator output is judged. Leaves the generator's own formats to
-`model_outputs`, what a record must hold to `entries`, and filters to `filters`.
-"""
-
+import json
+from collections.abc import Collection
 from dataclasses import replace
 from pathlib import Path
+from typing import Any, cast
 
-from tasks.datasets.absent import absent_words
 from tasks.datasets.entries import Entry, Layout, Loaded, read_entry, uncut
 from tasks.datasets.folders import Folder
 from tasks.datasets.model_outputs import Pictures, read_picture_folder, read_results
 from tasks.datasets.rows import TABLES, find_rows
+from tasks.demo.labels import KINDS, LABELS
 from tasks.errors import InputError, Problems
+from tasks.files import read_regular, real_place
 from tasks.parameters import PairwiseParameters
 from tasks.records import PictureSource
-from tasks.synthetic.samples import read_labels
 from tasks.text import listed
 
 MANIFESTS = (*TABLES, ".jsonl", ".ndjson")
 """Endings of files that may be manifests, and are no part of a benchmark."""
-LAYOUT = Layout(context="content", caption="visual_intent", human="path_to_gt_image")
+LARGEST_LABELS = 100_000_000
+"""Bytes of a file of labels."""
+LAYOUT = Layout({"context": "content", "caption": "visual_intent"}, human="path_to_gt_image")
 
 
 def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, problems: Problems) -> Loaded:
@@ -33,16 +34,20 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
     folder = _task_folder(source, flow, parameters.split)
     root = dataset_root(source, flow)
     output = _output(root, flow, parameters)
-    entries, ids = _read_list(folder / f"{parameters.split}.json", flow, parameters, problems)
+    files = Folder(root, parameters.follow_links)
+    entries, ids = _read_list(folder / f"{parameters.split}.json", flow, parameters, files, problems)
     if not ids:
         return Loaded([], [])  # whatever was compared with it would seem wrong
     warnings: list[str] = []
     if output.is_dir():
         figures = {"": read_picture_folder(output, ids, problems, warnings, parameters.follow_links)}
     else:
-        figures = read_results(output, flow, parameters.stage, ids, problems)
+        if not parameters.results:
+            files.check(output)
+        within = (real_place(output),) if parameters.results else files.within
+        figures = read_results(output, flow, parameters.stage, ids, problems, within)
     name = parameters.candidate_name or (output.name if output.is_dir() else output.stem)
-    labels = read_labels(root, flow)
+    labels = read_labels(root, flow, files.within)
     paired = [
         _paired(entry, f"{name}/{stage}" if stage else name, pictures, labels)
         for stage, pictures in figures.items()
@@ -54,6 +59,21 @@ def read_benchmark(source: Path, flow: str, parameters: PairwiseParameters, prob
 def dataset_root(source: Path, flow: str) -> Path:
     """The dataset's folder, also where a user named the task folder inside of it."""
     return source.parent if source.name == flow else source
+
+
+def read_labels(root: Path, flow: str, within: Collection[str] = ()) -> dict[str, str]:
+    """Return the known defect of each sample, from `<flow>/labels.json` or else `labels.json` in the dataset.
+
+    Figures are named by sample id, images by `<candidate>/<prompt>/<image>`. Other datasets may hold a file of that
+    name with another meaning: unknown kinds are left out.
+    """
+    path = next((path for path in (root / flow / LABELS, root / LABELS) if path.is_file()), None)
+    try:
+        labels: Any = json.loads(read_regular(path, LARGEST_LABELS, within)) if path else {}
+    except (ValueError, RecursionError):  # neither JSON nor UTF-8, or nested without end
+        return {}
+    found = cast(dict[str, Any], labels if isinstance(labels, dict) else {})
+    return {name: kind for name, kind in found.items() if isinstance(kind, str) and kind in KINDS}
 
 
 def _task_folder(source: Path, flow: str, split: str) -> Path:
@@ -81,7 +101,7 @@ def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
             f"generator's result file) or `images` (a folder of pictures); with neither, {usual} must exist"
         )
     if not given[0].exists():
-        raise InputError(f"{'images' if parameters.images else 'results'} {absent_words(given[0])}")
+        raise InputError(f"{'images' if parameters.images else 'results'} {given[0]} does not exist")
     if parameters.images and not given[0].is_dir():
         raise InputError(f"images {given[0]} is no folder")
     if not parameters.images and not given[0].is_file():
@@ -92,13 +112,14 @@ def _output(root: Path, flow: str, parameters: PairwiseParameters) -> Path:
 
 
 def _read_list(
-    path: Path, flow: str, parameters: PairwiseParameters, problems: Problems
+    path: Path, flow: str, parameters: PairwiseParameters, files: Folder, problems: Problems
 ) -> tuple[list[Entry], dict[str, str]]:
     """Samples of a split, and every id it names with its row: also those of records that have problems."""
     entries: list[Entry] = []
     ids: dict[str, str] = {}
-    folder, keep_links = Folder(path.parent, parameters.follow_links), uncut(parameters)
-    for row in find_rows(path, problems):
+    folder, keep_links = Folder(path.parent, parameters.follow_links, files), uncut(parameters)
+    files.check(path)
+    for row in find_rows(path, problems, files.within):
         entry = read_entry(row, flow, LAYOUT, folder, problems, keep_links)
         sample_id = str(row.values.get("id"))
         if sample_id in ids:

@@ -1,7 +1,4 @@
-"""The cells of one row under check: what a column must hold, and the problem where it does not.
-
-Owns the checks of texts, of choices and of numbers. Which columns there are is for `rows`, what they mean for others.
-"""
+"""The cells of one row under check: what a column must hold, and the problem where it does not."""
 
 from collections.abc import Mapping
 from typing import NamedTuple

@@ -1,8 +1,4 @@
-"""What a sample holds: its texts and its pictures, read from their files when they are needed, and only then.
-
-Owns whether a file is still what it was when the run started, and pictures written as base64. Where texts and pictures
-stand was found out by the readers of each format; what decodes a picture is in `tasks.pictures`.
-"""
+"""What a sample holds: its texts and its pictures, read from their files when they are needed, and only then."""
 
 import base64
 import binascii
@@ -12,7 +8,7 @@ from pathlib import Path
 from tasks.datasets.entries import clean_text, inner_picture
 from tasks.datasets.rows import read_row
 from tasks.errors import InputError
-from tasks.files import read_regular
+from tasks.files import LeadsOut, read_regular
 from tasks.records import PictureSource, Sample
 from tasks.text import cut, kind
 
@@ -38,16 +34,19 @@ def read_texts(sample: Sample) -> dict[str, str]:
 def read_picture(source: PictureSource) -> bytes:
     """The picture's bytes, as they are in the file, undecoded.
 
-    Raises InputError when there is no picture, its base64 is broken, or its file is gone, which begins with `LOST`.
+    Raises InputError when there is no picture, its base64 is broken, or its file is gone or in another place now, which
+    begins with `LOST`.
     """
     if source.place is None:
         raise InputError(cut(source.problem))
     if not source.field:
         where = f"picture {source.place.path} cannot be read"
         try:
-            return read_regular(Path(source.place.path), LARGEST, follow_link=True)
+            return read_regular(Path(source.place.path), LARGEST, source.place.within)
         except OSError as error:
             raise InputError(f"{LOST}{where}: {error.strerror}") from error
+        except LeadsOut as error:
+            raise InputError(f"{LOST}{where}: {error}") from error
         except InputError as error:
             raise InputError(f"{where}: {error}") from error
     value = inner_picture(read_row(source.place, [source.field])[source.field])

@@ -1,9 +1,4 @@
-"""Loading a dataset: all there is to judge, checked before the first call, with texts and pictures left in their files.
-
-Owns what a dataset is: its samples, its key, and what a person should know about it. The formats are read by
-`benchmark` and `manifest` (figures), `geneval` and `image_manifest` (generated images); which samples are judged is
-chosen by `filters`, and what they hold is read by `contents`.
-"""
+"""Datasets: all there is to judge, checked before the first call; texts and pictures stay in their files."""
 
 import hashlib
 import json
@@ -12,21 +7,21 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from tasks.datasets.benchmark import dataset_root, read_benchmark
+from tasks.datasets.benchmark import dataset_root, read_benchmark, read_labels
 from tasks.datasets.contents import picture_sha256
-from tasks.datasets.coverage import Generated, Prompted, gaps
+from tasks.datasets.coverage import Asked, Generated, gaps
 from tasks.datasets.entries import Entry
-from tasks.datasets.filters import select
-from tasks.datasets.folders import NO_PICTURE
+from tasks.datasets.folders import NO_PICTURE, Folder
 from tasks.datasets.geneval import read_geneval
-from tasks.datasets.image_manifest import read_image_manifest
-from tasks.datasets.manifest import read_manifest
+from tasks.datasets.manifests import read_figure_manifest, read_image_manifest
 from tasks.errors import InputError, Problems
-from tasks.parameters import PairwiseParameters, RubricParameters
+from tasks.parameters import PairwiseParameters, Parameters, RubricParameters
 from tasks.records import Record, Sample
 from tasks.rubrics.rubric import holdings
-from tasks.synthetic.images import read_image_labels
 from tasks.text import cut, listed, well_formed
+
+FILTERS = ("ids", "candidate", "category", "difficulty", "tag")
+"""Parameters that are filters, each a list of values of which a sample must have one; empty: every sample passes."""
 
 
 class Dataset(Record):
@@ -53,7 +48,7 @@ def read_figures(source: Path, flow: str, parameters: PairwiseParameters) -> Dat
     Raises InputError that lists everything found wrong, and OSError where the file system fails.
     """
     problems = Problems()
-    read = read_benchmark if source.is_dir() else read_manifest
+    read = read_benchmark if source.is_dir() else read_figure_manifest
     entries, warnings = read(source, flow, parameters, problems)
     problems.stop(f"dataset {source.name}")
     _require_picture(source, "model", entries)
@@ -72,7 +67,8 @@ def read_images(source: Path, flow: str, parameters: RubricParameters) -> Datase
     problems.stop(f"dataset {source.name}")
     _require_picture(source, "image", found.entries)
     ours = _of_flow(found, flow, source.name)
-    labels = read_image_labels(source)
+    within = Folder(source, parameters.follow_links).within if source.is_dir() else ()
+    labels = read_labels(source, flow, within)
     selected = [_labelled(entry, labels) for entry in select(ours, parameters)]
     # All images of the prompts: `ids` may pick some of them, and the others are not missing then.
     judged = {(sample.candidate, sample.prompt_id) for sample, *_ in selected}
@@ -96,7 +92,7 @@ def _of_flow(found: Generated, flow: str, name: str) -> list[Entry]:
     tags = holdings()[flow]
     ours = [entry for entry in found.entries if entry.sample.tag in tags]
     if not ours:
-        there = Counter(prompt.tag for prompt in found.prompts)
+        there = Counter(prompt.tag for prompt in found.prompts.values())
         has = ", ".join(f"{tag} ({n} prompt{'s' * (n > 1)})" for tag, n in there.items())
         judged = f"the tag{'s' * (len(tags) > 1)} {listed(tags)}"
         only = f"the dataset has only {has}" if has else "the dataset has no prompts"
@@ -137,12 +133,12 @@ def dataset_key(entries: Sequence[Entry]) -> str:
     return hashlib.sha256(json.dumps(parts).encode()).hexdigest()
 
 
-def images_key(prompts: Sequence[Prompted], chosen: Mapping[str, object]) -> str:
+def images_key(prompts: Mapping[str, Asked], chosen: Mapping[str, object]) -> str:
     """SHA-256 (hex) over the prompts of a whole dataset, all tags, and what was chosen of it.
 
     The same for all four flows, so that their runs can be joined; candidates and their images do not matter.
     """
-    parts = sorted((prompt.prompt_id, prompt.tag, prompt.prompt) for prompt in prompts)
+    parts = sorted((prompt_id, prompt.tag, prompt.prompt) for prompt_id, prompt in prompts.items())
     return hashlib.sha256(json.dumps([parts, dict(chosen)], sort_keys=True).encode()).hexdigest()
 
 
@@ -167,11 +163,7 @@ def _warnings(samples: Sequence[Sample]) -> Iterator[str]:
 
 
 def in_samples(what: str, where: Mapping[str, str]) -> str:
-    """What was found in samples: their number, and the first of them.
-
-    Args:
-        where: id of the sample -> the sample in words.
-    """
+    """What was found in samples, from their ids and words about each: their number, and the first of them."""
     return f"{what} in {len(where)} sample{'s' * (len(where) > 1)}: {listed(where.values(), 5)}"
 
 
@@ -182,3 +174,55 @@ def _without_row(samples: Sequence[Sample]) -> Iterator[tuple[str, list[str]]]:
     for sample in samples:
         of[sample.candidate].add(sample.sample_id)
     return ((candidate, [one for one in ids if one not in its]) for candidate, its in of.items() if len(its) < len(ids))
+
+
+def select(entries: Sequence[Entry], parameters: Parameters) -> list[Entry]:
+    """The entries that all filters leave.
+
+    `limit` counts ids, of generated images those of prompts, so that every candidate is judged on the same ones; `ids`
+    may name prompts, too.
+
+    Raises InputError, which lists every filter value the dataset does not have, or says that nothing is left.
+    """
+    wanted: dict[str, list[str]] = {name: given for name in FILTERS if (given := getattr(parameters, name, []))}
+    _check_values(entries, wanted)
+    sets = {name: set(values) for name, values in wanted.items()}
+    left = [entry for entry in entries if _passes(entry.sample, sets)]
+    if not left:
+        raise InputError("no sample is left: each filter matches some, but none matches all of them")
+    counted = [entry.sample.prompt_id or entry.sample.sample_id for entry in left]
+    kept = set(list(dict.fromkeys(counted))[: parameters.limit or None])
+    return [entry for entry, one in zip(left, counted, strict=True) if one in kept]
+
+
+def _check_values(entries: Sequence[Entry], wanted: Mapping[str, list[str]]) -> None:
+    problems = Problems()
+    for name, values in wanted.items():
+        there = dict.fromkeys(value for entry in entries for value in sorted(_values(entry.sample, name)))
+        known = listed(filter(None, there))
+        for value in values:
+            if value not in there:
+                problems.add(name, f"{value!r} is not among what this flow judges of the dataset: {known}")
+    problems.stop("the filter")
+
+
+def _passes(sample: Sample, wanted: Mapping[str, set[str]]) -> bool:
+    return all(_values(sample, name) & values for name, values in wanted.items())
+
+
+def _values(sample: Sample, name: str) -> set[str]:
+    return {sample.sample_id, sample.prompt_id} if name == "ids" else {getattr(sample, name)}
+
+
+def of_shard(samples: Sequence[Sample], shard: int, shards: int) -> tuple[Sample, ...]:
+    """The part of the samples that a shard judges: every so many-th id, with all candidates and images of it.
+
+    Args:
+        shard: its number, from 1; 0: the dataset is not split.
+        shards: how many there are.
+    """
+    if not shard:
+        return tuple(samples)
+    ids = sorted({sample.prompt_id or sample.sample_id for sample in samples})
+    ours = set(ids[shard - 1 :: shards])
+    return tuple(sample for sample in samples if (sample.prompt_id or sample.sample_id) in ours)

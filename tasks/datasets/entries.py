@@ -1,21 +1,15 @@
-"""One record of a dataset made a sample: its fields checked, its texts cleaned, its Human picture found.
-
-Owns what a record must hold, in the words of whichever layout names the keys. Leaves to `benchmark` and `manifest`
-which records there are, and the Model picture.
-"""
+"""One record of a dataset made a sample: its fields checked, its texts cleaned, its Human picture found."""
 
 import hashlib
 import json
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping
-from functools import cache
 from sys import intern
 from types import NoneType
 from typing import NamedTuple, cast
 
-from tasks.datasets.first_bytes import is_bare_base64, looked_at, of_value
-from tasks.datasets.folders import NO_PICTURE, Folder
+from tasks.datasets.folders import NO_PICTURE, Folder, is_bare_base64, looked_at, of_value
 from tasks.datasets.rows import Row
 from tasks.errors import Habitual, InputError, Problems
 from tasks.parameters import PairwiseParameters, Parameters
@@ -31,8 +25,8 @@ _IMAGE_LINK = re.compile(r"!\[(?:[^][\\]|\\.|\[[^][]*\])*+\]\((?:[^()\\\n]|\\.|\
 class Layout(NamedTuple):
     """Keys under which a format keeps what every sample has."""
 
-    context: str
-    caption: str
+    texts: dict[str, str]
+    """`context` and `caption` -> its key; one dictionary for all samples."""
     human: str
 
 
@@ -75,7 +69,7 @@ def read_entry(
         problems.add(row.where, fault)
     if faults:
         return None
-    keys = _text_keys(layout)
+    keys = layout.texts
     cleaned = {name: clean_text(row.values[key], keep_links) for name, key in keys.items()}
     sample = Sample(
         sample_id=str(row.values["id"]),
@@ -95,12 +89,6 @@ def read_entry(
     picture = inner_picture(row.values.get(layout.human))
     human_sha256 = hashlib.sha256(picture).hexdigest() if isinstance(picture, bytes) else ""
     return Entry(sample, hashlib.sha256(texts.encode()).hexdigest(), human_sha256, own_order)
-
-
-@cache
-def _text_keys(layout: Layout) -> dict[str, str]:
-    """One dictionary for all samples, not one for each."""
-    return {"context": layout.context, "caption": layout.caption}
 
 
 def picture_in(row: Row, key: str, folder: Folder) -> PictureSource:
@@ -128,32 +116,6 @@ def in_record(row: Row, key: str, value: bytes | str) -> PictureSource:
         return looked_at(PictureSource(place=row.place, field=key), of_value(value))
     except NoReader as error:
         raise Habitual(f"{key!r} is {error}", str(error)) from error
-
-
-def candidate_and_picture(
-    row: Row, key: str, folder: Folder, name: str, problems: Problems
-) -> tuple[str, PictureSource] | None:
-    """Whose figure or image a row of a manifest holds, and where it is; None where that is a problem.
-
-    Args:
-        name: of the candidate, where the row names none.
-    """
-    candidate = row.values.get("candidate") or name
-    if not isinstance(candidate, str):
-        problems.add(row.where, f"'candidate' is {kind(candidate)}, must be text")
-    try:
-        return str(candidate), picture_in(row, key, folder)
-    except InputError as error:
-        problems.add(row.where, error)
-        return None
-
-
-def met_before(candidate: str, sample_id: str, where: str) -> str:
-    """What is wrong with a row of a manifest whose id has the row at `where`, too."""
-    return (
-        f"id {quoted(sample_id)} of {quoted(candidate)} stands in {where} before: give one of them another id, or, "
-        "where they are of two systems, name these in the column candidate"
-    )
 
 
 def absence(row: Row, key: str) -> PictureSource | None:
@@ -215,7 +177,7 @@ def _faults(values: Mapping[str, object], flow: str, layout: Layout) -> Iterator
     if fault := id_fault(values.get("id")):
         yield fault
     context = (str, type(None), dict, list) if flow == "plot" else (str, type(None))
-    for key, allowed in ((layout.context, context), (layout.caption, (str,))):
+    for key, allowed in ((layout.texts["context"], context), (layout.texts["caption"], (str,))):
         if key not in values:
             yield InputError(f"key {key!r} is missing")
         elif not isinstance(values[key], allowed):

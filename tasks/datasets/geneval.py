@@ -1,23 +1,18 @@
-"""GenEval's image folders: `00012/metadata.jsonl` and `00012/samples/0003.png`, and the list of the prompts.
-
-Owns where the folders keep what, and which folders are candidates. Leaves what a row holds to `requirements`, what is
-missing to `coverage`, and filters to `filters`.
-"""
+"""GenEval's image folders: `00012/metadata.jsonl` and `00012/samples/0003.png`, and the list of the prompts."""
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from tasks.datasets.absent import absent_words
-from tasks.datasets.coverage import Generated, Image, covered
+from tasks.datasets.coverage import Asked, Generated, Image, covered, read_asked
 from tasks.datasets.folders import Folder
 from tasks.datasets.json_records import LONGEST, json_object
 from tasks.datasets.model_outputs import PICTURE_ENDINGS, preferred
-from tasks.datasets.requirements import Asked, read_asked
+from tasks.datasets.paths import is_allowed
 from tasks.datasets.rows import Row, find_rows
 from tasks.errors import InputError, Problems
-from tasks.files import read_regular
+from tasks.files import read_regular, real_place
 from tasks.parameters import RubricParameters
 from tasks.records import Place
 from tasks.text import listed
@@ -52,13 +47,14 @@ def read_geneval(source: Path, parameters: RubricParameters, problems: Problems)
     against what, and for a list with problems: whatever was compared with it would seem wrong.
     """
     roots = _candidates(source, parameters.candidate_name)
-    path = _list_path(source, parameters.metadata)
-    prompts = _read_list(path, problems) if path else {}
+    path, dataset = _list_path(source, parameters.metadata), Folder(source, parameters.follow_links)
+    prompts = _read_list(path, _list_places(path, parameters, dataset), problems) if path else {}
     folders = [folder for name, root in roots.items() for folder in _prompt_folders(name, root, source, problems)]
-    asked = _settled(folders, prompts, problems)
+    asked = _settled(folders, prompts, dataset, problems)
     images: dict[str, dict[str, list[Image]]] = {candidate: {} for candidate in roots}
-    for folder, its in _all_images(folders, asked, Folder(source, parameters.follow_links), problems):
-        images[folder.candidate][folder.prompt_id] = its
+    for folder in folders:
+        if prompt := asked.get(folder.prompt_id):
+            images[folder.candidate][folder.prompt_id] = list(_images(folder, prompt.place, dataset, problems))
     if asked and not any(any(of_prompts.values()) for of_prompts in images.values()):
         problems.add(source.name, f"holds no image: they are {SAMPLES}/0000.png, 0001.png (or .jpg …) in each folder")
     found = covered(asked, images)
@@ -94,16 +90,26 @@ def _list_path(source: Path, metadata: str) -> Path | None:
     if metadata:
         path = Path(metadata).expanduser().absolute()
         if not path.exists():
-            raise InputError(f"metadata {absent_words(path)}; it is GenEval's {LIST}")
+            raise InputError(f"metadata {path} does not exist; it is GenEval's {LIST}")
         if not path.is_file():
             raise InputError(f"metadata {path} is no file; it is GenEval's {LIST}")
         return path
-    return next((folder / LIST for folder in (source, source.parent) if (folder / LIST).is_file()), None)
+    folders = [folder for folder in (source, source.parent) if folder == source or is_allowed(str(folder))]
+    return next((folder / LIST for folder in folders if (folder / LIST).is_file()), None)
 
 
-def _read_list(path: Path, problems: Problems) -> dict[str, Asked]:
+def _list_places(path: Path, parameters: RubricParameters, dataset: Folder) -> tuple[str, ...]:
+    """Where the list must be: a file that is named may be a link to anywhere, one that is found may not."""
+    if parameters.metadata:
+        return (real_place(path),)
+    found = dataset if path.parent.resolve() == dataset.root else Folder(path.parent, parameters.follow_links)
+    found.check(path)
+    return found.within
+
+
+def _read_list(path: Path, within: tuple[str, ...], problems: Problems) -> dict[str, Asked]:
     """Prompt id -> what the list says; never empty."""
-    rows = [read_asked(row, problems) for row in find_rows(path, problems)]
+    rows = [read_asked(row, problems) for row in find_rows(path, problems, within)]
     problems.stop(f"metadata {path}")
     return {_prompt_id(number): row for number, row in enumerate(rows) if row}
 
@@ -119,11 +125,13 @@ def _prompt_folders(candidate: str, root: Path, source: Path, problems: Problems
     return list(found.values())
 
 
-def _settled(folders: Iterable[_PromptFolder], prompts: dict[str, Asked], problems: Problems) -> dict[str, Asked]:
+def _settled(
+    folders: Iterable[_PromptFolder], prompts: dict[str, Asked], dataset: Folder, problems: Problems
+) -> dict[str, Asked]:
     """Prompt id -> what it asks for: the list's row, or without a list the first folder's; other rows must agree."""
     asked = dict(prompts)
     for folder in folders:
-        own = _own_prompt(folder, bool(prompts), problems)
+        own = _own_prompt(folder, bool(prompts), dataset, problems)
         if prompts and folder.prompt_id not in prompts:
             problems.add(folder.where, f"is beyond the list, which has {len(prompts)} prompts from {_prompt_id(0)}")
         elif own:
@@ -131,7 +139,7 @@ def _settled(folders: Iterable[_PromptFolder], prompts: dict[str, Asked], proble
     return dict(sorted(asked.items(), key=lambda item: int(item[0])))
 
 
-def _own_prompt(folder: _PromptFolder, optional: bool, problems: Problems) -> Asked | None:
+def _own_prompt(folder: _PromptFolder, optional: bool, dataset: Folder, problems: Problems) -> Asked | None:
     """What the one row of the folder's own metadata.jsonl asks for; None when there is none or it has problems."""
     path, where = folder.path / OWN, f"{folder.where}/{OWN}"
     if not path.is_file():
@@ -139,27 +147,23 @@ def _own_prompt(folder: _PromptFolder, optional: bool, problems: Problems) -> As
             problems.add(folder.where, f"has no {OWN}, and there is no {LIST} to say what its prompt is")
         return None
     try:
-        raw = read_regular(path, LONGEST, follow_link=True)
+        dataset.check(path)
+    except InputError as error:
+        problems.add(where, error)
+        return None
+    try:
+        raw = read_regular(path, LONGEST, dataset.within)
         values = json_object(raw)
     except InputError as error:
         problems.add(where, f"must hold exactly one row, a JSON object ({error})")
         return None
-    return read_asked(Row(where, Place(path=str(path), length=len(raw)), values), problems)
+    return read_asked(Row(where, Place(path=str(path), length=len(raw), within=dataset.within), values), problems)
 
 
 def _compare(own: Asked, known: Asked, problems: Problems) -> None:
     for key, found, expected in (("tag", own.tag, known.tag), ("prompt", own.prompt, known.prompt)):
         if found != expected:
             problems.add(own.where, f"{key!r} is {found!r}, in {known.where} it is {expected!r}")
-
-
-def _all_images(
-    folders: Iterable[_PromptFolder], asked: Mapping[str, Asked], dataset: Folder, problems: Problems
-) -> Iterator[tuple[_PromptFolder, list[Image]]]:
-    """The images in each folder whose prompt is known."""
-    for folder in folders:
-        if prompt := asked.get(folder.prompt_id):
-            yield folder, list(_images(folder, prompt.place, dataset, problems))
 
 
 def _images(folder: _PromptFolder, prompt: Place, dataset: Folder, problems: Problems) -> Iterator[Image]:

@@ -1,27 +1,40 @@
-"""Paths that name other files in each run: `{date}` and patterns in the path parameters of recurring runs.
+"""Paths in the parameters of a run: `{date}` and patterns, which name other files in each run, and a fence around all.
 
-Owns which parameters are paths, what dates and patterns in them stand for, and how they become absolute. What is in the
-files is read by `dataset`.
+Whoever can start a run fills in paths, and the worker opens them: `JURY_ROOTS` lists the folders and buckets they may
+lead to, where it is set. The worker's own places, its default store and its copies of buckets, need no permission.
 """
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 from glob import glob, has_magic
 from pathlib import Path
 from string import Formatter
+from urllib.parse import unquote
 
-from tasks.datasets.absent import check_no_url
-from tasks.datasets.roots import FENCED, check_place
+from tasks.datasets.folders import is_url
+from tasks.demo.labels import DRAWN
 from tasks.errors import InputError, Problems
-from tasks.parameters import DEFAULT_STORE, Parameters
-from tasks.synthetic.samples import DRAWN
+from tasks.ledger.remote import is_remote
+from tasks.parameters import DEFAULT_STORE, ROOTS, Parameters, default_store, roots
+from tasks.rubrics.rubric import prompt_sets
+from tasks.text import one_line, quoted
 
+FENCED = ("dataset", "results", "images", "metadata", "export", "store", "prompt_set", "follow_links")
+"""Parameters that name a place, or several."""
 READ = ("dataset", "results", "images", "metadata")
 """Path parameters whose file or folder must be there: they take a date and a pattern."""
 WRITTEN = ("export",)
 """Path parameters that a run writes to: they take a date and no pattern, which can only find what is there."""
 DATE = "%Y-%m-%d"
 ALLOWED = "allowed are {date} and {date:FORMAT} as in {date:%Y%m%d}; a brace that belongs to the name is doubled"
+_DOWNLOADS = {
+    r"https://huggingface\.co/datasets/([\w.-]+/)([\w.-]+)/?": r"hf download \1\2 --repo-type dataset --local-dir \2",
+    r"https://github\.com/[\w.-]+/[\w.-]+/?": r"git clone \g<0>",
+    r"s3://\S+": r"aws s3 cp --recursive \g<0> DIR",
+    r"https?://\S+": r"curl -fLO '\g<0>'",
+}
+"""URLs -> the command that downloads what is there."""
 
 
 def resolved(parameters: Parameters, now: datetime) -> Parameters:
@@ -67,11 +80,22 @@ def absolute(parameters: Parameters) -> Parameters:
     """The same with the relative paths of this working directory made absolute, for runs that are made elsewhere."""
     named = {field: path for field in (*READ, "store") if (path := getattr(parameters, field, ""))}
     on_disk = {field: path for field, path in named.items() if path not in (DRAWN, DEFAULT_STORE) and "://" not in path}
-    followed = [str(Path(path).expanduser().absolute()) for path in parameters.follow_links]
+    followed = [str(Path(path).expanduser().absolute()) for path in parameters.follow_links if path]
     return parameters.model_copy(
         update={field: str(Path(path).expanduser().absolute()) for field, path in on_disk.items()}
         | {"follow_links": followed}
     )
+
+
+def check_no_url(field: str, path: str) -> None:
+    """Raise InputError, with how to download it, where a path that is read is a URL."""
+    if is_url(path):
+        ways = (found.expand(command) for url, command in _DOWNLOADS.items() if (found := re.fullmatch(url, path)))
+        way = next((f", for example with `{command}`" for command in ways), "")
+        raise InputError(
+            f"{field} {quoted(path)} is a URL, and no URL is fetched: download it{way}, and name the file or "
+            "folder here"
+        )
 
 
 def _dated(path: str, now: datetime) -> str:
@@ -108,3 +132,36 @@ def _without_pattern(path: str) -> str:
     if "*" in path or "?" in path:
         raise InputError(f"{path!r} is a pattern; allowed is the name of one file to write, which may hold {{date}}")
     return path
+
+
+def check_place(field: str, place: str) -> None:
+    """Check that a parameter of this name may name this place, as it is written and where its links lead.
+
+    Raises:
+        InputError: it is outside of `JURY_ROOTS`.
+    """
+    if place and place not in _own(field) and not is_allowed(place):
+        allowed = ",".join(roots())
+        raise InputError(f"{one_line(place)!r} leads outside of {allowed}, which is what {ROOTS} allows here")
+
+
+def is_allowed(place: str) -> bool:
+    """Whether a place is inside of `JURY_ROOTS`, or that is not set."""
+    allowed = roots()
+    return not allowed or any(_is_inside(place, root) for root in allowed)
+
+
+def _own(field: str) -> list[str]:
+    """What stands for a place of the worker's or the program's own."""
+    return {"dataset": [DRAWN], "prompt_set": prompt_sets(), "store": [DEFAULT_STORE, default_store()]}.get(field, [])
+
+
+def _is_inside(place: str, root: str) -> bool:
+    if is_remote(place) or is_remote(root):
+        return ".." not in unquote(place).split("/") and f"{place.rstrip('/')}/".startswith(f"{root.rstrip('/')}/")
+    if has_magic(place) and ".." in Path(place).parts:  # what it leads to is only known once it was looked for
+        return False
+    try:
+        return Path(place).expanduser().resolve().is_relative_to(Path(root).expanduser().resolve())
+    except (OSError, RuntimeError, ValueError):  # links in a circle, no such user, NUL
+        return False

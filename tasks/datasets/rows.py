@@ -8,12 +8,14 @@ fields of a record mean is for others.
 import csv
 import io
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import BinaryIO, NamedTuple
 
 from tasks.datasets.json_records import LONGEST, BrokenJson, check_one_object, json_object, json_spans
 from tasks.datasets.parquet_records import parquet_record, parquet_records
 from tasks.errors import Habitual, InputError, Problems
+from tasks.files import open_regular
 from tasks.records import Place
 from tasks.text import listed, quoted
 
@@ -25,8 +27,7 @@ TABLES = (".csv", ".parquet")
 """Endings of files whose rows all have the same columns."""
 _SEPARATORS = {";": "semicolons", "\t": "tabs", "|": "bars"}
 """What separates columns in files that are no CSV in the strict sense."""
-_UNREADABLE = (OSError, InputError)
-"""What readers raise where a file is at fault; anything else is a fault of the program and is not hidden."""
+_NO_CELLS = list[str](), 0, 0
 
 
 class Row(NamedTuple):
@@ -36,17 +37,6 @@ class Row(NamedTuple):
     """File name and number as people count, from 1: `results.json, record 9`, `x.jsonl, line 3`, `x.csv, row 2`."""
     place: Place
     values: dict[str, object]
-
-
-class _Cells(NamedTuple):
-    """One record of a CSV file, and the bytes it stands in."""
-
-    cells: list[str]
-    start: int
-    length: int
-
-
-_NO_CELLS = _Cells([], 0, 0)
 
 
 class Other(NamedTuple):
@@ -121,12 +111,15 @@ class Columns:
         return bool(self._met) and not absent
 
 
-def find_rows(path: Path, problems: Problems) -> Iterator[Row]:
+def find_rows(path: Path, problems: Problems, within: tuple[str, ...] = ()) -> Iterator[Row]:
     """Every readable record of a file, in its order; what cannot be read becomes a problem, with file and row.
 
     The ending chooses the format: .json (array or one object a line), .jsonl, .ndjson, .csv, .parquet. UTF-8, with or
     without a byte order mark. A file broken between two records yields those before the break, one with far too many
     problems none after those. A file that holds none is a problem, too.
+
+    Args:
+        within: where the file must be, now and each time a record is read: see `open_regular`.
     """
     reader = _FINDERS.get(path.suffix.lower())
     if reader is None:
@@ -137,13 +130,15 @@ def find_rows(path: Path, problems: Problems) -> Iterator[Row]:
         return
     before, some = problems.number, False
     try:
-        for row in reader(path, problems):
+        for row in reader(Place(path=str(path), within=within), problems):
             if problems.too_many:
                 return
             some = True
             yield row
-    except _UNREADABLE as error:
-        problems.add(path.name, _cause(error))
+    except InputError as error:
+        problems.add(path.name, error)
+    except OSError as error:
+        problems.add(path.name, f"cannot be read: {error.strerror or error}")
     if not some and problems.number == before:
         problems.add(path.name, f"holds no {'record' if path.suffix.lower() == '.json' else 'row'}")
 
@@ -157,25 +152,19 @@ def read_row(place: Place, fields: Sequence[str]) -> dict[str, object]:
     reader = _READERS.get(path.suffix.lower(), _read_json)
     try:
         values = reader(place, fields)
-    except _UNREADABLE as error:
+    except (OSError, InputError) as error:
         raise InputError(f"{path.name} cannot be read as it was when the run started: {error}") from error
     if gone := [field for field in fields if field not in values]:
         raise InputError(f"{path.name} has changed since the run started: {listed(gone)} is no longer in the record")
     return {field: values[field] for field in fields}
 
 
-def _cause(error: Exception) -> InputError:
-    """What went wrong with a file, without its name."""
-    if isinstance(error, InputError):
-        return error
-    return InputError(f"cannot be read: {getattr(error, 'strerror', None) or error}")
-
-
-def _find_json(path: Path, problems: Problems) -> Iterator[Row]:
-    with path.open("rb") as file:
+def _find_json(place: Place, problems: Problems) -> Iterator[Row]:
+    name = Path(place.path).name
+    with _opened(place) as file:
         _skip_bom(file)
         for count, (number, span) in enumerate(json_spans(file)):
-            where = f"{path.name}, {number}"
+            where = f"{name}, {number}"
             if not count and number.startswith("line"):
                 check_one_object(span.raw)
             try:
@@ -189,18 +178,19 @@ def _find_json(path: Path, problems: Problems) -> Iterator[Row]:
             except InputError as error:
                 problems.add(where, f"is not a JSON object ({error}); the file is an array of objects, or one a line")
                 continue
-            yield Row(where, Place(path=str(path), start=span.start, length=len(span.raw)), values)
+            yield Row(where, replace(place, start=span.start, length=len(span.raw)), values)
 
 
 def _read_json(place: Place, fields: Sequence[str]) -> dict[str, object]:
     return json_object(_bytes_at(place))
 
 
-def _find_csv(path: Path, problems: Problems) -> Iterator[Row]:
+def _find_csv(place: Place, problems: Problems) -> Iterator[Row]:
     """Rows by their bytes, not through Polars: it would parse all rows before the one asked for, each time again."""
-    with path.open("rb") as file:
+    name = Path(place.path).name
+    with _opened(place) as file:
         records = _csv_records(file)
-        header = next(records, _NO_CELLS).cells
+        header, *_ = next(records, _NO_CELLS)
         other = next((words for mark, words in _SEPARATORS.items() if len(header) == 1 and mark in header[0]), "")
         if other:
             raise InputError(f"has {other} between its columns, must have commas: save it as CSV with commas")
@@ -210,21 +200,22 @@ def _find_csv(path: Path, problems: Problems) -> Iterator[Row]:
             twice = [f"{number} as {first[name]}" for number, name in enumerate(header, 1) if first[name] < number]
             raise InputError(f"names a column twice: number {listed(twice)}")
         for row, (cells, start, length) in enumerate(records):
-            where, place = f"{path.name}, row {row + 1}", Place(path=str(path), start=start, length=length, row=row)
+            where = f"{name}, row {row + 1}"
             if len(cells) == len(header):
-                yield Row(where, place, dict(zip(header, cells, strict=True)))
+                own = replace(place, start=start, length=length, row=row)
+                yield Row(where, own, dict(zip(header, cells, strict=True)))
             elif cells:
                 problems.add(where, f"has {len(cells)} cells, the header names {len(header)}")
 
 
-def _csv_records(file: BinaryIO) -> Iterator[_Cells]:
-    """Each record, the header first."""
+def _csv_records(file: BinaryIO) -> Iterator[tuple[list[str], int, int]]:
+    """The cells of each record, the header first, with where it starts and its length in bytes."""
     start = _skip_bom(file)
     reader = csv.reader((line.decode() for line in file), strict=True)
     try:
         for cells in reader:
             end = file.tell()
-            yield _Cells(cells, start, end - start)
+            yield cells, start, end - start
             start = end
     except (csv.Error, UnicodeDecodeError) as error:
         raise InputError(
@@ -233,21 +224,17 @@ def _csv_records(file: BinaryIO) -> Iterator[_Cells]:
 
 
 def _read_csv(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    with Path(place.path).open("rb") as file:
-        header = next(_csv_records(file), _NO_CELLS).cells
-    cells = next(_csv_records(io.BytesIO(_bytes_at(place))), _NO_CELLS).cells
+    with _opened(place) as file:
+        header, *_ = next(_csv_records(file), _NO_CELLS)
+    cells, *_ = next(_csv_records(io.BytesIO(_bytes_at(place))), _NO_CELLS)
     if len(cells) != len(header):
         raise InputError(f"row {place.row + 1} has {len(cells)} cells, the header names {len(header)}")
     return dict(zip(header, cells, strict=True))
 
 
-def _find_parquet(path: Path, problems: Problems) -> Iterator[Row]:
-    for row, values in enumerate(parquet_records(path)):
-        yield Row(f"{path.name}, row {row + 1}", Place(path=str(path), row=row), values)
-
-
-def _read_parquet(place: Place, fields: Sequence[str]) -> dict[str, object]:
-    return parquet_record(Path(place.path), place.row, fields)
+def _find_parquet(place: Place, problems: Problems) -> Iterator[Row]:
+    for row, values in enumerate(parquet_records(place)):
+        yield Row(f"{Path(place.path).name}, row {row + 1}", replace(place, row=row), values)
 
 
 def _skip_bom(file: BinaryIO) -> int:
@@ -259,12 +246,16 @@ def _skip_bom(file: BinaryIO) -> int:
 
 
 def _bytes_at(place: Place) -> bytes:
-    with Path(place.path).open("rb") as file:
+    with _opened(place) as file:
         file.seek(place.start)
         return file.read(place.length)
 
 
-_FINDERS: dict[str, Callable[[Path, Problems], Iterator[Row]]] = {
+def _opened(place: Place) -> BinaryIO:
+    return open_regular(Path(place.path), within=place.within)
+
+
+_FINDERS: dict[str, Callable[[Place, Problems], Iterator[Row]]] = {
     ".json": _find_json,
     ".jsonl": _find_json,
     ".ndjson": _find_json,
@@ -273,5 +264,5 @@ _FINDERS: dict[str, Callable[[Path, Problems], Iterator[Row]]] = {
 }
 _READERS: dict[str, Callable[[Place, Sequence[str]], dict[str, object]]] = {
     ".csv": _read_csv,
-    ".parquet": _read_parquet,
+    ".parquet": parquet_record,
 }

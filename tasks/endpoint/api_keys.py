@@ -1,56 +1,64 @@
-"""Which key goes to which host, and where it is found.
+"""Keys, the hosts that may receive them, and the judges that a fenced worker may ask.
 
-Owns the rule that a key, or a header's value, goes only to a host it is listed for, and over https unless that is this
-machine: whoever fills in a form must not be able to send the worker's secrets elsewhere. They are read here when a run
-starts, and kept by the client alone. What there is beside the environment to look in, whoever runs the judge provides.
+A key, or the value of a header, goes only to a listed host and port, over https unless that is this machine.
 """
 
 import ipaddress
 import os
 import re
 from collections.abc import Awaitable, Callable
+from typing import NamedTuple
 from urllib.parse import urlsplit
 
-from tasks.endpoint.known import usual_keys
+from tasks.endpoint.known import endpoints, usual_keys
 from tasks.errors import JudgeStopped
-from tasks.parameters import EMBEDDED, Judge
+from tasks.parameters import EMBEDDED, ROOTS, Judge, roots
 from tasks.text import one_line
 
-LISTED = usual_keys()
-"""Hosts that may receive a key without being listed in JURY_ENDPOINTS."""
+ENDPOINTS = "JURY_ENDPOINTS"
+"""Environment variable of the worker: entries such as `judge.example:8443=KEY_NAME`, with commas between them."""
+USUAL_PORTS = {"https": 443, "http": 80}
 
 _NAME = re.compile(r"[A-Za-z0-9_-]+")
-_HOST = re.compile(r"[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?")
+_PLACE = re.compile(r"(\[[0-9a-f:.]+\]|[a-z0-9_](?:[a-z0-9_.-]*[a-z0-9_])?)(?::([0-9]{1,5}))?")
 
 Secret = Callable[[str], Awaitable[str]]
-"""Gives the text kept under a name; raises LookupError where there is none, in words that go on from "… and"."""
+"""Returns the text kept under a name; raises LookupError where there is none, in words that go on from "… and"."""
+
+
+class Place(NamedTuple):
+    """A host and its port."""
+
+    host: str
+    port: int | None = None
+    """None: the usual port of the address's scheme."""
+
+    def __str__(self) -> str:
+        host = f"[{self.host}]" if ":" in self.host else self.host
+        return host if self.port is None else f"{host}:{self.port}"
 
 
 async def no_secret(name: str) -> str:
-    """Where nothing but the environment keeps secrets."""
+    """Raise LookupError: only the environment keeps secrets."""
     raise LookupError(f"nowhere else to look for {name}")
 
 
 async def find_key(judge: Judge, secret: Secret = no_secret) -> str:
-    """The key for the judge's host, from the environment or else a secret; "" where none is needed.
-
-    Args:
-        secret: asked for `block_name` of the key's name.
+    """Return the key for the judge's host, from the environment or else a secret; "" where none is needed.
 
     Raises:
-        JudgeStopped: the named key may not go to the host, it is found in neither place, or what is found is no key.
-            The sentence names both places and never holds the key.
+        JudgeStopped: this worker may not ask the judge, the named key may not go to the host, or there is no such key.
+            The sentence never holds the key.
     """
-    name = "" if judge.base_url == EMBEDDED else _key_name(judge)
+    if judge.base_url == EMBEDDED:
+        return ""
+    _check_fence(judge)
+    name = _key_name(judge)
     return await _found(judge, name, f"key {name}", secret) if name else ""
 
 
 async def find_headers(judge: Judge, secret: Secret = no_secret) -> dict[str, str]:
-    """The headers of `judge.headers` with their values, found like the key.
-
-    Raises:
-        JudgeStopped: as for a key.
-    """
+    """Return the headers of `judge.headers` with their values, found like the key."""
     if judge.base_url == EMBEDDED:
         return {}
     named = {header: (name, f"value {name} of the header {header}") for header, name in judge.headers.items()}
@@ -58,7 +66,7 @@ async def find_headers(judge: Judge, secret: Secret = no_secret) -> dict[str, st
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a host, as it stands in an address, is this machine."""
+    """Whether a host, as an address names it, is this machine."""
     return host == "localhost" or (is_address(host) and ipaddress.ip_address(host).is_loopback)
 
 
@@ -70,90 +78,125 @@ def is_address(host: str) -> bool:
         return False
 
 
-def listed_keys(endpoints: str) -> dict[str, set[str]]:
-    """Host -> names of the keys it may receive, from `host=KEY_NAME,…` and the built-in list.
+def listed_keys(entries: str) -> dict[Place, set[str]]:
+    """Return the names of the keys that each place may receive, from `JURY_ENDPOINTS` and the known endpoints.
 
-    Raises:
-        JudgeStopped: an entry is not of that form.
+    An entry is `host:port=KEY_NAME` or, for a host without a key, `host:port`; without a port, the usual one is meant.
     """
-    hosts = {host: set(names) for host, names in LISTED.items()}
-    for entry in filter(None, (part.strip() for part in endpoints.split(","))):
-        host, _, name = (part.strip() for part in entry.partition("="))
-        bare = _bare(host)
-        if not bare or not _NAME.fullmatch(name):  # It stays unsaid: it may be a key, put where its name belongs.
+    found = {Place(host): set(names) for host, names in usual_keys().items()}
+    for entry in _entries(entries):
+        text, equals, name = (part.strip() for part in entry.partition("="))
+        place = _place(text)
+        if equals and not _NAME.fullmatch(name):  # It is not quoted: it may be a key, put where its name belongs.
             raise JudgeStopped(
-                f"JURY_ENDPOINTS: what stands for {bare or 'a host'} does not read host=KEY_NAME, with the name of an "
-                "environment variable or Secret block, which has letters, digits, _ and -"
+                f"{ENDPOINTS}: the entry for {place} does not read host:port=KEY_NAME, with the name of an environment "
+                "variable or Secret block, which has letters, digits, _ and -"
             )
-        hosts.setdefault(bare, set()).add(name)
-    return hosts
+        found.setdefault(place, set()).update([name] if name else [])
+    return found
 
 
-def _bare(host: str) -> str:
-    """The host of an entry, in lower case and without brackets.
+def key_names() -> set[str]:
+    """Return the names of all keys that may go to any judge: variables that no other process of ours needs."""
+    usual = {each.key for each in endpoints().values() if each.key}
+    return usual.union(*listed_keys(os.environ.get(ENDPOINTS, "")).values())
 
-    Raises:
-        JudgeStopped: it is no host alone: nothing would ever match it.
-    """
-    bare = host.lower().removeprefix("[").removesuffix("]")
-    if not bare or _HOST.fullmatch(bare) or is_address(bare):
-        return bare
-    meant = urlsplit(host if "://" in host else f"//{host}").hostname or "host"
+
+def _entries(text: str) -> list[str]:
+    return [entry for part in text.split(",") if (entry := part.strip())]
+
+
+def _place(text: str) -> Place:
+    """Return the host and port that an entry begins with; raises JudgeStopped where it holds anything else."""
+    text = text.lower()
+    if is_address(text):  # IPv6 without its brackets
+        return Place(text)
+    found = _PLACE.fullmatch(text)
+    port = int(found[2]) if found and found[2] else None
+    if found and port != 0 and (port or 0) < 2**16:
+        return Place(found[1].strip("[]"), port)
+    if not text:
+        raise JudgeStopped(f"{ENDPOINTS}: an entry names no host; it reads host:port=KEY_NAME")
     raise JudgeStopped(
-        f"JURY_ENDPOINTS lists a key for {one_line(host)!r}, which is no host alone: write {one_line(meant)}=KEY_NAME, "
-        "without scheme, port and path"
+        f"{ENDPOINTS} lists {one_line(text)!r}, which is no host with its port: write host:port=KEY_NAME, without "
+        "scheme and path"
     )
 
 
 def block_name(name: str) -> str:
-    """Name of the Secret block for a key's name: blocks take lower-case letters, digits and dashes."""
+    """Return the name of the Secret block for a key: blocks take lower-case letters, digits and dashes."""
     return name.lower().replace("_", "-")
 
 
 def _key_name(judge: Judge) -> str:
-    """Name of the key: the one that is set, else the one listed for the host; "" where there is none."""
-    listed = _listed(judge) - {*judge.headers.values()}
-    keys = sorted(listed - LISTED.get(_host(judge), set()) or listed)  # what the worker lists goes before what is usual
+    """Return the name of the key: the one that is set, else the one listed for the host; "" where there is none."""
+    usual = usual_keys().get(_place_of(judge).host, set())
+    listed = (_listed(judge) or set()) - {*judge.headers.values()}
+    keys = sorted(listed - usual or listed)  # what the worker lists goes before what is usual
     if judge.api_key_env or len(keys) < 2:
         return judge.api_key_env or "".join(keys)
-    raise JudgeStopped(f"{_host(judge)} has several keys listed: set judge.api_key_env to one of {', '.join(keys)}")
+    raise JudgeStopped(f"{_place_of(judge)} has several keys listed: set judge.api_key_env to one of {', '.join(keys)}")
 
 
 async def _found(judge: Judge, name: str, what: str, secret: Secret) -> str:
-    """What is kept under a name, once it is sure that it may go to the judge."""
+    """Return what is kept under a name, once it is sure that it may go to the judge."""
     _check_may_go(judge, name, what)
-    host = _host(judge)
+    place = _place_of(judge)
     try:
         # A file or a form easily adds a line break, which no header takes and whose refusal would quote the key.
         value = os.environ.get(name, "").strip() or (await secret(block_name(name))).strip()
     except LookupError as nowhere:
         raise JudgeStopped(
-            f"The {what} for {host} is not set: there is no environment variable {name}, and {nowhere}; set it with "
+            f"The {what} for {place} is not set: there is no environment variable {name}, and {nowhere}; set it with "
             f"`export {name}=…` before `jury` is started"
         ) from None
     if not (value and value.isascii() and value.isprintable()):
-        raise JudgeStopped(f"The {what} for {host} is empty or holds characters other than printable ASCII")
+        raise JudgeStopped(f"The {what} for {place} is empty or holds characters other than printable ASCII")
     return value
 
 
 def _check_may_go(judge: Judge, name: str, what: str) -> None:
-    host, listed = _host(judge), _listed(judge)
+    place, listed = _place_of(judge), _listed(judge) or set()
     if name not in listed:
         allowed = f"listed for it: {', '.join(sorted(listed))}" if listed else "no key is listed for it"
         raise JudgeStopped(
-            f"The {what} may not go to {host}: {allowed}. "
-            f"Whoever runs the worker allows it with JURY_ENDPOINTS={host}={name}"
+            f"The {what} may not go to {place}: {allowed}. "
+            f"Whoever runs the worker allows it with {_with(f'{place}={name}')}"
         )
-    if not judge.base_url.startswith("https:") and not is_loopback(host):
+    if not judge.base_url.startswith("https:") and not is_loopback(place.host):
         raise JudgeStopped(
-            f"The {what} may not go to {host} over http, where everyone on the way can read it: begin judge.base_url "
+            f"The {what} may not go to {place} over http, where everyone on the way can read it: begin judge.base_url "
             "with https://, or reach the server through a tunnel to this machine"
         )
 
 
-def _listed(judge: Judge) -> set[str]:
-    return listed_keys(os.environ.get("JURY_ENDPOINTS", "")).get(_host(judge), set())
+def _check_fence(judge: Judge) -> None:
+    """Where the worker is fenced, check that the judge is known or listed: it is sent what lies within the fence."""
+    if roots() and _listed(judge) is None:
+        place = _place_of(judge)
+        raise JudgeStopped(
+            f"The judge at {judge.base_url} may not be asked: {ROOTS} is set, so that a judge is embedded, a known "
+            f"endpoint or a listed host, and {place} is none of these. Whoever runs the worker allows it with "
+            f"{_with(str(place))}, or with its key {place}=KEY_NAME"
+        )
 
 
-def _host(judge: Judge) -> str:
-    return urlsplit(judge.base_url).hostname or ""
+def _with(entry: str) -> str:
+    """Return the variable as it reads with one entry more."""
+    return f"{ENDPOINTS}={','.join([*_entries(os.environ.get(ENDPOINTS, '')), entry])}"
+
+
+def _listed(judge: Judge) -> set[str] | None:
+    """Return the names of the keys that may go to the judge's host and port; None: these are not listed."""
+    listed, place = listed_keys(os.environ.get(ENDPOINTS, "")), _place_of(judge)
+    usual = USUAL_PORTS[urlsplit(judge.base_url).scheme]
+    same = {place, place._replace(port=usual)} if place.port is None else {place}
+    found = [listed[each] for each in same if each in listed]
+    return set[str]().union(*found) if found else None
+
+
+def _place_of(judge: Judge) -> Place:
+    """Return the host and port of the judge's address, the port only where it is not the usual one."""
+    parts = urlsplit(judge.base_url)
+    usual = parts.port in (None, USUAL_PORTS[parts.scheme])
+    return Place(parts.hostname or "", None if usual else parts.port)

@@ -1,8 +1,4 @@
-"""What a call sends: the body of a chat completion, and what of it an endpoint was found to refuse.
-
-Owns the ladder of reply formats and the names that endpoints differ in. When to give way, and what becomes of a call,
-is for `client`; what is asked stands in `requests`.
-"""
+"""Body of a chat completion, and the ways to ask otherwise where an endpoint refuses a part of it."""
 
 import json
 import re
@@ -57,49 +53,33 @@ def first_manner(known: Endpoint | None) -> Manner:
 
 
 class Body:
-    """A body in pieces, read as often as it is sent.
-
-    It is never put together: that would copy the pictures once more for each of their calls, and a connection that is
-    given everything at once copies what does not fit into its buffer.
-    """
+    """A body in pieces, read as often as it is sent, and never put together, which would copy its pictures."""
 
     def __init__(self, pieces: Iterable[bytes]) -> None:
-        self._pieces = tuple(memoryview(piece) for piece in pieces)
+        self.pieces = tuple(memoryview(piece) for piece in pieces)
 
     def __len__(self) -> int:
         """Its bytes."""
-        return sum(map(len, self._pieces))
-
-    @property
-    def pieces(self) -> tuple[memoryview, ...]:
-        """All of it, in order, for a file."""
-        return self._pieces
+        return sum(map(len, self.pieces))
 
     async def __aiter__(self) -> AsyncIterator[bytes]:
-        for piece in self._pieces:
+        for piece in self.pieces:
             for start in range(0, len(piece), PIECE_BYTES):
                 yield cast(bytes, piece[start : start + PIECE_BYTES])  # a view: every transport takes it like bytes
 
 
 def body(judge: Judge, request: Request, manner: Manner) -> Body:
-    """The request as JSON, with the pictures put in as they are.
-
-    They are nearly all of it, and a data URL holds nothing that JSON escapes: searching it for that in each of its
-    four calls would cost more than all else that is done for a call.
-    """
-    if request.body:
-        return Body([request.body])
+    """Return the request as JSON, with the pictures put in as they are: a data URL holds nothing that JSON escapes."""
     pieces = json.dumps(_arguments(judge, request, manner), ensure_ascii=False).encode().split(_PLACE.encode())
     urls = [part.data_url for part in request.content if isinstance(part, Image)]
     return Body(piece for pair in zip(pieces, [*urls, b""], strict=True) for piece in pair)
 
 
 def give_way(manner: Manner, words: str, param: str) -> Manner | None:
-    """How to ask after a refusal of what every call sends; None where something else is refused.
+    """Return how to ask after a refusal of what every call sends; None where something else is refused.
 
     Args:
-        words: what the endpoint said.
-        param: the parameter that it named; "" where it named none.
+        param: the parameter that the endpoint named; "" where it named none.
     """
     words = words.lower()
     if any(length in words for length in _LENGTH_WORDS):
@@ -123,7 +103,7 @@ def _arguments(judge: Judge, request: Request, manner: Manner) -> dict[str, Any]
         "messages": [system, user],
         manner.length_name: judge.max_output_tokens,
         **{name: value for name, value in _settings(judge, request).items() if name not in manner.left_out},
-        **({"service_tier": "flex"} if judge.tier == "flex" else {}),
+        **({"service_tier": "flex"} if judge.service_tier == "flex" else {}),
         **_shared_beginning(request, manner),
         **judge.extra,
         **_response_format(request, RUNGS[manner.rung]),

@@ -1,10 +1,6 @@
-"""The files and batches of an endpoint, in OpenAI's form: put a file of requests in, ask how far it is, take files out.
+"""Files and batches of an endpoint, in the form of OpenAI's Batch API; every failure becomes `BatchesUnavailable`.
 
-Owns the calls, and their failures, which all become `BatchesUnavailable`. Which files there are, and what is remembered
-of them, is for the package `batches`; what a line of a file says, the client of the judge reads.
-
-Source: the reference of OpenAI's Batch API, and https://docs.litellm.ai/docs/batches for LiteLLM's proxy, looked up
-2026-11-22.
+LiteLLM's form: https://docs.litellm.ai/docs/batches, looked up 2026-11-22.
 """
 
 from collections.abc import AsyncIterator, Generator, Mapping
@@ -19,6 +15,7 @@ from openai.types import Batch
 from tasks.endpoint.api_keys import Secret, find_headers, find_key, no_secret
 from tasks.endpoint.connections import connected_for_files
 from tasks.endpoint.known import known_at
+from tasks.endpoint.masking import Mask
 from tasks.endpoint.refusals import read_refusal
 from tasks.errors import BatchesUnavailable
 from tasks.files import drafted, keep_private
@@ -30,9 +27,7 @@ ENDED = {"completed", "failed", "expired", "cancelled"}
 LITELLM_MODEL = "x-litellm-model"
 """Header by which LiteLLM's proxy finds the server behind it that a file is for."""
 MOST_WORDS = 500
-"""Most characters shown of an error."""
 MOST_ERRORS = 3
-"""Errors of a batch that are told."""
 PIECE_BYTES = 1 << 20
 
 
@@ -57,11 +52,10 @@ class BatchState(NamedTuple):
 
 
 class Batches:
-    """The files and batches of a judge's endpoint, for as long as the context lasts.
+    """Files and batches of a judge's endpoint, for as long as the context lasts.
 
     Raises:
-        BatchesUnavailable: from every method, where the endpoint cannot be reached or refuses; with its status where it
-            answered.
+        BatchesUnavailable: from every method, with the endpoint's status where it answered.
     """
 
     def __init__(self, judge: Judge, secret: Secret = no_secret) -> None:
@@ -72,8 +66,8 @@ class Batches:
         headers = await find_headers(self._judge, self._secret)
         known = known_at(self._judge.base_url)
         routed = {LITELLM_MODEL: self._judge.model} if known and known.name == "litellm" else {}
-        self._hidden = [value for value in (self._key, *headers.values()) if value]
-        self._client = connected_for_files(self._judge, self._key, {**headers, **routed})
+        self._mask = Mask((self._key, *headers.values()))
+        self._client = connected_for_files(self._judge, self._key, {**headers, **routed}, self._mask)
         return self
 
     async def __aexit__(self, *_: object) -> None:
@@ -116,14 +110,20 @@ class Batches:
         with self._asking(f"does not cancel batch {batch_id}"):
             await self._client.batches.cancel(batch_id)
 
-    async def fetch(self, file_id: str, place: Path) -> None:
-        """Bring a file here, whole or not at all."""
+    async def fetch(self, file_id: str, place: Path, most: int) -> bool:
+        """Fetch a file, at most so many bytes of it, decompressed; return whether its end was reached."""
+        left = most
         with self._asking(f"does not give out file {file_id}"), drafted(place) as draft:
             async with self._client.files.with_streaming_response.content(file_id) as found:
                 with draft.open("wb") as opened:
                     keep_private(draft)
+                    # httpx2 decompresses in pieces, each when it is asked for.
                     async for piece in found.iter_bytes(PIECE_BYTES):
-                        opened.write(piece)
+                        opened.write(piece[:left])
+                        left -= len(piece)
+                        if left < 0:
+                            break
+        return left >= 0
 
     async def delete(self, file_id: str) -> None:
         """Let the endpoint forget a file; one that it does not have is forgotten."""
@@ -146,17 +146,15 @@ class Batches:
         """Tell a failure of the endpoint in a sentence, without the key."""
         try:
             yield
-        except (OpenAIError, httpx2.HTTPError) as error:
+        except (OpenAIError, httpx2.HTTPError, ValueError) as error:  # the last: what it sends is no JSON
             status = error.status_code if isinstance(error, APIStatusError) else 0
-            words = _words(error) if isinstance(error, APIStatusError) else str(error.__cause__ or error)
-            for secret in self._hidden:
-                words = words.replace(secret, "[key]")
-            raise BatchesUnavailable(f"{self._judge.base_url} {what}: {one_line(words, MOST_WORDS)}", status) from None
+            words = self._words(error) if isinstance(error, APIStatusError) else str(error.__cause__ or error)
+            shown = one_line(self._mask.words(words), MOST_WORDS)
+            raise BatchesUnavailable(f"{self._judge.base_url} {what}: {shown}", status) from None
 
-
-def _words(error: APIStatusError) -> str:
-    refusal = read_refusal(error.status_code, error.response.headers, error.response.content)
-    return f"{error.status_code}: {refusal.words}"
+    def _words(self, error: APIStatusError) -> str:
+        content = self._mask.body(error.response.content)  # that of a file comes as it is
+        return f"{error.status_code}: {read_refusal(error.status_code, error.response.headers, content).words}"
 
 
 def _state(batch: Batch) -> BatchState:

@@ -1,16 +1,13 @@
-"""What came back from a call: a reply with its text, or the reason why there is none.
-
-Owns what a body with status 200 means, whatever its bytes are. How it was asked for stands in `client`, how much of it
-is read in `body`, its tokens in `usage`, what its text says in `kinds`.
-"""
+"""Reply to a call: its text, or the reason why there is none, whatever the bytes of the body are."""
 
 import json
-from collections.abc import Callable, Mapping
+import re
+from collections.abc import Mapping
 from typing import Any, Literal, NamedTuple, cast
 
 from tasks.endpoint.refusals import Refusal, read_refusal
 from tasks.endpoint.reply_text import number
-from tasks.endpoint.usage import billed_tier, read_usage
+from tasks.endpoint.usage import Usage, as_object, billed_tier, read_usage
 from tasks.text import one_line, well_formed
 
 FILTERED = {
@@ -30,6 +27,7 @@ BUSY = {
 SHOWN = 200
 """Characters shown of a body that is no completion, and most characters of a name."""
 
+_THOUGHT = re.compile("reason|think|thought", re.IGNORECASE)
 _NO_TEXT = dict.fromkeys({*range(32)} - {*b"\t\n\r"}, "\ufffd")
 """Bytes that make a page no text. In a ledger each would take six."""
 _DECODER = json.JSONDecoder(parse_int=number)
@@ -40,7 +38,7 @@ class Reply(NamedTuple):
 
     status: Literal["ok", "refused", "truncated", "invalid", "rejected", "unavailable"]
     text: str = ""
-    """As it came: whoever keeps it cuts the key out of it, once it has been read."""
+    """As it came, without the key."""
     error: str = ""
     finish_reason: str = ""
     rung: str = ""
@@ -66,43 +64,44 @@ class Reply(NamedTuple):
     not_sent: tuple[str, ...] = ()
     """Parameters that the endpoint refuses and that were therefore left to its defaults."""
 
+    @property
+    def usage(self) -> Usage:
+        """Tokens of the reply alone."""
+        return Usage(**{name: getattr(self, name) for name in Usage._fields})
 
-def read(body: bytes, redacted: Callable[[str], str], problem: str = "") -> Reply:
-    """What a body says that came with status 200. Never raises: any bytes end in a status.
 
-    A body that is no chat completion is `unavailable`: a page of something in between, or a server in trouble. It is
-    read as it is: objects of the client's own types are made of anything, unchecked, and take ten times as long.
+def read(body: bytes, problem: str = "") -> Reply:
+    """Return what a body says that came with status 200; any bytes end in a status.
+
+    A body that is no chat completion is `unavailable`: a page of something in between, or a server in trouble. The
+    client's own types are not used: they check nothing, and take ten times as long.
 
     Args:
-        redacted: cuts the key out of a text; applied to what an error shows of the body before it is cut short.
         problem: why the body is not there as a whole; empty when it is.
     """
     text = body.decode("utf-8", "replace").removeprefix("\ufeff")
     try:
-        completion = {} if problem else _object(_DECODER.decode(text))
-        choices = completion.get("choices")
-        choice = _object(choices[0]) if isinstance(choices, list) and choices else {}  # pyright: ignore
+        completion = {} if problem else as_object(_DECODER.decode(text))
+        choice = _choice(completion)
         if isinstance(choice.get("message"), dict) or choice.get("error"):
             return _with_particulars(_said(choice, text), completion)
         failed = _error_words(completion.get("error") or choice.get("finish_reason"))
     except (ValueError, RecursionError):  # no JSON; or so deeply nested that nobody means it
         failed = ""
-    shown = problem or failed or one_line(redacted(text), SHOWN) or "it is empty"
+    shown = problem or failed or one_line(text, SHOWN) or "it is empty"
     return Reply("unavailable", text=text.translate(_NO_TEXT), error=f"the reply is no chat completion: {shown}")
 
 
 def busy_within(body: bytes, headers: Mapping[str, str]) -> Refusal | None:
-    """The refusal to hurry that came with status 200, as the error of the body or of its choice; None: there is none.
+    """Return the limit that came with status 200, as the error of the body or of its choice; None: there is none.
 
-    Routers answer so where the endpoint behind them refuses after they have sent the status. Never raises.
+    Routers answer so where the endpoint behind them refuses after they have sent the status.
     """
     try:
-        completion = _object(_DECODER.decode(body.decode("utf-8", "replace").removeprefix("\ufeff")))
+        completion = as_object(_DECODER.decode(body.decode("utf-8", "replace").removeprefix("\ufeff")))
     except (ValueError, RecursionError):
         return None
-    choices = completion.get("choices")
-    choice = _object(choices[0]) if isinstance(choices, list) and choices else {}  # pyright: ignore
-    for error in (_object(completion.get("error")), _object(choice.get("error"))):
+    for error in (as_object(completion.get("error")), as_object(_choice(completion).get("error"))):
         marks = {_name(error.get(name)).lower() for name in ("code", "status", "type")}
         status = next((int(mark) for mark in marks if mark in ("429", "498", "503", "529")), 429 if marks & BUSY else 0)
         if status:
@@ -110,11 +109,16 @@ def busy_within(body: bytes, headers: Mapping[str, str]) -> Refusal | None:
     return None
 
 
+def _choice(completion: dict[str, Any]) -> dict[str, Any]:
+    choices = completion.get("choices")
+    return as_object(choices[0]) if isinstance(choices, list) and choices else {}  # pyright: ignore
+
+
 def _said(choice: dict[str, Any], body: str) -> Reply:
-    message, finish = _object(choice.get("message")), _name(choice.get("finish_reason"))
+    message, finish = as_object(choice.get("message")), _name(choice.get("finish_reason"))
     reason = finish.lower().partition(":")[0].strip()
     said, refusal = _text(message.get("content")), _text(message.get("refusal"))
-    error = _object(choice.get("error"))
+    error = as_object(choice.get("error"))
     if refusal or reason in FILTERED or _name(error.get("code")).lower() in FILTERED:
         words = refusal or f"the endpoint filtered the content ({_error_words(error) or finish})"
         return Reply("refused", text="\n".join(filter(None, (said, refusal))), error=words, finish_reason=finish)
@@ -130,7 +134,7 @@ def _said(choice: dict[str, Any], body: str) -> Reply:
 
 def _without_answer(message: dict[str, Any], finish: str) -> Reply:
     """A reply without a text. Reasoning is never read in place of an answer: it may weigh what it does not mean."""
-    reasoning = _text(message.get("reasoning_content") or message.get("reasoning"))
+    reasoning = _text(message.get("reasoning_content") or message.get("reasoning")) or _reasoning(message)
     kind = "only calls tools" if message.get("tool_calls") else "is empty"
     words = f"the reply {kind}" + (f" beside {len(reasoning):,} characters of reasoning" if reasoning else "")
     return Reply("invalid", text=reasoning, error=f"{words} (finish reason: {finish or 'none'})", finish_reason=finish)
@@ -145,18 +149,27 @@ def _with_particulars(reply: Reply, completion: dict[str, Any]) -> Reply:
     )
 
 
-def _object(value: Any) -> dict[str, Any]:
-    return cast("dict[str, Any]", value) if isinstance(value, dict) else {}
-
-
 def _text(value: Any) -> str:
     """A text, the texts of parts that only requests should have, or whatever else there is as JSON."""
     if isinstance(value, str):
         return value
     if isinstance(value, list):
-        parts = cast("list[Any]", value)
-        return "".join(part if isinstance(part, str) else _text(_object(part).get("text")) for part in parts)
+        parts = (part for part in cast("list[Any]", value) if not _is_reasoning(part))
+        return "".join(part if isinstance(part, str) else _text(as_object(part).get("text")) for part in parts)
     return json.dumps(value, ensure_ascii=False) if value else ""
+
+
+def _reasoning(message: dict[str, Any]) -> str:
+    """The parts of a content that are none of the answer, as JSON: what they hold has a form for each endpoint."""
+    content = message.get("content")
+    parts = cast("list[Any]", content) if isinstance(content, list) else []
+    return "".join(json.dumps(part, ensure_ascii=False) for part in parts if _is_reasoning(part))
+
+
+def _is_reasoning(part: Any) -> bool:
+    """Whether a part of a content is what the model thought: of type `reasoning`, `thinking`, `redacted_thinking` …"""
+    parts = as_object(part)
+    return bool(_THOUGHT.search(_name(parts.get("type")))) or parts.get("thought") is True  # Gemini's mark
 
 
 def _name(value: Any) -> str:
@@ -166,6 +179,6 @@ def _name(value: Any) -> str:
 
 def _error_words(error: Any) -> str:
     """An error object in words: its code, its message, and what a router says of the provider behind it."""
-    parts = _object(error)
-    told = (parts.get("code"), parts.get("message"), _object(parts.get("metadata")).get("raw"))
+    parts = as_object(error)
+    told = (parts.get("code"), parts.get("message"), as_object(parts.get("metadata")).get("raw"))
     return ": ".join(filter(None, map(_text, told))) or _text(error)

@@ -1,13 +1,11 @@
-"""How requests travel to a judge: over aiohttp, at half of what httpx2's own connections cost the processor.
+"""Connections to a judge, over aiohttp at half the processor time of httpx2's own, with errors under httpx2's names.
 
-Owns the OpenAI client, its connections, what is sent with every call, and what becomes of errors on the way: under
-httpx2's names, by which `client` knows what to say. How much of a response is read stands in `body`.
+Bodies of responses are read up to a bound and without the key.
 """
 
-import asyncio
 import os
 from collections.abc import Generator, Mapping
-from contextlib import contextmanager
+from contextlib import aclosing, contextmanager
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -16,47 +14,57 @@ import httpx2
 from openai import AsyncOpenAI, DefaultAioHttpClient, DefaultAsyncHttpxClient, Omit
 
 from tasks.endpoint.api_keys import is_loopback
-from tasks.endpoint.body import bounded
+from tasks.endpoint.masking import Mask
 from tasks.parameters import EMBEDDED, Judge
 
 OPENAI = "api.openai.com"
 CONNECT_SECONDS = 10.0
-"""Longest wait for a connection."""
 FILE_SECONDS = 300.0
 """Longest silence while a file is sent or fetched."""
+LONGEST_REPLY = 4_000_000
+"""Most bytes of a reply, after decompression. More is not read: the connection is closed."""
+LONGEST_ERROR = 1_000_000
+"""The same of what comes with any other status than success."""
+KEPT = 20_000
+"""Bytes kept of the beginning of a longer body."""
+
+_PROBLEM = "image_jury_problem"
+_OF_THE_WIRE = {b"content-encoding", b"content-length", b"transfer-encoding"}
 
 
-def connected(judge: Judge, key: str, headers: Mapping[str, str]) -> AsyncOpenAI:
-    """A client of the judge's endpoint; `headers` go with every call."""
+def connected(judge: Judge, key: str, headers: Mapping[str, str], mask: Mask) -> AsyncOpenAI:
+    """Return a client of the judge's endpoint; `headers` go with every call, and `mask` hides them in replies."""
     host = urlsplit(judge.base_url).hostname or ""
     if judge.base_url == EMBEDDED:
-        from tasks.embedded_judge.app import app as pixel_judge  # half a second that other judges do not need
+        from tasks.demo.pixel_judge import respond  # half a second that other judges do not need
 
-        base_url, http = "http://embedded/v1", Connections(transport=httpx2.ASGITransport(app=pixel_judge))
+        base_url, http = "http://embedded/v1", Connections(mask, transport=httpx2.MockTransport(respond))
     else:
         limits = httpx2.Limits(max_connections=judge.concurrency)
         # A redirect would carry pictures and texts to a host that nobody listed.
-        base_url, http = judge.base_url, Connections(limits=limits, follow_redirects=False, mounts=_mounts(host))
+        base_url, http = judge.base_url, Connections(mask, limits=limits, follow_redirects=False, mounts=_mounts(host))
+    return _client(base_url, judge.timeout_seconds, http, key, _headers(host, key, headers))
+
+
+def connected_for_files(judge: Judge, key: str, headers: Mapping[str, str], mask: Mask) -> AsyncOpenAI:
+    """Return a client for the endpoint's files, which are larger than any reply and streamed, never whole."""
+    host = urlsplit(judge.base_url).hostname or ""
+    http = FileConnections(mask, follow_redirects=False, mounts=_mounts(host))
+    return _client(judge.base_url, FILE_SECONDS, http, key, _headers(host, key, headers))
+
+
+def _client(
+    base_url: str, seconds: float, http: httpx2.AsyncClient, key: str, headers: Mapping[str, Any]
+) -> AsyncOpenAI:
+    """Make a client without retries: they would spend attempts where a judge is busy, and pay for a batch twice."""
+    timeout = httpx2.Timeout(seconds, connect=min(CONNECT_SECONDS, seconds))
     return AsyncOpenAI(
         api_key=key or "none",
         base_url=base_url,
-        timeout=httpx2.Timeout(judge.timeout_seconds, connect=min(CONNECT_SECONDS, judge.timeout_seconds)),
-        max_retries=0,  # they would spend attempts where the judge only asks to wait
+        timeout=timeout,
+        max_retries=0,
         http_client=http,
-        default_headers=_headers(host, key, headers),
-    )
-
-
-def connected_for_files(judge: Judge, key: str, headers: Mapping[str, str]) -> AsyncOpenAI:
-    """A client of the same endpoint for its files, which are larger than any reply: they are streamed, never whole."""
-    host = urlsplit(judge.base_url).hostname or ""
-    return AsyncOpenAI(
-        api_key=key or "none",
-        base_url=judge.base_url,
-        timeout=httpx2.Timeout(FILE_SECONDS, connect=CONNECT_SECONDS),
-        max_retries=0,  # what is sent twice may be paid twice: who asks again looks first
-        http_client=DefaultAsyncHttpxClient(follow_redirects=False, mounts=_mounts(host)),
-        default_headers=_headers(host, key, headers),
+        default_headers=headers,
     )
 
 
@@ -75,25 +83,44 @@ def _headers(host: str, key: str, headers: Mapping[str, str]) -> dict[str, Any]:
 
 
 class Connections(DefaultAioHttpClient):
-    """An httpx2 client over aiohttp; each of its responses has its body in memory, whole or cut."""
+    """An httpx2 client over aiohttp; each of its responses has its body in memory, whole or cut, without the key."""
+
+    def __init__(self, mask: Mask, **options: Any) -> None:
+        super().__init__(**options)
+        self._mask = mask
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """Send a request, and read the response of any status up to the bound.
 
         Raises:
-            httpx2.TransportError: no response came, or it broke off; ConnectError or ConnectTimeout where there was no
-                connection at all.
+            httpx2.TransportError: no response came, or it broke off; ConnectError or ConnectTimeout: no connection.
         """
         options["stream"] = True
         with _named_as_httpx2_does():
-            # A server that stops reading a request would be waited for without end: aiohttp has no limit for that.
-            waits = request.extensions["timeout"]
-            async with asyncio.timeout(waits["connect"] + waits["write"] + waits["read"]):
-                response = await super().send(request, **options)
+            response = await super().send(request, **options)
             try:
-                return await bounded(response)
+                return await _bounded(response, self._mask)
             finally:
                 await response.aclose()
+
+
+class FileConnections(DefaultAsyncHttpxClient):
+    """An httpx2 client whose responses come without the key, but for files: the reader of their lines masks those."""
+
+    def __init__(self, mask: Mask, **options: Any) -> None:
+        super().__init__(**options)
+        self._mask = mask
+
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Send a request, and read the response up to the bound where it is not to be streamed."""
+        streamed, options["stream"] = options.get("stream"), True
+        response = await super().send(request, **options)
+        if streamed:
+            return response
+        try:
+            return await _bounded(response, self._mask)
+        finally:
+            await response.aclose()
 
 
 @contextmanager
@@ -109,5 +136,55 @@ def _named_as_httpx2_does() -> Generator[None]:
         raise kind(str(error)) from error
     except aiohttp.ClientError as error:
         raise httpx2.RemoteProtocolError(str(error)) from error
-    except TimeoutError as error:
-        raise httpx2.WriteTimeout("the request was not taken in time") from error
+
+
+async def _bounded(response: httpx2.Response, mask: Mask) -> httpx2.Response:
+    """Read the body of a streamed response, whole or cut at the bound, without the key. The caller closes it."""
+    longest = LONGEST_REPLY if response.is_success else LONGEST_ERROR
+    if _fits(response.headers, longest):
+        whole = await response.aread()
+        content = mask.body(whole)
+        as_it_came = content == whole and not response.has_redirect_location  # no other header is ever shown
+        return response if as_it_came else _made(response, content, mask)
+    return await _read(response, longest, mask)
+
+
+def problem(response: httpx2.Response) -> str:
+    """Why a bounded response has not its whole body, in words; empty where it has."""
+    return response.extensions.get(_PROBLEM, "")
+
+
+def _fits(headers: httpx2.Headers, longest: int) -> bool:
+    """Whether the headers promise a short body as it is: the connection gives no more bytes than they say."""
+    length = headers.get("content-length", "")
+    return "content-encoding" not in headers and length.isdecimal() and int(length) <= longest
+
+
+async def _read(response: httpx2.Response, longest: int, mask: Mask) -> httpx2.Response:
+    content, found = bytearray(), ""
+    try:
+        # httpx2 decompresses in pieces of at most 1 MiB, each when it is asked for.
+        async with aclosing(response.aiter_bytes()) as pieces:
+            async for piece in pieces:
+                content += piece
+                if len(content) > longest:
+                    found = f"it is longer than {longest:,} bytes"
+                    break
+    except httpx2.DecodingError as error:
+        found = f"it cannot be decompressed: {error}"
+    kept = mask.body(bytes(content))  # before it is cut: a part of a key does not look like the key
+    if found:
+        kept = kept[:KEPT] + f"\n[The rest was not read: {found}]".encode()
+    return _made(response, kept, mask, found)
+
+
+def _made(response: httpx2.Response, content: bytes, mask: Mask, found: str = "") -> httpx2.Response:
+    """Make a response like another, with this content."""
+    headers = [(name, mask.body(value)) for name, value in response.headers.raw if name.lower() not in _OF_THE_WIRE]
+    return httpx2.Response(
+        response.status_code,
+        headers=headers,
+        content=content,
+        request=response.request,
+        extensions={**response.extensions, _PROBLEM: found},
+    )

@@ -1,7 +1,6 @@
-"""Whether a judge reads all that it is sent: some servers cut what is longer than their context, and do not say so.
+"""Signs in the reported input tokens that a server cuts questions longer than its context, and does not say so.
 
-Owns what can be seen of that in the input tokens that replies report beside what was asked. Ollama reports as many as
-fit (a multiple of 1,024, or half of one and two more), whatever the question; and no text has eight characters a token.
+Ollama reports as many as fit (a multiple of 1,024, or half of one and two more); no text has eight characters a token.
 """
 
 from typing import NamedTuple

@@ -1,19 +1,16 @@
-"""Endpoints that are known by a short name: their address, and what their documentation says of them.
+"""Endpoints known by a short name: their address and habits, from `known.toml`, and the reader of such tables."""
 
-Owns the reading of `known.toml`, and which endpoint stands at an address. What an endpoint refuses in spite of it, the
-client finds out by asking; which key goes to which host is for `api_keys`.
-"""
-
+import tomllib
 from datetime import date
 from functools import cache
 from pathlib import Path
-from typing import Literal, TypeVar
+from typing import Any, Literal, TypeVar
 from urllib.parse import urlsplit
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
+from pydantic_core import ErrorDetails
 
-from tasks.endpoint.tables import read_tables
-from tasks.errors import InputError
+from tasks.errors import InputError, Problems
 from tasks.parameters import EMBEDDED, EMBEDDED_MODEL, FLEX_WAITS, Judge, Parameters, Probe
 from tasks.records import Record
 from tasks.text import listed
@@ -27,6 +24,7 @@ SERVICE_TIER = "service_tier"
 CacheField = Literal["prompt_cache_key", "prompt_cache_breakpoint", "cache_control"]
 
 P = TypeVar("P", bound=Parameters | Probe)
+R = TypeVar("R", bound=Record)
 
 
 class Endpoint(Record):
@@ -101,11 +99,10 @@ def known_at(base_url: str) -> Endpoint | None:
 
 
 def addressed(asked: P) -> P:
-    """The same with the address of the judge in the place of a short name, as it is recorded, and its tier's waits.
+    """Return the parameters with the judge's address in place of a short name, and with the waits of its tier.
 
     Raises:
-        InputError: nothing is known by that name, or its address is another for every user; or no model is named for
-            an address, or a key for none; or the endpoint is not known to have the tier.
+        InputError: the name is unknown, or each user has an own address; model and address do not fit; no such tier.
     """
     name = asked.judge.base_url
     if name == EMBEDDED and asked.judge.api_key_env:
@@ -119,30 +116,30 @@ def addressed(asked: P) -> P:
             f"judge.base_url is {name!r}, and judge.model names no model there: set it to one that sees pictures, by "
             f"the name that {address}/models lists"
         )
-    if asked.judge.tier == "batch" and isinstance(asked, Probe):
+    if asked.judge.service_tier == "batch" and isinstance(asked, Probe):
         raise InputError(
-            "judge.tier is 'batch': that is for `jury run`; leave it out here, which is the standard price"
+            "judge.service_tier is 'batch': that is for `jury run`; leave it out here, which is the standard price"
         )
     judge = in_its_tier(asked.judge if address == name else asked.judge.model_copy(update={"base_url": address}))
     return asked if judge is asked.judge else asked.model_copy(update={"judge": judge})
 
 
 def in_its_tier(judge: Judge) -> Judge:
-    """The same with the waits that its tier needs, in the place of those that nobody has changed.
-
-    A form sends every field: a wait that is the default of all judges was not set.
+    """Return the judge with the waits of its tier where the waits are the default, as a form sends them, too.
 
     Raises:
         InputError: the endpoint is not known to have the tier, or `judge.extra` names another.
     """
-    if judge.tier == "standard":
+    if judge.service_tier == "standard":
         return judge
     known = known_at(judge.base_url)
-    if not known or judge.tier not in known.tiers:
-        raise InputError(f"judge.tier is {judge.tier!r}: {_without_tier(judge, known)}")
+    if not known or judge.service_tier not in known.tiers:
+        raise InputError(f"judge.service_tier is {judge.service_tier!r}: {_without_tier(judge, known)}")
     if SERVICE_TIER in judge.extra:
-        raise InputError(f"judge.tier is {judge.tier!r}, and judge.extra holds {SERVICE_TIER}: leave one of them out")
-    if judge.tier != "flex":
+        raise InputError(
+            f"judge.service_tier is {judge.service_tier!r}, and judge.extra holds {SERVICE_TIER}: leave one of them out"
+        )
+    if judge.service_tier != "flex":
         return judge
     usual = {name: Judge.model_fields[name].default for name in FLEX_WAITS}
     waits = {name: wait for name, wait in FLEX_WAITS.items() if getattr(judge, name) == usual[name]}
@@ -152,8 +149,8 @@ def in_its_tier(judge: Judge) -> Judge:
 def _without_tier(judge: Judge, known: Endpoint | None) -> str:
     """Why there is no such tier, which endpoints have it, and what to do."""
     here = f"{known.title} is not known to have it" if known else f"nothing is known of the endpoint {judge.base_url}"
-    having = [each.title for each in endpoints().values() if judge.tier in each.tiers]
-    return f"{here}; those that have are {', '.join(having)}. Leave judge.tier out, which is the standard price"
+    having = [each.title for each in endpoints().values() if judge.service_tier in each.tiers]
+    return f"{here}; those that have are {', '.join(having)}. Leave judge.service_tier out, which is the standard price"
 
 
 def usual_keys() -> dict[str, set[str]]:
@@ -176,3 +173,33 @@ def _address(name: str) -> str:
             f"JURY_ENDPOINTS={urlsplit(known.address).netloc}={known.key}"
         )
     return known.address
+
+
+def read_tables(file: Path, record: type[R]) -> dict[str, R]:
+    """Return name -> its table in a TOML file as a record, whose field `name` is that name, in the order of the file.
+
+    Raises:
+        InputError: the file is no TOML, or tables cannot be used, with every problem and its place.
+    """
+    try:
+        tables: dict[str, Any] = tomllib.loads(file.read_text(encoding="utf-8"))
+    except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise InputError(f"{file} is not TOML: {error}") from error
+    problems, found = Problems(), dict[str, R]()
+    for name, table in tables.items():
+        if not isinstance(table, dict):
+            problems.add(name, f"found {table!r}; allowed is a table")
+            continue
+        try:
+            found[name] = record.model_validate({**table, "name": name})
+        except ValidationError as error:
+            for detail in error.errors():
+                problems.add(f"{name}{''.join(f', {key}' for key in detail['loc'])}", _sentence(detail))
+    problems.stop(str(file))
+    return found
+
+
+def _sentence(detail: ErrorDetails) -> str:
+    """What was found and what is allowed; what is said of a whole table does not show it once more."""
+    found = f", found {detail['input']!r}" if detail["loc"] and detail["type"] != "missing" else ""
+    return detail["msg"].removeprefix("Value error, ") + found

@@ -1,8 +1,6 @@
-"""What an HTTP refusal of a call means: whether to wait, to ask differently, or to stop.
+"""Meaning of an HTTP refusal, from any bytes, in time linear in them: wait, ask differently, or stop.
 
-Owns the error forms of endpoints, from their documentation and from public threads; `tests/test_refusals.py` names for
-each where it comes from. It takes whatever bytes there are, in time linear in them, and never raises. How long a wait
-is, `waits` reads; what is done about a refusal, the client decides.
+`tests/test_refusals.py` names the source of each form.
 """
 
 import json
@@ -143,10 +141,7 @@ def _decoded(text: str) -> Any:
 
 
 def _values(answer: Any) -> Iterator[tuple[str, str]]:
-    """Names in lower case and values of a body, outer ones first, also those of JSON kept in a string.
-
-    Proxies pass the error of another endpoint on in that way (`message`, OpenRouter's `metadata.raw`).
-    """
+    """Yield names (lower case) and values of a body, outer ones first, also of JSON that proxies nest in a text."""
     due: deque[tuple[str, Any]] = deque([("", answer)])
     for _ in range(MOST_VALUES):
         if not due:

@@ -1,15 +1,13 @@
-"""What a reply says, and the JSON in it, whatever a model has wrapped around it.
+"""JSON in a reply, whatever a model has wrapped around it; no value is ever guessed.
 
-Owns the unwrapping: strictly first, then through what models are known to put around JSON. It never guesses a value;
-which keys are wanted and what they may hold is for `verdict_reply` and `score_reply`. All of it takes time in
-proportion to the length of the reply: patterns begin with a word or sign of their own and never go back over what they
-have passed (`*+`), and what has been decoded once is not decoded again.
+All of it takes time in proportion to the length of the reply: no pattern goes back over what it has passed (`*+`).
 """
 
 import json
 import re
 from collections.abc import Callable, Iterator, Sequence
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 from tasks.text import well_formed
 
@@ -19,6 +17,8 @@ CUT_THINKING = "thinking cut off"
 _MOST_OBJECTS = 1000
 """Objects looked for in a text. One that has more is no reply to our questions, and is not read."""
 _MOST_PAIRS = 10_000
+_MOST_REPEATED = 3
+"""Values of one key that are told apart: two that differ are enough to see."""
 _THINKING = re.compile(r"<(/?)think(?:ing)?>")
 _OBJECT = re.compile(r'\{\s*+["}]')
 _SURROGATE = re.compile(r"\\u[dD][89a-fA-F]")
@@ -26,6 +26,41 @@ _ESCAPE = re.compile(
     r"\\(?:u[dD][89abAB][\da-fA-F]{2}\\u[dD][c-fC-F][\da-fA-F]{2}|(u[dD][89a-fA-F][\da-fA-F]{2})|.)", re.DOTALL
 )
 """An escape in JSON; its group has half of a pair that stands alone, which no file can hold."""
+
+
+class Span(NamedTuple):
+    """An outermost JSON object in a text."""
+
+    start: int
+    end: int
+    pairs: range
+    """Which of the pairs it holds."""
+
+
+class Repeated(NamedTuple):
+    """The values of a key that one object has several times, where they differ."""
+
+    values: tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Objects:
+    """The JSON objects in a text."""
+
+    pairs: list[tuple[str, Any]]
+    """All key-value pairs, at any depth."""
+    text: str = ""
+    spans: Sequence[Span] = ()
+
+    @property
+    def whole(self) -> bool:
+        """Whether the text is one such object."""
+        return [span[:2] for span in self.spans] == [(0, len(self.text))]
+
+    def after(self, is_answer: Callable[[str], bool]) -> str:
+        """Return the text after the object with the first key of an answer; empty where that one is broken."""
+        first = next((index for index, (key, _) in enumerate(self.pairs) if is_answer(key)), -1)
+        return next((self.text[span.end :] for span in self.spans if first in span.pairs), "")
 
 
 def number(digits: str) -> int | float:
@@ -42,12 +77,12 @@ def unwrapped(text: str) -> tuple[str, list[str]]:
 
 
 def _without_thinking(text: str) -> tuple[str, str]:
-    """What stands outside of thinking. An end without a beginning ends what the endpoint began itself.
+    """Return what stands outside of thinking. An end without a beginning ends what the endpoint began itself.
 
-    Where the JSON of an answer speaks of such marks, they are no more than words.
+    Marks within the JSON of an answer are mere words.
     """
     said, begun, position = list[str](), False, 0
-    for mark in _outside(_THINKING.finditer(text), _spans(text) or ()):
+    for mark in _outside(_THINKING.finditer(text), _spans(text, []) or ()):
         if not mark[1] and not begun:
             said.append(text[position : mark.start()])
             begun = True
@@ -59,13 +94,13 @@ def _without_thinking(text: str) -> tuple[str, str]:
     return "".join([*said, text[position:]]), "thinking dropped" if position else ""
 
 
-def _outside(marks: Iterator[re.Match[str]], spans: Sequence[tuple[int, int]]) -> Iterator[re.Match[str]]:
+def _outside(marks: Iterator[re.Match[str]], spans: Sequence[Span]) -> Iterator[re.Match[str]]:
     """The marks that stand in none of the spans; both in their order."""
-    ends = iter(spans)
-    start, end = next(ends, (0, 0))
+    ends, none = iter(spans), Span(0, 0, range(0))
+    start, end, _ = next(ends, none)
     for mark in marks:
         while end and end <= mark.start():
-            start, end = next(ends, (0, 0))
+            start, end, _ = next(ends, none)
         if not start <= mark.start() < end:
             yield mark
 
@@ -79,42 +114,55 @@ def _without_fence(body: str) -> tuple[str, str]:
     return fenced.strip(), "fence removed"
 
 
-def pairs(body: str) -> tuple[list[tuple[str, Any]], bool]:
-    """All key-value pairs of the JSON objects in a text, at any depth, and whether the text is one such object."""
+def objects(body: str) -> Objects:
+    """Return the JSON objects in a text; none where it has more than a reply to our questions, or too deep ones."""
+    if "\\u" in body and _SURROGATE.search(body):
+        body = _ESCAPE.sub(lambda escape: "?" if escape[1] else escape[0], body)
     collected: list[tuple[str, Any]] = []
+    spans = _spans(body, collected)
+    if spans is None or len(collected) > _MOST_PAIRS:
+        return Objects([])
+    return Objects(collected, body, spans)
+
+
+def _spans(text: str, collected: list[tuple[str, Any]]) -> list[Span] | None:
+    """Return the outermost JSON objects in a text; None where there are too many, or too deep ones.
+
+    After a broken object the search goes on where it broke: whole ones within it have been decoded. All pairs are added
+    to `collected`, also of objects within broken ones.
+    """
 
     def collect(found: list[tuple[str, Any]]) -> dict[str, Any]:
         collected.extend(found)
-        return dict(found)
+        made = dict(found)
+        return made if len(made) == len(found) else _with_repeated(found)
 
-    if "\\u" in body and _SURROGATE.search(body):
-        body = _ESCAPE.sub(lambda escape: "?" if escape[1] else escape[0], body)
-    spans = _spans(body, collect)
-    if spans is None or len(collected) > _MOST_PAIRS:
-        return [], False
-    return collected, spans == [(0, len(body))]
-
-
-def _spans(text: str, collect: Callable[[Any], Any] | None = None) -> list[tuple[int, int]] | None:
-    """Begin and end of the outermost JSON objects in a text; None where there are too many, or too deep ones.
-
-    After a broken object the search goes on where it broke: those within it that were whole have been decoded.
-    """
     # strict=False lets raw line breaks stand inside strings, the commonest slip.
     decoder = json.JSONDecoder(object_pairs_hook=collect, parse_int=number, strict=False)
-    spans, start = list[tuple[int, int]](), 0
+    spans, start = list[Span](), 0
     for _ in range(_MOST_OBJECTS):
         found = _OBJECT.search(text, start)
         if not found:
             return spans
+        first = len(collected)
         try:
             _, start = decoder.raw_decode(text, found.start())
-            spans.append((found.start(), start))
+            spans.append(Span(found.start(), start, range(first, len(collected))))
         except json.JSONDecodeError as broken:
             start = max(broken.pos, found.start() + 1)
         except RecursionError:
             return None
     return None
+
+
+def _with_repeated(found: list[tuple[str, Any]]) -> dict[str, Any]:
+    """An object in which a key stands several times: nothing says which of its values is meant."""
+    values: dict[str, list[Any]] = {}
+    for key, value in found:
+        known = values.setdefault(key, [])
+        if len(known) < _MOST_REPEATED and value not in known:
+            known.append(value)
+    return {key: Repeated(tuple(each)) if len(each) > 1 else each[0] for key, each in values.items()}
 
 
 def recovery(*mended: str) -> str:
@@ -125,12 +173,7 @@ def recovery(*mended: str) -> str:
 def reply_words(text: str, taken_off: Sequence[str]) -> str:
     """The reply in a message that nothing was found in it."""
     cut = ", which breaks off while thinking" if CUT_THINKING in taken_off else ""
-    return f"the reply{cut}: {excerpt(text)}"
-
-
-def excerpt(text: str) -> str:
-    """Beginning and end of a reply, quoted, for a message about it."""
-    return repr(_ends(text))
+    return f"the reply{cut}: {_ends(text)!r}"
 
 
 def _ends(words: str) -> str:

@@ -1,7 +1,4 @@
-"""What is asked of a judge in one call, and the cheap question that comes before all others.
-
-How texts and pictures of a sample become a question is for `judging.questions`.
-"""
+"""Question of one call, and the cheap question that comes before all others."""
 
 import base64
 import re
@@ -12,7 +9,7 @@ from typing import Any, NamedTuple
 
 from PIL import Image as PillowImage
 
-from tasks.embedded_judge.chat import PROBE
+from tasks.demo.chat import PROBE
 
 PICTURE_LIMIT = re.compile(r"at most (\d+) image|supports up to (\d+) image", re.IGNORECASE)
 """How servers refuse a request with more pictures than they take: vLLM, Groq."""
@@ -40,8 +37,6 @@ class Request(NamedTuple):
     """The system message is such a beginning by itself."""
     key: str = ""
     """By which a cache is told where to look for its beginning; empty where it shares nothing."""
-    body: bytes = b""
-    """What is sent, where it was made before; empty: it is made from the rest."""
 
     @property
     def pictures(self) -> int:
@@ -51,10 +46,10 @@ class Request(NamedTuple):
 
 @cache
 def probe_request(pictures: int = 1, shares: bool = False) -> Request:
-    """A cheap question in the form of the real ones: as many pictures, a reply schema, a word about JSON.
+    """Return a cheap question in the form of the real ones: as many pictures, a reply schema, a word about JSON.
 
     Args:
-        shares: the real ones share beginnings: what an endpoint refuses of that is found out, too.
+        shares: the real questions share beginnings, so that a refusal of that is found out, too.
     """
     white = BytesIO()
     PillowImage.new("RGB", (64, 64), "white").save(white, "PNG")

@@ -1,9 +1,6 @@
-"""What a reply says it took: tokens of every kind, by whatever names an endpoint tells them, as one endpoint would.
+"""Tokens that a reply reports, by whatever names, brought to one meaning.
 
-Owns which of an endpoint's counts hold others. OpenAI, OpenRouter, Gemini, Groq, DeepSeek and LiteLLM count what was
-read from a cache or written to it among `prompt_tokens`; Anthropic counts both beside its `input_tokens`. Gemini and
-xAI count what the model reasoned beside `completion_tokens`, and only `total_tokens` has it: everybody bills it as
-output. What tokens cost is for `spending.prices`.
+Anthropic counts cached tokens beside its `input_tokens`; Gemini and xAI count reasoning in the total only.
 """
 
 from collections.abc import Mapping
@@ -37,9 +34,9 @@ class Usage(NamedTuple):
 
 def read_usage(told: Any) -> Usage:
     """The `usage` of a reply. Never raises: what is no number of tokens counts as not told."""
-    usage = _object(told)
-    parts = _object(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
-    reasons = _object(usage.get("completion_tokens_details") or usage.get("output_tokens_details"))
+    usage = as_object(told)
+    parts = as_object(usage.get("prompt_tokens_details") or usage.get("input_tokens_details"))
+    reasons = as_object(usage.get("completion_tokens_details") or usage.get("output_tokens_details"))
     sent = _first(usage, "prompt_tokens", "input_tokens")
     said = _first(usage, "completion_tokens", "output_tokens")
     cached = _first(parts, "cached_tokens") or _first(
@@ -66,7 +63,7 @@ def read_usage(told: Any) -> Usage:
 
 def billed_tier(completion: Mapping[str, Any]) -> str:
     """The tier that a reply says it was served in, in small letters: `standard`, `flex`, …; empty: it says none."""
-    told = completion.get("service_tier") or _object(completion.get("usage")).get("service_tier")
+    told = completion.get("service_tier") or as_object(completion.get("usage")).get("service_tier")
     name = told.strip().lower()[:20] if isinstance(told, str) else ""
     if name in _NOT_SAID or not name.isascii() or not name.replace("_", "").isalnum():
         return ""
@@ -88,5 +85,6 @@ def _first(told: Mapping[str, Any], *names: str) -> int:
     return next((count for name in names if (count := token_count(told.get(name)))), 0)
 
 
-def _object(value: Any) -> dict[str, Any]:
+def as_object(value: Any) -> dict[str, Any]:
+    """Return a JSON object as it is, and an empty one in the place of anything else."""
     return cast("dict[str, Any]", value) if isinstance(value, dict) else {}

@@ -1,8 +1,6 @@
-"""How long an endpoint asks to wait, in whichever of its forms: headers, fields of the body, words.
+"""Waits and limits in the headers, fields and words of an endpoint: how long to wait, and how many calls are left."""
 
-Owns the reading of spans and moments of time. What a refusal means stands in `refusals`; who waits, in the client.
-"""
-
+import math
 import re
 import time
 from collections.abc import Mapping
@@ -61,12 +59,19 @@ _ASKED = re.compile(
 _UNITS = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86_400.0}
 
 
-def asked_wait(fields: Mapping[str, str]) -> float | None:
-    """Seconds that headers, or fields of a body, ask to wait; None where they do not say.
+class Room(NamedTuple):
+    """What may be asked under the tightest of the limits told."""
 
-    Args:
-        fields: by name in lower case. Moments are counted from their `date` where they have one, since the clock of
-            this machine may be another.
+    left: float
+    """Calls that may start at once."""
+    per_second: float
+    """Calls a second that keep within the limit; infinite where nothing is used up."""
+
+
+def asked_wait(fields: Mapping[str, str]) -> float | None:
+    """Return the seconds that headers, or fields of a body, ask to wait; None where they do not say.
+
+    Moments are counted from the field `date`, if there is one: the clock of this machine may be another.
     """
     now = _moment(fields.get("date", "")) or time.time()
     for name, unit in WAITS.items():
@@ -119,3 +124,29 @@ def _moment(text: str) -> float | None:
         except (ValueError, TypeError, IndexError, OverflowError):
             continue
     return None
+
+
+def room(headers: Mapping[str, str], tokens_per_call: float) -> Room | None:
+    """Return the room under the tightest limit; None where the headers tell of none.
+
+    Args:
+        tokens_per_call: divides limits of tokens; 0: not known, and such limits are left out.
+    """
+    of_requests = [_room(headers, names, 1.0) for names in OF_REQUESTS]
+    of_tokens = [_room(headers, names, tokens_per_call) for names in OF_TOKENS]
+    return min((each for each in of_requests + of_tokens if each), default=None)
+
+
+def _room(headers: Mapping[str, str], names: LimitHeaders, per_call: float) -> Room | None:
+    limit, left = _number(headers.get(names.limit)), _number(headers.get(names.remaining))
+    # An answer came: a limit below one call is none, or counts otherwise.
+    if limit is None or left is None or not 0 < per_call <= limit:
+        return None
+    whole_in = seconds(headers.get(names.reset) or "", time.time()) or 0.0
+    # A bucket has got back by then what is used now; a window that begins anew only then has what is left until then.
+    spare = max(limit - left, left)
+    return Room(left / per_call, spare / whole_in / per_call if whole_in > 0 else math.inf)
+
+
+def _number(text: str | None) -> float | None:
+    return float(text) if text and text.isascii() and text.isdigit() and len(text) < 16 else None

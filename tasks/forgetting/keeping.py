@@ -7,22 +7,21 @@ picture is as old as its last judgment, a page as the evaluation that it shows.
 import os
 import re
 from collections.abc import Iterator
+from contextlib import suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from tasks.errors import InputError
-from tasks.files import write_whole
-from tasks.forgetting.place import Place
 from tasks.ledger.bucket import Bucket
 from tasks.ledger.reading import moment_of
-from tasks.ledger.remote_pictures import PICTURES
 from tasks.records import Record
+from tasks.store_files import is_store_name, read_file, remove_file, write_file
 
 VARIABLE = "JURY_KEEP_DAYS"
 NOTE = "pictures/removed.json"
 PAGES = "pages"
-_BEGUN = re.compile(r"\d{8}T\d{6}")
-"""How the name of a page begins that shows one evaluation: with its time."""
+_LENGTH = len("20261120T120000")
+"""Characters of the time with which the name of a page begins that shows one evaluation."""
 
 
 class Removal(Record):
@@ -59,28 +58,27 @@ def remove_old(store: Path, bucket: Bucket | None = None, now: datetime | None =
     """Remove what the rule of this process's environment does not keep; returns how many files that were.
 
     Raises:
-        InputError: what `keep_days` raises.
+        InputError: what `keep_days` raises; or the folder of pictures or pages is a link.
         OSError: the disk, or the remote store (RemoteUnavailable), fails.
     """
     before = oldest_kept(now)
-    old = [*_old(store, before)] if before else []
+    old = [name for name in _old(store, before) if is_store_name(name)] if before else []
     if not before or not old:
         return 0
     told = Removal(days=keep_days(), before=before.isoformat())
     if (store / "pictures").is_dir():
-        write_whole(store / NOTE, told.model_dump_json().encode(), private=True)
-    Place(store, bucket).remove(old)
-    note = store / PICTURES
-    if note.exists():
-        gone = {*old}
-        kept = [name for name in note.read_text(encoding="utf-8").splitlines() if name not in gone]
-        write_whole(note, "".join(f"{name}\n" for name in kept).encode(), private=True)
+        write_file(store, NOTE, told.model_dump_json().encode())
+    if bucket:
+        there = bucket.sizes("")
+        bucket.remove([name for name in old if name in there])
+    for name in old:
+        remove_file(store, name)
     return len(old)
 
 
 def _old(store: Path, before: datetime) -> Iterator[str]:
     for file in [*(store / "pictures").glob("*.jpg"), *(store / "pictures" / "waiting").glob("*")]:
-        if file.stat().st_mtime < before.timestamp():
+        if file.lstat().st_mtime < before.timestamp():
             yield file.relative_to(store).as_posix()
     for page in (store / PAGES).glob("*.html"):
         if page.name != "index.html" and _shows(page) < before.timestamp():
@@ -89,16 +87,15 @@ def _old(store: Path, before: datetime) -> Iterator[str]:
 
 def _shows(page: Path) -> float:
     """When what a page shows was judged, by its name; of a comparison, when it was made."""
-    begun = _BEGUN.match(page.name)
-    if not begun:
-        return page.stat().st_mtime
-    return datetime.strptime(begun[0], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).timestamp()
+    with suppress(ValueError):
+        return datetime.strptime(page.name[:_LENGTH], "%Y%m%dT%H%M%S").replace(tzinfo=UTC).timestamp()
+    return page.lstat().st_mtime
 
 
 def why_missing(store: Path, began: datetime) -> str:
     """Why pictures of an evaluation that began then may be missing, a sentence; "": not by this rule."""
     try:
-        told = Removal.model_validate_json((store / NOTE).read_bytes())
+        told = Removal.model_validate_json(read_file(store, NOTE))
     except (OSError, ValueError):
         return ""
     before = moment_of(told.before)

@@ -1,10 +1,11 @@
 """The history asked: a table or view by its name, or any SQL that only reads.
 
-Owns how an answer is brought into Python and JSON. How the history is opened is for `database`, how it is made for
-`layout` and `loading`; how an answer is shown is the command's.
+Owns how an answer is brought into Python, JSON and Polars frames. How the history is opened is for `database`, how it
+is made for `layout` and `landing`; how an answer is shown is the command's.
 """
 
 import json
+import sys
 from collections.abc import Callable, Generator, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -14,10 +15,13 @@ from difflib import get_close_matches
 from functools import wraps
 from math import isfinite
 from pathlib import Path
-from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Concatenate, NamedTuple, ParamSpec, TypeVar, cast
 
 from tasks.errors import InputError
 from tasks.history.database import HISTORY, Connection, ended_after, reading, told
+
+if TYPE_CHECKING:
+    from polars import DataFrame
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -45,6 +49,10 @@ class Entry(NamedTuple):
     comment: str
 
 
+ROWS_AT_ONCE = 2048
+"""Rows that are fetched before their size is checked."""
+VALUE_BYTES = 32
+"""Size of a number or a time in Python."""
 _PLAIN = {type(None), bool, int, str}
 """What JSON writes as it is."""
 _HELD: ContextVar[tuple[Path, Connection] | None] = ContextVar("held", default=None)
@@ -57,17 +65,16 @@ _TOGETHER = """
 
 
 @contextmanager
-def held_open(store: Path, wait_seconds: float = 30.0) -> Generator[None]:
+def held_open(store: Path) -> Generator[None]:
     """Put all queries to this store within the context to one opened history: opening takes longer than most answers.
     Within another such context it is opened already.
 
-    Nobody can write to it meanwhile, so it is for a few seconds at most.
+    What is answered within is of one moment, whatever lands meanwhile.
 
     Raises:
-        HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: there is no history.
     """
-    with opened(store, wait_seconds) as db:
+    with opened(store) as db:
         token = _HELD.set((store, db))
         try:
             yield
@@ -76,15 +83,14 @@ def held_open(store: Path, wait_seconds: float = 30.0) -> Generator[None]:
 
 
 @contextmanager
-def held_together(store: Path, wait_seconds: float = 30.0) -> Generator[None]:
+def held_together(store: Path) -> Generator[None]:
     """As `held_open`, for whoever asks a dozen questions: `evaluations`, which most views are made of, is put together
     once, and the other views read that. Otherwise DuckDB plans and computes it anew in each of them, often twice.
 
     Raises:
-        HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: there is no history, or it was made by another version.
     """
-    with held_open(store, wait_seconds), opened(store, wait_seconds) as db:
+    with held_open(store), opened(store) as db:
         if not db.execute(_ARE_TOGETHER).fetchone():
             db.execute(_TOGETHER)
         yield
@@ -102,11 +108,10 @@ def one_opening(answer: Callable[Concatenate[Path, P], R]) -> Callable[Concatena
 
 
 @contextmanager
-def opened(store: Path, wait_seconds: float) -> Generator[Connection]:
+def opened(store: Path) -> Generator[Connection]:
     """The history for a moment: the one that is held open, if it is this one.
 
     Raises:
-        HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: there is no history, or DuckDB refused what was asked of it.
     """
     held = _HELD.get()
@@ -114,57 +119,103 @@ def opened(store: Path, wait_seconds: float) -> Generator[Connection]:
         with told():
             yield held[1]
     else:
-        with reading(_existing(store), wait_seconds) as db:
+        if not (store / HISTORY).exists():
+            raise InputError(
+                f"{store} holds no history yet: `jury run` makes one, `jury sync` makes it from the ledgers"
+            )
+        with reading(store) as db:
             yield db
 
 
 def query(
-    store: Path, name_or_sql: str, wait_seconds: float = 30.0, values: Sequence[object] = (), seconds: float = 0
+    store: Path, name_or_sql: str, values: Sequence[object] = (), seconds: float = 0, most_bytes: int = 0
 ) -> Table:
-    """Everything in the table or view of this name, or what this SQL comes to. Of several statements the last answers.
+    """Return the rows of the table or view of this name, or the answer to SQL; of several statements the last answers.
 
-    What takes longer than `seconds` is interrupted; 0: nothing is.
-    `values` stand for the `$1`, `$2` … of the SQL: texts of strangers never become a part of it.
+    Args:
+        values: stand for the `$1`, `$2` … of the SQL: texts of strangers never become a part of it.
+        seconds: longest time, after which the query is interrupted; 0: no bound.
+        most_bytes: largest answer; 0: no bound.
 
     Raises:
-        HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: there is no history or no such name, or DuckDB refused the SQL (why, and its message): a history
-            opened here cannot be written to, and SQL reaches no other files.
+            opened here cannot be written to, and SQL reaches no other files; a value is beyond what Python holds; or
+            the answer is too large.
     """
-    with opened(store, wait_seconds) as db, ended_after(db, seconds):
+    with opened(store) as db, ended_after(db, seconds):
         db.execute(as_sql(db, name_or_sql), list(values))
         described = db.description or []
-        rows = db.fetchall() if described else []
-    kinds = [str(column[1]) for column in described]
-    columns = distinct([column[0] for column in described])
-    return Table(columns, _decoded(rows, kinds) if "JSON" in kinds else rows)
+        with _showable():
+            rows = _fetch(db, most_bytes) if described else []
+            kinds = [str(column[1]) for column in described]
+            columns = distinct([column[0] for column in described])
+            return Table(columns, _decoded(rows, kinds) if "JSON" in kinds else rows)
 
 
-def catalog(store: Path, wait_seconds: float = 30.0) -> list[Entry]:
+def _fetch(db: Connection, most_bytes: int) -> list[tuple[Any, ...]]:
+    """Return all rows. They are counted and the memory is not limited: DuckDB crashes where it gets none."""
+    if not most_bytes:
+        return db.fetchall()
+    rows: list[tuple[Any, ...]] = []
+    size = 0
+    while batch := db.fetchmany(ROWS_AT_ONCE):
+        size += _size(batch)
+        if size > most_bytes:
+            bound = f"{most_bytes / 1e9:g} GB"
+            raise InputError(f"the answer does not fit into {bound}: ask for fewer rows (LIMIT) or for shorter texts")
+        rows += batch
+    return rows
+
+
+def _size(value: object) -> int:
+    """Return about how many bytes a value takes in Python."""
+    match value:
+        case str() | bytes():
+            return sys.getsizeof(value)
+        case Mapping():
+            items = cast(Mapping[object, object], value).items()
+            return sum(_size(key) + _size(each) for key, each in items)
+        case list() | tuple():
+            return sum(map(_size, cast(Sequence[object], value)))
+        case _:
+            return VALUE_BYTES
+
+
+def catalog(store: Path) -> list[Entry]:
     """Tables and views of the history with what they hold, views first.
 
     Raises:
-        HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: there is no history.
     """
-    with opened(store, wait_seconds) as db:
+    with opened(store) as db:
         return _entries(db)
 
 
 def as_json_rows(table: Table) -> list[dict[str, Any]]:
-    """Rows as JSON objects: times as ISO 8601 (UTC), what JSON cannot say (NaN, infinity) as null, the rest as text."""
-    return [
+    """Rows as JSON objects: times as ISO 8601 (UTC), what JSON cannot say (NaN, infinity) as null, the rest as text.
+
+    Raises:
+        InputError: a value nests too deep.
+    """
+    with _showable():
         # Most values stay as they are, and to call a function for each takes as long as to ask for them.
-        {name: value if type(value) in _PLAIN else _json(value) for name, value in zip(table.columns, row, strict=True)}
-        for row in table.rows
-    ]
+        return [
+            {
+                name: value if type(value) in _PLAIN else _json(value)
+                for name, value in zip(table.columns, row, strict=True)
+            }
+            for row in table.rows
+        ]
 
 
-def _existing(store: Path) -> Path:
-    history = store / HISTORY
-    if not history.exists():
-        raise InputError(f"{store} holds no history yet: `jury run` makes one, `jury sync` makes it from the ledgers")
-    return history
+@contextmanager
+def _showable() -> Generator[None]:
+    try:
+        yield
+    except (OverflowError, RecursionError, ValueError) as error:
+        raise InputError(
+            f"a value of the answer is beyond what can be shown ({error}): ask for its column as text, column::VARCHAR"
+        ) from error
 
 
 def _entries(db: Connection) -> list[Entry]:
@@ -219,3 +270,41 @@ def _json(value: object) -> object:
             return [_json(each) for each in cast(list[object], value)]
         case _:
             return str(value)
+
+
+def write_frames(store: Path, questions: Sequence[str], seconds: float, folder: Path) -> None:
+    """Write each answer as a file of Arrow's into a folder, `0`, `1` …; see `frames`."""
+    for number, frame in enumerate(frames(store, questions, seconds)):
+        frame.write_ipc(folder / str(number))
+
+
+def frames(store: Path, questions: Sequence[str], seconds: float) -> "list[DataFrame]":
+    """Everything in the tables or views of these names, or what this SQL comes to, all at one moment.
+
+    Columns that hold JSON are texts; a second column of one name is `<name>_2`. What is no query has no columns.
+
+    Raises:
+        InputError: there is no history, no such name, no answer to the SQL, or none that a frame can hold.
+    """
+    with opened(store) as db:
+        return [_frame(db, as_sql(db, question), seconds) for question in questions]
+
+
+def _frame(db: Connection, sql: str, seconds: float) -> "DataFrame":
+    import polars
+
+    with ended_after(db, seconds):
+        answer = db.sql(sql)
+        if answer is None:  # pyright: ignore[reportUnnecessaryComparison]
+            return polars.DataFrame()
+        names = distinct(answer.columns)
+        if [*names] != answer.columns:
+            quoted = ", ".join('"{}"'.format(name.replace('"', '""')) for name in names)
+            answer = db.sql(f"FROM ({sql}) AS answer({quoted})")
+        rows = answer.materialize()  # within the bounds of DuckDB
+    try:
+        return polars.DataFrame(rows)
+    except (polars.exceptions.PolarsError, polars.exceptions.PanicException) as error:
+        raise InputError(
+            f"this answer has a column that no frame can hold: cast it to another type: {error}"
+        ) from error

@@ -1,6 +1,6 @@
 """Candidates of different runs beside the best of them: the history's table `versus_best`.
 
-Owns who is the best and what is told of the others; which runs stand beside each other is for `newest`, what is paired
+Owns who is the best and what is told of the others; which runs stand beside each other is for `due`, what is paired
 for `kinds.series`. Candidates of one run were paired by the same rule when it ended (`judging.versus_best`).
 """
 
@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 from duckdb import DuckDBPyConnection as Connection
 
 from tasks.history.compared import OUTCOMES, compared
-from tasks.history.database import revising
-from tasks.history.newest import DUE, MEMBERS
-from tasks.history.staging import insert_rows
+from tasks.history.database import Master
+from tasks.history.due import BEST_DUE, MEMBERS
+from tasks.history.rows import insert_rows
 from tasks.kinds import kind_of
 from tasks.kinds.series import ALL_PROMPTS, Series, paired, series
 from tasks.kinds.values import Measure
@@ -41,20 +41,16 @@ class _Member(NamedTuple):
         return self.flow, self.dataset_key, self.alike
 
 
-def compare_with_best(history: Path, wait_seconds: float) -> None:
-    """Bring the table `versus_best` up to date.
-
-    Raises:
-        HistoryLocked: the history stayed in use for `wait_seconds`.
-    """
-    with revising(history, wait_seconds) as db:
-        due = {(str(flow), str(dataset), str(alike)) for flow, dataset, alike in db.execute(DUE).fetchall()}
-        members = [_Member(*row) for row in db.execute(f"{MEMBERS} ORDER BY ALL").fetchall()]
-        for group in due:
-            db.execute("DELETE FROM versus_best WHERE (flow, dataset_key, alike) = (?, ?, ?)", list(group))
-        for group, its in groupby(members, key=lambda member: member.group):
-            if group in due:
-                insert_rows(db, "versus_best", _rows(db, list(its)), history)
+def compare_with_best(master: Master) -> None:
+    """Bring the table `versus_best` up to date."""
+    db = master.db
+    due = {(str(flow), str(dataset), str(alike)) for flow, dataset, alike in db.execute(BEST_DUE).fetchall()}
+    members = [_Member(*row) for row in db.execute(f"{MEMBERS} ORDER BY ALL").fetchall()]
+    for group in due:
+        db.execute("DELETE FROM versus_best WHERE (flow, dataset_key, alike) = (?, ?, ?)", list(group))
+    for group, its in groupby(members, key=lambda member: member.group):
+        if group in due:
+            insert_rows(master, "versus_best", _rows(db, list(its)), Path("versus_best"))
 
 
 def _rows(db: Connection, members: Sequence[_Member]) -> Iterator[dict[str, Any]]:

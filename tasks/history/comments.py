@@ -7,13 +7,11 @@ import re
 from collections.abc import Mapping
 from functools import cache
 
-from tasks.anchors.outcomes import AnchorRow
-from tasks.controls.status import ControlRow
+from tasks.controls.status import AnchorRow, ControlRow
 from tasks.history.correcting import Correction
 from tasks.ledger.alarm_records import Restart
 from tasks.ledger.bridges import BridgeRow
 from tasks.ledger.label_sets import LabelRow, LabelSet
-from tasks.ledger.layout_checks import LayoutRow
 from tasks.ledger.other_calls import OtherCall
 from tasks.ledger.passports import Card, CardLine
 from tasks.records import AspectScore, HistoryRecord, Judgment, Outcome, PictureNote, RunEnd, RunStart
@@ -37,7 +35,6 @@ RECORDS: Mapping[str, tuple[type[HistoryRecord], ...]] = {
     "baselines": (Restart,),
     "bridges": (BridgeRow,),
     "corrections": (Correction,),
-    "layout_checks": (LayoutRow,),
 }
 """Table -> records whose fields are its columns."""
 

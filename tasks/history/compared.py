@@ -1,4 +1,4 @@
-"""What of an evaluation's outcomes is compared with another's, read from the history."""
+"""Outcomes of an evaluation that are compared with those of another, read from the history."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any

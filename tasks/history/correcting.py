@@ -14,9 +14,9 @@ from typing import Any, NamedTuple
 
 from duckdb import DuckDBPyConnection as Connection
 
-from tasks.history.database import revising
-from tasks.history.staging import insert_rows
-from tasks.history.told_labels import DUE, TOLD
+from tasks.history.database import Master
+from tasks.history.due import CORRECTIONS_DUE, LABEL_STAMPS
+from tasks.history.rows import insert_rows
 from tasks.kinds import kind_of
 from tasks.kinds.kind import Kind
 from tasks.kinds.values import Answered
@@ -27,7 +27,8 @@ from tasks.statistics.intervals import proportion
 from tasks.statistics.people import FEWEST, Corrected, corrected
 
 _EVALUATION = f"""
-    SELECT run_id, flow, dataset_key, prompts, stamp FROM evaluations JOIN ({TOLD}) t USING (flow) WHERE run_id = ?"""
+    SELECT run_id, flow, dataset_key, prompts, stamp
+    FROM evaluations JOIN ({LABEL_STAMPS}) t USING (flow) WHERE run_id = ?"""
 _SCORES = """
     SELECT DISTINCT candidate, dimension FROM scores WHERE run_id = ? AND "grouping" = 'all' AND measure = 'score'"""
 _LABELS = """
@@ -144,18 +145,14 @@ class _Evaluation(NamedTuple):
     stamp: str
 
 
-def correct(history: Path, wait_seconds: float) -> list[str]:
-    """Bring the table `corrections` up to date; returns the evaluations that it concerns.
-
-    Raises:
-        HistoryLocked: the history stayed in use for `wait_seconds`.
-    """
-    with revising(history, wait_seconds) as db:
-        due = [run_id for (run_id,) in db.execute(DUE).fetchall()]
-        for run_id in due:
-            db.execute("DELETE FROM corrections WHERE run_id = ?", [run_id])
-            for row in db.execute(_EVALUATION, [run_id]).fetchall():
-                insert_rows(db, "corrections", _rows(db, _Evaluation(*row)), history)
+def correct(master: Master) -> list[str]:
+    """Bring the table `corrections` up to date; returns the evaluations that it concerns."""
+    db = master.db
+    due = [run_id for (run_id,) in db.execute(CORRECTIONS_DUE).fetchall()]
+    for run_id in due:
+        db.execute("DELETE FROM corrections WHERE run_id = ?", [run_id])
+        for row in db.execute(_EVALUATION, [run_id]).fetchall():
+            insert_rows(master, "corrections", _rows(db, _Evaluation(*row)), Path("corrections"))
     return due
 
 

@@ -1,47 +1,56 @@
-"""The history's file: opened for a moment, to be asked or to be written, and waited for while somebody else has it.
+"""The files of the history: one that everybody reads, and the master that one writer at a time appends to.
 
-Owns `<store>/history.duckdb` as a file: DuckDB's settings, its locks, and what its refusals mean to a user. What stands
-in it is for `layout`, what is brought into it for `loading`.
+Owns `<store>/history.duckdb`, which is published whole and never written again, and `<store>/.history/` with the master
+that it is a copy of. DuckDB lets one process write and then nobody else may even read, so writers and readers have
+files of their own:
 
-DuckDB lets one process write and then nobody else may even read, and an open reader keeps writers out. So the file is
-held for moments, and whoever finds it taken waits a while.
+1. One lock file queues all writers of a machine. Whoever has the lock removes what a killed writer left behind.
+2. The writer opens the master, which nothing else opens, appends to it and checkpoints it.
+3. It copies the master under a new name and renames the copy to `history.duckdb`. Readers keep the file they opened.
+
+Tables and views are for `layout`, what is appended for `landing`.
 """
 
+import logging
 import os
-import random
-import re
+import shutil
+import stat
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Generator
+from collections.abc import Generator
 from contextlib import contextmanager, suppress
-from functools import partial
+from datetime import UTC, datetime
 from pathlib import Path
-from typing import TypeVar
+from typing import NamedTuple
 
 import duckdb
 from duckdb import DuckDBPyConnection as Connection
 
-from tasks.errors import HistoryLocked, InputError
-from tasks.files import keep_private
+from tasks.errors import InputError
+from tasks.files import alone, keep_private, private_folder
 
 HISTORY = "history.duckdb"
+FOLDER = ".history"
 REBUILD = "`jury sync --rebuild` makes it anew from the ledgers"
 
-T = TypeVar("T")
+FRESH = "fresh.duckdb"
+"""Where another master is made, beside it; a killed writer's is removed by the next."""
+
+_MASTER, _LOCK, _SCRATCH, _READ = "master.duckdb", "lock", "scratch", "read-"
+_UNOPENED_SECONDS = 60.0
+"""Age of a link that no reader is about to open any more: whoever made it was killed."""
+
 Config = dict[str, str | bool | int | float | list[str]]
 
-_STORAGE: Config = {"storage_compatibility_version": "v1.0.0"}
-"""Makes files that every DuckDB 1.x opens too."""
-_LOADER: Config = {**_STORAGE, "threads": 1}
-"""Each thread would hold buffers of its own."""
-_LEAST_MEMORY, _MOST_MEMORY = 100_000_000, 1_000_000_000
-"""What loading may hold, in bytes: the same whatever the number of rows, more where rows are large, and never so much
-that the machine has none left; DuckDB refuses what needs more."""
-_REVISED = 200_000_000
-"""Bytes of what is put together while the history is revised, at most: two years of nights have 20 MB of scores."""
-VECTOR_ROWS = 2048
-"""Rows that DuckDB handles together, with all their texts in memory at once; no setting makes them fewer."""
+_WRITER: Config = {
+    "storage_compatibility_version": "v1.0.0",  # every DuckDB 1.x opens such files, too
+    "memory_limit": "400MB",
+    "preserve_insertion_order": False,  # keeping it would hold more rows in memory
+    "threads": 2,  # each holds buffers of its own
+}
+_GROUP_ROWS = 16_384
+"""Rows that DuckDB writes together, and so holds in memory with all their texts; by itself it takes 122,880."""
 _READER: Config = {
     "enable_external_access": False,
     "autoinstall_known_extensions": False,
@@ -54,23 +63,77 @@ _PLANNED_AS_WRITTEN = "SET disabled_optimizers = 'distinct_aggregate_rewrite'"
 """DuckDB plans DISTINCT in aggregates as joins, in each view within a view anew. Of a page's questions that took a
 quarter of the time, and of a million rows that are asked for distinct ones by group it saves a tenth of a second."""
 
+_log = logging.getLogger(__name__)
+
 
 @contextmanager
-def reading(history: Path, wait_seconds: float) -> Generator[Connection]:
-    """The history open for reading alone: no writes, no other files, no extensions, no settings.
+def reading(store: Path) -> Generator[Connection]:
+    """Open the history for reading alone: no writes, no other files, no extensions, no settings.
 
     Raises:
-        HistoryLocked: a writer held the history for `wait_seconds`.
         InputError: the file is no history, or DuckDB refused what was asked of it: why, and DuckDB's words.
     """
-    with tempfile.TemporaryDirectory() as spill:
-        config = {**_READER, "temp_directory": spill}
-        connect = partial(duckdb.connect, history, read_only=True, config=config)
-        with _when_free(history, connect, wait_seconds) as db, told():
-            with suppress(duckdb.Error):  # a later DuckDB may have no optimizer of that name
-                db.execute(_PLANNED_AS_WRITTEN)
-            db.execute("SET lock_configuration = true")
-            yield db
+    put_log_aside(store)
+    with (
+        tempfile.TemporaryDirectory() as spill,
+        _opened(store / HISTORY, {**_READER, "temp_directory": spill}) as db,
+        told(),
+    ):
+        with suppress(duckdb.Error):  # a later DuckDB may have no optimizer of that name
+            db.execute(_PLANNED_AS_WRITTEN)
+        db.execute("SET lock_configuration = true")
+        yield db
+
+
+def _opened(history: Path, config: Config) -> Connection:
+    _refuse_link(history)
+    _refuse_link(history.parent / FOLDER)
+    with _own_link(history) as link:
+        try:
+            return duckdb.connect(link, read_only=True, config=config)
+        except duckdb.Error as error:
+            raise InputError(f"{history} cannot be opened: {error}; {REBUILD}") from error
+
+
+def _refuse_link(place: Path) -> None:
+    if place.is_symlink():
+        raise InputError(f"{place} is a link, and no history of Image Jury is: remove it; {REBUILD}")
+
+
+@contextmanager
+def _own_link(history: Path) -> Generator[Path]:
+    """A hard link to open the history by: what is open stays readable without it. DuckDB has one instance a path and
+    process: where a notebook has the history open, it would be given that one, or be refused for its other settings."""
+    try:
+        private_folder(history.parent / FOLDER)
+        folder = Path(tempfile.mkdtemp(prefix=_READ, dir=history.parent / FOLDER))
+    except OSError:  # the store cannot be written to
+        yield history
+        return
+    link = folder / HISTORY
+    try:
+        with suppress(OSError):  # its file system has no hard links
+            os.link(history, link)
+        yield link if link.exists() else history
+    finally:
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def put_log_aside(store: Path) -> None:
+    """Move away what somebody wrote into the published history, as root or with other rights of their own: DuckDB would
+    apply that log to any file of this name."""
+    log = store / f"{HISTORY}.wal"
+    if not os.path.lexists(log):
+        return
+    aside = store / f"{HISTORY}.{datetime.now(UTC):%Y%m%dT%H%M%S%f}.aside"
+    with suppress(FileNotFoundError):  # another process did it, or its writer has ended
+        log.rename(aside)
+        _log.warning(
+            "%s: another program has changed the history, which is published to be read. Its changes are in no answer; "
+            "they were moved to %s. Open the history with read_only=True.",
+            log,
+            aside,
+        )
 
 
 @contextmanager
@@ -90,74 +153,125 @@ def ended_after(db: Connection, seconds: float) -> Generator[None]:
 
 @contextmanager
 def told() -> Generator[None]:
-    """What DuckDB refuses, in the words of a user."""
+    """Raise what DuckDB refuses as an InputError in the words of a user."""
     try:
         yield
     except duckdb.Error as error:
         raise InputError(f"{_refusal(error)}: {error}") from error
 
 
+class Master(NamedTuple):
+    """The master, open for the one who writes."""
+
+    db: Connection
+    """Names without a database are its tables and views."""
+    scratch: Path
+    """Folder for files that are needed for a moment; those that a kill leaves in it, the next landing removes."""
+
+
 @contextmanager
-def staging(vector_bytes: int = 0) -> Generator[Connection]:
-    """An empty database in memory, bounded, which spills into a folder of its own.
+def alone_with_master(store: Path) -> Generator[Path]:
+    """Wait until no other process of this machine writes, and remove what one that was killed left behind; yields the
+    master's place."""
+    folder = store / FOLDER
+    lock = folder / _LOCK
+    for place in (folder, lock, folder / _MASTER):
+        _refuse_link(place)
+    private_folder(folder)
+    if not lock.exists():
+        lock.touch()
+        keep_private(lock)
+    with alone(lock):
+        _remove_left_behind(folder)
+        yield folder / _MASTER
 
-    Args:
-        vector_bytes: of the largest `VECTOR_ROWS` rows that will be staged, together.
-    """
-    # Twice: rows that are read together may be written as parts of two vectors.
-    memory = min(_LEAST_MEMORY + 2 * vector_bytes, _MOST_MEMORY)
-    with tempfile.TemporaryDirectory() as spill:
-        config = {**_LOADER, "memory_limit": f"{memory}B", "temp_directory": spill}
-        with duckdb.connect(config=config) as db:
-            yield db
+
+def _remove_left_behind(folder: Path) -> None:
+    for left in folder.iterdir():  # the master stays with its log, from which DuckDB recovers
+        if not left.name.startswith((_SCRATCH, _READ, FRESH, HISTORY)):
+            continue
+        with suppress(FileNotFoundError):
+            if left.name.startswith(_READ) and time.time() - left.stat().st_mtime < _UNOPENED_SECONDS:
+                continue
+            if left.is_dir() and not left.is_symlink():
+                shutil.rmtree(left, ignore_errors=True)
+            else:
+                left.unlink()
 
 
-def attach(db: Connection, history: Path, wait_seconds: float) -> None:
-    """Open the history for writing as `history` beside what `db` holds; it is made where there is none.
+@contextmanager
+def opened_master(place: Path) -> Generator[Master]:
+    """Open the master; there may be none yet.
 
     Raises:
-        HistoryLocked: somebody held the history for `wait_seconds`.
         InputError: the file is no history.
     """
-    place = str(history).replace("'", "''")
-    new = not history.exists()
-    _when_free(history, lambda: db.execute(f"ATTACH '{place}' AS history"), wait_seconds)
+    scratch = place.with_name(_SCRATCH)
+    scratch.mkdir()
+    try:
+        with duckdb.connect(config={**_WRITER, "temp_directory": str(scratch / "spilled")}) as db:
+            _attach(db, place)
+            yield Master(db, scratch)
+    finally:
+        shutil.rmtree(scratch, ignore_errors=True)
+
+
+def _attach(db: Connection, place: Path) -> None:
+    new = not place.exists()
+    quoted = str(place).replace("'", "''")
+    try:
+        db.execute(f"ATTACH '{quoted}' AS history (ROW_GROUP_SIZE {_GROUP_ROWS}); USE history")
+    except duckdb.Error as error:
+        raise InputError(f"{place} cannot be opened: {error}; {REBUILD}") from error
     if new:
-        keep_private(history)
+        keep_private(place)
 
 
-@contextmanager
-def revising(history: Path, wait_seconds: float) -> Generator[Connection]:
-    """The history in one transaction, for tables that are computed from others in it; an error leaves it as it was.
-
-    Raises:
-        HistoryLocked: the history stayed in use for `wait_seconds`.
-    """
-    with staging(_REVISED) as db:
-        attach(db, history, wait_seconds)
-        db.execute("USE history")
-        db.begin()
-        yield db
-        db.commit()
-        db.execute("USE memory")
+def is_published(master: Path, store: Path) -> bool:
+    """Whether the history is a copy of the master as it is: nothing was appended since, and nobody wrote into it."""
+    try:
+        ours, theirs = master.stat(), (store / HISTORY).stat()
+    except FileNotFoundError:
+        return False
+    return (ours.st_size, ours.st_mtime_ns) == (theirs.st_size, theirs.st_mtime_ns) and not _log_of(master).exists()
 
 
-@contextmanager
-def kept_out(history: Path, wait_seconds: float) -> Generator[None]:
-    """Keep everybody out of the history while another file takes its place.
+def publish(master: Path, store: Path) -> None:
+    """Put a copy of the closed master in the place of the history.
+
+    The copy is not flushed to the disk, which takes longer than all the rest: after a power failure a history that
+    cannot be opened is rebuilt from the ledgers.
 
     Raises:
-        HistoryLocked: somebody held the history for `wait_seconds`.
+        InputError: a link is in the place of the history.
+        OSError: the copy cannot be written; the history stays as it was.
     """
-    with duckdb.connect(config=_STORAGE) as db:
-        if history.exists():
-            # A file that cannot be opened for another reason than being in use is what a rebuild is for.
-            with suppress(InputError, duckdb.Error):
-                attach(db, history, wait_seconds)
-                db.execute("CHECKPOINT history")
-        # Once the new file has the name, this log would be taken for its own.
-        history.with_name(f"{HISTORY}.wal").unlink(missing_ok=True)
-        yield
+    history, copy, made = store / HISTORY, master.with_name(HISTORY), master.stat()
+    _refuse_link(history)
+    try:
+        shutil.copyfile(master, copy)
+        os.utime(copy, ns=(made.st_atime_ns, made.st_mtime_ns))  # by which `is_published` knows it
+        copy.chmod(stat.S_IRUSR | (stat.S_IRGRP if store.stat().st_mode & stat.S_ISGID else 0))
+        put_log_aside(store)  # DuckDB would take it for the new file's
+        copy.replace(history)
+    finally:
+        copy.unlink(missing_ok=True)
+
+
+def replace_master(fresh: Path, master: Path) -> None:
+    """Put another file, closed, in the place of the master."""
+    _log_of(master).unlink(missing_ok=True)  # DuckDB would take it for the new file's
+    fresh.replace(master)
+
+
+def remove_history(master: Path, store: Path) -> None:
+    """Remove master and history."""
+    for file in (_log_of(master), master, store / HISTORY):
+        file.unlink(missing_ok=True)
+
+
+def _log_of(master: Path) -> Path:
+    return master.with_name(f"{master.name}.wal")
 
 
 def _refusal(error: duckdb.Error) -> str:
@@ -172,25 +286,3 @@ def _refusal(error: duckdb.Error) -> str:
     if isinstance(error, duckdb.PermissionException) or "locked" in str(error):
         return "SQL reaches the history alone, and no files or settings"
     return "this SQL has no answer"
-
-
-def _when_free(history: Path, use: Callable[[], T], wait_seconds: float) -> T:
-    deadline = time.monotonic() + wait_seconds
-    while True:
-        try:
-            return use()
-        except duckdb.Error as error:
-            holder = _holder(error)
-            if not holder:
-                raise InputError(f"{history} cannot be opened: {error}; {REBUILD}") from error
-            if time.monotonic() >= deadline:
-                raise HistoryLocked(f"{history} is in use: {holder}") from error
-        time.sleep(random.uniform(0.01, 0.1))  # uneven, so that two who wait do not keep meeting
-
-
-def _holder(error: duckdb.Error) -> str:
-    """Who has the file, in DuckDB's words; empty when that is not the trouble."""
-    if isinstance(error, (duckdb.ConnectionException, duckdb.ResourceInUseException)):
-        return f"this process (PID {os.getpid()})"
-    sentence = re.search(r"Could not set lock on file .*?: (?:Conflicting lock is held in )?(.+?)(?:\. |$)", str(error))
-    return sentence[1] if sentence else ""

@@ -25,7 +25,7 @@ class Evaluation(NamedTuple):
     dataset: str
     dataset_key: str
     candidates: list[str]
-    model: str
+    judge: str
     prompt_set: str
     protocol_key: str
     protocol: dict[str, str]
@@ -35,8 +35,6 @@ class Evaluation(NamedTuple):
     measured: bool
     stopped: dict[str, Any] | None
     """A `BudgetStop`; None: it is whole."""
-    forgotten: int
-    """Samples, of all its candidates together, that were forgotten after they were judged."""
 
     @property
     def unmeasured(self) -> str:
@@ -58,7 +56,6 @@ def find(store: Path, wanted: str) -> Evaluation:
     """The finished evaluation with this id, or the only one whose id begins so.
 
     Raises:
-        HistoryLocked: the history stayed in use.
         InputError: there is none, or several; or it is unfinished.
     """
     columns = ", ".join(Evaluation._fields)
@@ -100,11 +97,7 @@ def last_runs(store: Path, flow: str, last: int, candidate: str = "") -> tuple[s
 
 
 def shared_replies(store: Path, one: str, other: str) -> str:
-    """What to say where replies of one evaluation are the very replies of another; nothing where none is.
-
-    Raises:
-        HistoryLocked: the history stayed in use.
-    """
+    """What to say where replies of one evaluation are the very replies of another; nothing where none is."""
     if one == other:
         return ""
     sql = """WITH counting AS (

@@ -52,24 +52,11 @@ _VIEWS = "\n".join(_sql(f"views/{name}") for name in ("macros", *VIEWS))
 _MARK = hashlib.sha256((_TABLES + _VIEWS).encode()).hexdigest()
 
 
-def make_tables(db: Connection) -> None:
-    """Make the tables alone, empty and without comments: what rows are staged in. Views take twenty times as long."""
-    for statement in duckdb.extract_statements(_TABLES):
-        if statement.type == duckdb.StatementType.CREATE:
-            db.execute(statement)
-
-
-def drop_tables(db: Connection) -> None:
-    """Drop what rows were staged in, so that nothing of it is in memory."""
-    for (name,) in db.execute("SELECT table_name FROM duckdb_tables() WHERE database_name = 'memory'").fetchall():
-        db.execute(f'DROP TABLE memory."{name}"')
-
-
 def lay_out(db: Connection) -> None:
     """Make tables, views, comments and the mark in the attached, empty `history`."""
-    db.execute(f"USE history; {_TABLES}")
+    db.execute(_TABLES)
     db.execute("\n".join(_column_comments(db)))
-    db.execute(f"{_VIEWS} CREATE MACRO layout() AS '{_MARK}'; USE memory")
+    db.execute(f"{_VIEWS} CREATE MACRO layout() AS '{_MARK}'")
 
 
 def is_laid_out(db: Connection) -> bool:

@@ -5,6 +5,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from tasks.history.asking import query
+from tasks.ledger.removed import removed_costs
 
 DAYS = 7
 """That scheduled runs are looked at for what they cost a day."""
@@ -35,19 +36,19 @@ class MonthSpent(NamedTuple):
     """What it comes to if scheduled runs go on as in the last days; None: there were none that cost anything."""
 
 
-def month_spent(store: Path, now: datetime, wait_seconds: float = 5.0) -> MonthSpent:
+def month_spent(store: Path, now: datetime) -> MonthSpent:
     """What the present month has cost by the runs that the history has.
 
     Args:
         now: with a time zone; UTC.
 
     Raises:
-        HistoryLocked: the history stayed in use for `wait_seconds`.
         InputError: there is no history, or it was made by another version.
     """
     begun = now.replace(day=1, hour=0, minute=0, second=0, microsecond=0)
     over = (begun + timedelta(days=32)).replace(day=1)
     moments = [each.replace(tzinfo=None) for each in (begun, now - timedelta(days=DAYS))]
-    [(amount, unknown, lately)] = query(store, _PAID, wait_seconds, moments).rows
+    [(amount, unknown, lately)] = query(store, _PAID, moments).rows
     rest = (over - now) / timedelta(days=DAYS)
+    amount += sum(removed_costs(store, f"{now:%Y-%m}").values())
     return MonthSpent(amount, unknown, amount + lately * rest if lately else None)

@@ -26,7 +26,7 @@ CREATE TABLE runs (
     prompt_set VARCHAR NOT NULL,
     prompts MAP(VARCHAR, VARCHAR) NOT NULL,
     dimensions VARCHAR[] NOT NULL,
-    model VARCHAR NOT NULL,
+    judge VARCHAR NOT NULL,
     endpoint VARCHAR NOT NULL,
     anchors_key VARCHAR,
     resume_key VARCHAR NOT NULL,
@@ -34,36 +34,36 @@ CREATE TABLE runs (
     judge_key VARCHAR,
     protocol MAP(VARCHAR, VARCHAR) NOT NULL,
     parameters JSON NOT NULL,
+    spending_limit DOUBLE,
     calls BIGINT,
-    sham_calls BIGINT,
+    control_calls BIGINT,
     reused BIGINT,
     replies_from MAP(VARCHAR, BIGINT),
     judgments MAP(VARCHAR, BIGINT),
     outcomes MAP(VARCHAR, BIGINT),
     ledger_rows MAP(VARCHAR, BIGINT),
+    cost MAP(VARCHAR, DOUBLE),
+    unpriced MAP(VARCHAR, BIGINT),
     limits STRUCT(
-        calls_in_flight INTEGER, calls_per_second DOUBLE, waits INTEGER, waited_seconds DOUBLE, away_seconds DOUBLE,
-        changes STRUCT(seconds DOUBLE, calls_in_flight INTEGER, calls_per_second DOUBLE, reason VARCHAR)[]
+        calls_in_flight INTEGER, calls_per_second DOUBLE, waits INTEGER, waited_seconds DOUBLE, away_seconds DOUBLE
     ),
     stopped STRUCT(
         budget DOUBLE, "month" VARCHAR, spent DOUBLE, needed DOUBLE, judged BIGINT, samples BIGINT,
         whole MAP(VARCHAR, MAP(VARCHAR, BIGINT))
     ),
     warnings VARCHAR[],
-    forgotten BIGINT NOT NULL,
+    revision INTEGER NOT NULL,
+    removed_cost MAP(VARCHAR, DOUBLE) NOT NULL,
     ledger_bytes BIGINT NOT NULL,
     "schema" INTEGER NOT NULL
 );
 COMMENT ON TABLE runs IS
-    'One row a run: a process that judged one dataset. All times in the history are UTC. In all tables, columns that '
-    'came with a later schema of the ledger are NULL or empty in older rows.';
+    'One row a run: a process that judged one dataset. All times in the history are UTC.';
 COMMENT ON COLUMN runs.status IS 'finished; waiting: for its batches; unfinished: still running, or ended without finishing; or quote: a few samples, judged for a quote.';
 COMMENT ON COLUMN runs.judge_key IS
     'protocol_key without the prompts: equal for runs of several flows by one judge in one way. NULL while unfinished.';
 COMMENT ON COLUMN runs.replies_from IS
     'Ok replies about samples, by the run that asked for them: this one, or one that they were taken over from.';
-COMMENT ON COLUMN runs.forgotten IS
-    'Samples that were forgotten at a request (`jury forget`) after they were judged; no other number has them.';
 COMMENT ON COLUMN runs.ledger_bytes IS
     'Size of the ledger when it was loaded. A ledger only grows: another size means more to load.';
 
@@ -97,8 +97,8 @@ CREATE TABLE judgments (
         source_sha256 VARCHAR, sent_sha256 VARCHAR, format VARCHAR, mode VARCHAR, width INTEGER, height INTEGER,
         bytes BIGINT, sent_format VARCHAR, sent_width INTEGER, sent_height INTEGER, sent_bytes BIGINT, changes VARCHAR[]
     )) NOT NULL,
-    model_asked VARCHAR NOT NULL,
-    model_answered VARCHAR NOT NULL,
+    judge_asked VARCHAR NOT NULL,
+    judge_answered VARCHAR NOT NULL,
     system_fingerprint VARCHAR,
     endpoint VARCHAR NOT NULL,
     tokens_in BIGINT NOT NULL,
@@ -107,12 +107,12 @@ CREATE TABLE judgments (
     tokens_written BIGINT,
     tokens_pictures BIGINT,
     tokens_reasoning BIGINT,
-    tier VARCHAR,
+    service_tier VARCHAR,
     price DOUBLE,
     price_source VARCHAR,
     estimated DOUBLE,
     saved_by_reuse DOUBLE,
-    saved_by_tier DOUBLE,
+    saved_by_service_tier DOUBLE,
     saved_by_cache DOUBLE,
     seconds DOUBLE NOT NULL,
     not_sent VARCHAR[],
@@ -140,6 +140,7 @@ CREATE TABLE outcomes (
     status VARCHAR NOT NULL,
     overall VARCHAR,
     score DOUBLE,
+    score_scale DOUBLE NOT NULL,
     aspects STRUCT(aspect VARCHAR, score DOUBLE, explanation VARCHAR)[],
     aspect_mean DOUBLE,
     satisfied BOOLEAN,
@@ -149,7 +150,7 @@ CREATE TABLE outcomes (
     p_human DOUBLE,
     pivotal VARCHAR[],
     tier VARCHAR NOT NULL,
-    "path" VARCHAR NOT NULL,
+    tier_path VARCHAR NOT NULL,
     dimensions STRUCT(
         dimension VARCHAR, verdict VARCHAR, score DOUBLE, human_first VARCHAR, model_first VARCHAR,
         published VARCHAR, votes INTEGER, ok_votes INTEGER, order_flip BOOLEAN, reversal BOOLEAN
@@ -301,10 +302,10 @@ CREATE TABLE pictures (
     sent_height INTEGER NOT NULL,
     sent_bytes BIGINT NOT NULL,
     changes VARCHAR[] NOT NULL,
-    thumbnail VARCHAR NOT NULL
+    picture_path VARCHAR NOT NULL
 );
 COMMENT ON TABLE pictures IS 'One row a judged picture, in each form in which it was sent.';
-COMMENT ON COLUMN pictures.thumbnail IS 'Where the store keeps a thumbnail, relative to the store.';
+COMMENT ON COLUMN pictures.picture_path IS 'File of the thumbnail, relative to the store.';
 
 CREATE TABLE labels (
     name VARCHAR NOT NULL,
@@ -336,7 +337,7 @@ COMMENT ON TABLE labels IS
 
 CREATE TABLE passports (
     passport_id VARCHAR NOT NULL,
-    model VARCHAR NOT NULL,
+    judge VARCHAR NOT NULL,
     endpoint VARCHAR NOT NULL,
     line VARCHAR NOT NULL,
     title VARCHAR NOT NULL,
@@ -349,7 +350,7 @@ CREATE TABLE passports (
     guessing DOUBLE NOT NULL,
     found VARCHAR NOT NULL,
     needed_by VARCHAR[] NOT NULL,
-    model_answered VARCHAR NOT NULL,
+    judge_answered VARCHAR NOT NULL,
     finished_at TIMESTAMP NOT NULL,
     edition VARCHAR NOT NULL,
     seed BIGINT NOT NULL,
@@ -367,10 +368,10 @@ CREATE TABLE other_calls (
     flow VARCHAR NOT NULL,
     asked_at TIMESTAMP NOT NULL,
     status VARCHAR NOT NULL,
-    model_asked VARCHAR NOT NULL,
-    model_answered VARCHAR NOT NULL,
+    judge_asked VARCHAR NOT NULL,
+    judge_answered VARCHAR NOT NULL,
     endpoint VARCHAR NOT NULL,
-    tier VARCHAR NOT NULL,
+    service_tier VARCHAR NOT NULL,
     tokens_in BIGINT NOT NULL,
     tokens_out BIGINT NOT NULL,
     tokens_cached BIGINT NOT NULL,
@@ -380,7 +381,7 @@ CREATE TABLE other_calls (
     price DOUBLE,
     price_source VARCHAR NOT NULL,
     estimated DOUBLE,
-    saved_by_tier DOUBLE,
+    saved_by_service_tier DOUBLE,
     saved_by_cache DOUBLE,
     seconds DOUBLE NOT NULL,
     "schema" INTEGER NOT NULL
@@ -524,8 +525,8 @@ CREATE TABLE bridges (
     flow VARCHAR NOT NULL,
     candidate VARCHAR NOT NULL,
     dimension VARCHAR NOT NULL,
-    old_model VARCHAR NOT NULL,
-    new_model VARCHAR NOT NULL,
+    old_judge VARCHAR NOT NULL,
+    new_judge VARCHAR NOT NULL,
     n BIGINT NOT NULL,
     old_score DOUBLE,
     new_score DOUBLE,
@@ -552,38 +553,6 @@ CREATE TABLE bridges (
 COMMENT ON TABLE bridges IS
     'Whether a history may be continued with another judge, and with what offset: one row a bridge, candidate and '
     'dimension, as `jury bridge` made it.';
-
-CREATE TABLE layout_checks (
-    check_id VARCHAR NOT NULL,
-    made_at TIMESTAMP NOT NULL,
-    flow VARCHAR NOT NULL,
-    candidate VARCHAR NOT NULL,
-    dimension VARCHAR NOT NULL,
-    model VARCHAR NOT NULL,
-    n BIGINT NOT NULL,
-    agreement DOUBLE,
-    agreement_low DOUBLE,
-    agreement_high DOUBLE,
-    kappa DOUBLE,
-    kappa_low DOUBLE,
-    kappa_high DOUBLE,
-    own_by VARCHAR NOT NULL,
-    own_n BIGINT NOT NULL,
-    own_agreement DOUBLE,
-    own_kappa DOUBLE,
-    confusion MAP(VARCHAR, BIGINT) NOT NULL,
-    endpoint VARCHAR NOT NULL,
-    prompt_set VARCHAR NOT NULL,
-    dataset VARCHAR NOT NULL,
-    published_run VARCHAR NOT NULL,
-    shared_run VARCHAR NOT NULL,
-    published_protocol_key VARCHAR NOT NULL,
-    shared_protocol_key VARCHAR NOT NULL,
-    "schema" INTEGER NOT NULL
-);
-COMMENT ON TABLE layout_checks IS
-    'How far a judge agrees with itself in the shared and in the published layout: one row a check, candidate (empty: '
-    'all together; each by itself where there are several) and dimension, as `jury layout check` made it.';
 
 -- Computed from outcomes and labels (correcting.py), since an estimate by cross-fitting is no SQL.
 CREATE TABLE corrections (

@@ -1,20 +1,22 @@
-"""A sample in hand: its texts and pictures while they are needed, its calls, and what was said so far.
+"""Sample in hand: its texts and pictures, the plan of its calls, and the judgments so far.
 
-Owns the reading of a sample into memory and the plan of its calls. Asking is for `judge`, deciding for `aggregate`.
+Calls that begin alike wait until the first has ended, whose beginning a cache then holds: calls that start together
+would each write what one of them writes. A waiting call holds no place in the line.
 """
 
-from contextlib import AbstractAsyncContextManager
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from hashlib import sha256
 from itertools import count
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 
 from tasks.controls.samples import altered
 from tasks.datasets.contents import read_picture, read_texts
 from tasks.errors import InputError
 from tasks.judging import questions, shared_layout
-from tasks.judging.leading import Leading
 from tasks.kinds import kind_of
 from tasks.kinds.kind import Kind
 from tasks.kinds.values import Lack
@@ -27,6 +29,8 @@ from tasks.rubrics.rubric import Prompt, Rubric
 INVALID_ATTEMPTS = 3
 """Replies to one call that may be invalid before it is left so; the chunk's retries (two by default) reach as far."""
 
+C = TypeVar("C")
+
 
 class Call(NamedTuple):
     """One question about one sample."""
@@ -35,6 +39,70 @@ class Call(NamedTuple):
     order: Order
     vote: int
     key: str
+
+
+class _Leader(NamedTuple, Generic[C]):
+    call: C
+    ended: asyncio.Event
+
+
+class Leading(Generic[C]):
+    """The leaders of one sample, one for each group of calls that begin alike."""
+
+    def __init__(self) -> None:
+        self._leaders: dict[str, _Leader[C]] = {}
+        self._given_up: list[Callable[[C], bool]] = []
+
+    @asynccontextmanager
+    async def turn(self, group: str, call: C, candidates: Sequence[C]) -> AsyncGenerator[None]:
+        """Wait for the turn of a call: the leader of its group goes at once, the others when that has ended.
+
+        Args:
+            candidates: calls of the group that are to be made, this one among them; the first one leads.
+        """
+        leader = self._leaders.get(group)
+        if leader is None:
+            able = (each for each in candidates if not any(gone(each) for gone in self._given_up))
+            leader = self._leaders[group] = _Leader(next(able, call), asyncio.Event())
+        if leader.call != call:
+            await leader.ended.wait()
+            yield
+            return
+        try:
+            yield
+        finally:
+            leader.ended.set()
+
+    def give_up(self, which: Callable[[C], bool]) -> None:
+        """These calls are not made any more by whoever should have: nobody waits for them."""
+        self._given_up.append(which)
+        for leader in self._leaders.values():
+            if which(leader.call):
+                leader.ended.set()
+
+
+class FirstCalls:
+    """The first call with each key in a run, which writes what all others with that key begin with."""
+
+    def __init__(self) -> None:
+        self._ended: dict[str, asyncio.Event] = {}
+
+    @asynccontextmanager
+    async def turn(self, key: str) -> AsyncGenerator[None]:
+        """Wait for the turn of a call: the first with its key goes at once, others when all first calls have ended.
+
+        All, since others would come in clumps of one key, and a provider serves only so many a minute of one key.
+        """
+        if key in self._ended:
+            for ended in [*self._ended.values()]:
+                await ended.wait()
+            yield
+            return
+        ended = self._ended[key] = asyncio.Event()
+        try:
+            yield
+        finally:
+            ended.set()
 
 
 @dataclass
@@ -52,11 +120,10 @@ class Case:
     number: int = field(default_factory=count().__next__)
     """Of the samples read by this process."""
 
-    def unsettled(self, dimension: str) -> list[Call]:
-        """Calls still to be made: those never made, those without a reply, and those answered invalidly.
+    decided: bool = False
 
-        The last for `INVALID_ATTEMPTS` replies at most: a judge that slips into prose at times rarely does so thrice.
-        """
+    def unsettled(self, dimension: str) -> list[Call]:
+        """Return the calls still to be made: never made, ended at the first try, or invalid fewer than three times."""
         return [call for call in self.calls if call.dimension == dimension and self._open(call)]
 
     def turn(self, call: Call) -> AbstractAsyncContextManager[None]:
@@ -97,19 +164,18 @@ class Case:
         self.pictures = {role: picture._replace(data_url=b"") for role, picture in self.pictures.items()}
 
     def _open(self, call: Call) -> bool:
-        statuses = [row.status for row in self.attempts(call)]
-        if not statuses or statuses[-1] == "unavailable":
+        rows = self.attempts(call)
+        if not rows:
             return True
-        return statuses[-1] == "invalid" and statuses.count("invalid") < INVALID_ATTEMPTS
+        if rows[-1].status == "unavailable":
+            return not (rows[-1].http_retries or rows[-1].waits)  # else the client has spent the call's attempts
+        return rows[-1].status == "invalid" and sum(row.status == "invalid" for row in rows) < INVALID_ATTEMPTS
 
 
 def load_case(
     sample: Sample, rubric: Rubric, parameters: Parameters, policy: Policy, thumbnails: Thumbnails | None
 ) -> Case:
-    """Read a sample's texts and pictures, see to thumbnails of them, and plan its calls.
-
-    A sample that lacks a picture, or has one that cannot be read, gets the reason for it and no calls.
-    """
+    """Read texts and pictures of a sample, make thumbnails, and plan its calls: none where a picture cannot be read."""
     kind, kept = kind_of(rubric.flow), None if sample.control else thumbnails
     case = Case(sample, sample_texts(sample, kind), {})
     problems = {role: problem for role in sample.pictures if (problem := _take(case, role, kind, policy, kept))}
@@ -153,8 +219,5 @@ def plan(case: Case, rubric: Rubric, parameters: Parameters) -> tuple[Call, ...]
 
 
 def asked_of(sample: Sample, parameters: Parameters) -> Parameters:
-    """The parameters by which a sample is judged: an anchor is asked once, whatever orders and votes the run has.
-
-    Its series then stays comparable, and costs the same, when people change those.
-    """
+    """Return the parameters by which a sample is judged: an anchor is asked once, so that its series stays the same."""
     return parameters.once() if sample.control == ANCHOR else parameters

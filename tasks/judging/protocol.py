@@ -1,7 +1,4 @@
-"""What makes two runs comparable, and two runs the same undertaking.
-
-Owns the identity of a run: its id, the protocol it follows, and the key that a resumed run is recognised by.
-"""
+"""Identity of a run: its id, the protocol it follows, and the key by which a resumed run is recognized."""
 
 import secrets
 from collections.abc import Iterable, Mapping
@@ -19,7 +16,7 @@ from tasks.ledger.protocol_keys import PROMPT, digest, protocol_key
 from tasks.parameters import Parameters
 from tasks.pictures.prepare import Policy
 from tasks.records import BudgetStop, MadeFor, RunEnd, RunStart
-from tasks.rubrics.rubric import Prompt, Rubric
+from tasks.rubrics.rubric import Rubric
 
 CARRIED = {"carried stages": "the last picture before a content critic"}
 """What the protocol of a run says, besides, in which pictures were carried forward to later stages."""
@@ -79,7 +76,7 @@ def run_start(
         prompt_set=rubric.prompt_set,
         prompts={prompt.dimension: prompt.sha256 for prompt in rubric.prompts},
         dimensions=tuple(prompt.dimension for prompt in rubric.prompts),
-        model=parameters.judge.model,
+        judge=parameters.judge.model,
         endpoint=parameters.judge.base_url,
         anchors_key=anchors_key,
         resume_key=digest(asked | ({"shard": [parameters.shard, parameters.shards]} if parameters.shard else {})),
@@ -110,11 +107,7 @@ def run_end(run: Run, warnings: tuple[str, ...], seconds: float, stopped: Budget
 
 
 def check_prompts(start: RunStart, rubric: Rubric) -> None:
-    """Make sure that a run is read and decided by the prompts that it was asked with.
-
-    Raises:
-        InputError: they have changed since.
-    """
+    """Raise InputError where the prompts have changed since a run was asked with them."""
     changed = [each.dimension for each in rubric.prompts if start.prompts.get(each.dimension) != each.sha256]
     if changed or len(rubric.prompts) != len(start.prompts):
         raise InputError(
@@ -142,7 +135,10 @@ def asked_protocol(parameters: Parameters, rubric: Rubric) -> dict[str, str]:
         "request layout": questions.LAYOUT,
         "reply schema": REPLY_SCHEMA,
         "aggregation": AGGREGATION,
-        **{f"{PROMPT}{prompt.dimension}": _prompt_digest(prompt) for prompt in rubric.prompts},
+        **{
+            f"{PROMPT}{each.dimension}": digest(each.model_dump(mode="json", exclude={"file"}))
+            for each in rubric.prompts
+        },
     }
 
 
@@ -156,7 +152,3 @@ def answered_protocol(
         "reply formats": ", ".join(sorted(rungs)),
         "not sent": ", ".join(sorted(not_sent)),
     }
-
-
-def _prompt_digest(prompt: Prompt) -> str:
-    return digest(prompt.model_dump(mode="json", exclude={"file"}))

@@ -1,15 +1,10 @@
-"""How a question to the judge is laid out, and what makes two questions the same.
-
-Owns the published layout and the call key; the other layout is `shared_layout`. What the judge is asked stands in the
-prompt files, what it must reply in `kinds`, how it is sent in `endpoint.client`.
-"""
+"""Published layout of a question, and the key that tells which two calls are the same."""
 
 import hashlib
 import json
 from collections.abc import Mapping
-from typing import Protocol
 
-from tasks.embedded_judge.chat import ANSWERED_MODEL
+from tasks.demo.chat import ANSWERED_MODEL
 from tasks.endpoint.requests import Image, Request
 from tasks.kinds import kind_of
 from tasks.kinds.values import REPLY_SCHEMA
@@ -27,45 +22,30 @@ GUARD = (
 )
 
 
-class Layout(Protocol):
-    """How the questions of a run are laid out: this module, or a `shared_layout.SharedLayout`."""
+class Layout:
+    """Published layout of the questions of a run; `shared_layout.SharedLayout` is another."""
 
     def request(
         self, prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order
     ) -> Request:
-        """The question as it is sent."""
-        ...
+        """Return a question: the prompt as system message, then labelled texts and pictures, then the format."""
+        content: list[str | Image] = []
+        for name, label in ordered_inputs(prompt, order):
+            if name in pictures:
+                content += [f"{label}:", Image(pictures[name].data_url)]
+            else:
+                content.append(f"{label}:\n{delimited(texts[name])}")
+        form = kind_of(prompt.flow).reply_form(prompt)
+        content.append(f"{GUARD}\n\n{form.words}")
+        return Request(self.instructions(prompt), tuple(content), schema_name(prompt), form.schema)
 
     def instructions(self, prompt: Prompt) -> str:
-        """The system message of the questions about a prompt."""
-        ...
+        """Return the system message of the questions about a prompt."""
+        return prompt.body
 
     def key(self, number: int) -> str:
-        """By which a cache is told where to look for the beginning of the questions about the sample of this number."""
-        ...
-
-
-def request(prompt: Prompt, texts: Mapping[str, str], pictures: Mapping[str, Picture], order: Order) -> Request:
-    """The question as it is sent: the prompt as system message, then labelled texts and pictures, then the format."""
-    content: list[str | Image] = []
-    for name, label in ordered_inputs(prompt, order):
-        if name in pictures:
-            content += [f"{label}:", Image(pictures[name].data_url)]
-        else:
-            content.append(f"{label}:\n{delimited(texts[name])}")
-    form = kind_of(prompt.flow).reply_form(prompt)
-    content.append(f"{GUARD}\n\n{form.words}")
-    return Request(instructions(prompt), tuple(content), schema_name(prompt), form.schema)
-
-
-def instructions(prompt: Prompt) -> str:
-    """The prompt's body, as it is."""
-    return prompt.body
-
-
-def key(number: int) -> str:
-    """None: the questions begin with different prompts."""
-    return ""
+        """Return the cache key of the sample of this number; empty where no two questions begin alike."""
+        return ""
 
 
 def schema_name(prompt: Prompt) -> str:
@@ -96,12 +76,11 @@ def call_key(
     anchor: bool = False,
     layout: str = LAYOUT,
 ) -> str:
-    """SHA-256 of all that makes a call the same call; time-outs, concurrency and prices are not among it.
+    """Return the SHA-256 of all that makes a call the same; time-outs, concurrency and prices play no part.
 
     Args:
         digests: input of the prompt -> SHA-256 of its text, or of its picture as sent.
-        layout: version of the layout that the question is sent in.
-        anchor: of a call about an anchor, which is another call than the same about a sample: it lends no reply.
+        anchor: the call is about an anchor, and lends no reply to the same call about a sample.
     """
     asked = {
         "layout": layout,

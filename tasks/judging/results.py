@@ -1,31 +1,28 @@
-"""What the outcomes of an evaluation come to: scores, rates, controls and counts, from one pass over them.
+"""Scores, rates, controls and counts of an evaluation, from one pass over its outcomes.
 
-A run that is judged in this process adds its outcomes as they are decided, so that nobody reads them again at its end;
-any other evaluation is read from its ledgers once, and the results of the last few are kept for whoever asks next.
+A run adds its outcomes while it judges; others are read from their ledgers, and the last few results are kept.
 """
 
 from collections import OrderedDict, defaultdict
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property, lru_cache
-from hashlib import sha256
 from itertools import chain
 from pathlib import Path
 from threading import RLock
 from typing import NamedTuple
 
-from tasks.anchors.outcomes import AnchorRow, anchor_row
-from tasks.controls.status import ControlRow, control_row
+from tasks.controls.status import AnchorRow, ControlRow, anchor_row, control_row
 from tasks.judging.tallies import OutcomeTally
-from tasks.judging.versus_best import versus_best
 from tasks.kinds import kind_of
+from tasks.kinds.series import Series, paired, series
 from tasks.kinds.values import Compared, Heard, Measure, Measured, Original
 from tasks.ledger.reading import OUTCOMES, read_end, read_judgments, read_outcomes
 from tasks.presentation.wording import Scored
 from tasks.records import ANCHOR, Order, Outcome, RunStart
 from tasks.statistics.alike import Alike
-from tasks.statistics.full_run import Part, with_full_run
-from tasks.statistics.rates import RateRow, RateTally, repeated
-from tasks.statistics.repeats import Answer, answer
+from tasks.statistics.image_scores import GradeRow
+from tasks.statistics.intervals import full_run_interval
+from tasks.statistics.rates import Answer, RateRow, RateTally, answer, repeated
 
 KEPT = 4
 """Evaluations whose results are kept: a run, its shards together, and the one before it."""
@@ -51,23 +48,15 @@ class Results:
     """The results of one evaluation. What is computed from all outcomes is to be asked for once all were added."""
 
     def __init__(self, start: RunStart, runs: Sequence[Path]) -> None:
-        """Results without outcomes so far.
-
-        Args:
-            start: of any run of the evaluation.
-            runs: ledger folders of all.
-        """
+        """Begin without outcomes; `start` is that of any run, `runs` are the ledger folders of all."""
         self._kind = kind_of(start.flow)
         self._start, self._runs = start, runs
         self._scores = self._kind.score_tally(start)
         self._rates = RateTally()
         self._controls: list[Outcome] = []
         self.anchors: list[AnchorRow] = []
-        """What came of each anchor."""
         self._originals: defaultdict[str, dict[str, Original]] = defaultdict(dict)
-        """Candidate -> sample -> what came of it."""
         self._alike = Alike[Measure]()
-        self._pictures = 0
         self.outcomes = OutcomeTally(self._kind, self._kind.good_from(start.parameters))
         self.by_candidate: defaultdict[str, list[Measured]] = defaultdict(list)
         """Candidate -> its samples, as far as they are compared with those of other evaluations."""
@@ -85,17 +74,29 @@ class Results:
         self.outcomes.add(outcome)
         measured = self._kind.measured(Compared.of(outcome))
         self.by_candidate[outcome.candidate].append(measured._replace(values=self._alike(measured.values)))
-        self._pictures += int.from_bytes(_pictures_digest(outcome))
         self._originals[outcome.candidate][outcome.sample_id] = _original(outcome.overall, outcome.score)
 
     @cached_property
     def scores(self) -> Sequence[Scored]:
         """Scores of every candidate, dimension or tag, and group of samples."""
-        rows = [*with_full_run(self._scores.rows(), self._parts())]
+        rows = self._with_full_run(self._scores.rows())
         ranked = self._kind.display.in_words(rows)
         return versus_best(rows, self.by_candidate, ranked[0][0]) if ranked else rows
 
-    def _parts(self) -> dict[tuple[str, str], Part]:
+    def _with_full_run(self, rows: Iterable[Scored]) -> list[Scored]:
+        """The rows, those over all samples with the interval of what a run would have scored that stopped early."""
+        parts, found = self._parts(), list[Scored]()
+        for row in rows:
+            tag = row.dimension if isinstance(row, GradeRow) else ""
+            part = parts.get((row.candidate, tag)) if row.grouping in ("all", "aspect") else None
+            if part:
+                judged, there = part
+                low, high = full_run_interval(row.score, (row.ci_low, row.ci_high), judged / there)
+                row = row.model_copy(update={"full_n": there, "full_low": low, "full_high": high})
+            found.append(row)
+        return found
+
+    def _parts(self) -> dict[tuple[str, str], tuple[int, int]]:
         """Of a run that stopped at its budget: candidate and tag -> units that it judged, and all that there are."""
         end = read_end(self._runs[0]) if len(self._runs) == 1 else None
         whole = end.stopped.whole if end and end.stopped else {}
@@ -134,18 +135,32 @@ class Results:
                 by_order.setdefault(row.order, []).append(said)
         return found
 
-    @property
-    def pictures_key(self) -> str:
-        """A hash over the candidates' pictures as they were in the files, whatever the order of the samples."""
-        return f"{self._pictures % 2**256:064x}"
+
+def versus_best(rows: Sequence[Scored], by_candidate: Mapping[str, Sequence[Measured]], best: str) -> Sequence[Scored]:
+    """Return the scores of a run, those over all samples with the paired difference of their candidate from the best.
+
+    Candidates of one run share prompts and references, so that whether their intervals overlap says little.
+    """
+    if len(by_candidate) < 2:
+        return rows
+    sides = {candidate: series(samples) for candidate, samples in by_candidate.items()}
+    return [_beside(row, sides[row.candidate], sides[best]) if row.candidate != best else row for row in rows]
+
+
+def _beside(row: Scored, own: Series, best: Series) -> Scored:
+    if row.grouping != "all":
+        return row
+    named = {(measure.dimension, measure.measure): measure for measure in own.values.keys() & best.values.keys()}
+    measure = named.get((row.dimension, row.measure))
+    if measure is None:
+        return row
+    found = paired(best, own, measure)
+    told = {"vs_best": found.change, "vs_best_low": found.ci_low, "vs_best_high": found.ci_high, "vs_best_n": found.n}
+    return row.model_copy(update=told)
 
 
 def results_of(start: RunStart, runs: Sequence[Path]) -> Results:
-    """The results of the evaluation that these ledger folders make up; read once while nothing is added to them.
-
-    Raises:
-        InputError: a ledger is damaged, or was written by a newer version, with file and line.
-    """
+    """Return the results of the evaluation in these ledger folders, read once while the ledgers do not grow."""
     with _lock:
         key = _key(runs)
         found = _kept.get(key) or _read(start, runs)
@@ -182,8 +197,3 @@ def _read(start: RunStart, runs: Sequence[Path]) -> Results:
     for outcome in chain.from_iterable(map(read_outcomes, runs)):
         results.add(outcome)
     return results
-
-
-def _pictures_digest(outcome: Outcome) -> bytes:
-    hashes = [note.source_sha256 for role, note in sorted(outcome.pictures.items()) if role != "human"]
-    return sha256("\n".join([outcome.candidate, outcome.sample_id, *hashes]).encode()).digest()

@@ -1,22 +1,22 @@
-"""One run in memory: what its judging needs and no call may change, and what it has come to so far."""
+"""One run in memory: its equipment, which no call changes, the samples in hand, and its counts."""
 
 import asyncio
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Generator, Iterable
 from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 
+from tasks.datasets.dataset import in_samples
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.input_tokens import InputTokens
 from tasks.endpoint.requests import Request
-from tasks.judging.case import Case
-from tasks.judging.leading import FirstCalls
+from tasks.judging.case import Case, FirstCalls
 from tasks.judging.questions import Layout
 from tasks.judging.results import Results
 from tasks.judging.shared_layout import layout_of
-from tasks.judging.unread import Unread
 from tasks.kinds import kind_of
 from tasks.kinds.geneval_export import Export
 from tasks.kinds.kind import Kind
@@ -30,7 +30,7 @@ from tasks.records import Judgment, Order, Outcome, RunStart
 from tasks.rubrics.rubric import Prompt, Rubric
 from tasks.spending.bill import Bill
 from tasks.spending.budget import Budget
-from tasks.text import counted
+from tasks.text import counted, cut, well_formed
 
 MOST_PICTURE_BYTES = 96_000_000
 """While the pictures in memory, as they are sent, are more, no further samples are read: 64 photographs have more,
@@ -38,8 +38,34 @@ and a judge that takes 64 calls at once is busy with them."""
 
 
 @dataclass
+class Unread:
+    """Samples decided by a picture that was found when the dataset was loaded, and could not be read later."""
+
+    about: defaultdict[str, dict[str, str]] = field(default_factory=lambda: defaultdict[str, dict[str, str]](dict))
+    """Sort of problem -> sample -> the sample with its file and its problem."""
+
+    def add(self, case: Case, outcome: Outcome) -> None:
+        """Count a decided sample, if a picture of it turned out to be unreadable."""
+        sample, problem = case.sample, outcome.problem
+        role = next((role for role in sample.pictures if role not in case.pictures), "")
+        if not problem or not role or sample.pictures[role].problem:
+            return
+        of_candidate = f"of candidate {sample.candidate}"
+        whose = {"human": "Human picture", "model": f"Model picture {of_candidate}"}.get(role, f"image {of_candidate}")
+        came = "a forfeit" if outcome.status == "forfeit" else "not scored"
+        place = sample.pictures[role].place
+        file = Path(place.path).name if place else ""
+        words = problem if file in problem else f"{file}: {problem}"
+        self.about[f"unreadable {whose}: {came}"][sample.sample_id] = f"{sample.sample_id} ({words})"
+
+    def warnings(self) -> list[str]:
+        """Return a sentence for each sort of problem, with the number of samples and the first of them."""
+        return [cut(well_formed(in_samples(what, where))) for what, where in self.about.items()]
+
+
+@dataclass
 class RunCounts:
-    """What the run has come to so far; small, whatever the number of samples."""
+    """Counts of the run so far; small, whatever the number of samples."""
 
     calls: int = 0
     control_calls: int = 0
@@ -55,22 +81,19 @@ class RunCounts:
     unread: Unread = field(default_factory=Unread)
 
     def add(self, case: Case, counting: Iterable[Judgment], outcome: Outcome) -> None:
-        """Count a decided sample: all that was said of it, the judgments that count among that, and its outcome.
-
-        Of a control only its calls count: they are paid for, and say nothing of the candidates.
-        """
+        """Count a decided sample; of a control its calls alone, which say nothing of the candidates."""
         for row in case.judgments:
             self.calls += not row.reused_from
             self.control_calls += bool(row.control and not row.reused_from)
             self.reused += bool(row.reused_from)
-            if row.model_answered and not row.reused_from:
-                self.tiers[row.tier] += 1
+            if row.judge_answered and not row.reused_from:
+                self.tiers[row.service_tier] += 1
         if outcome.control:
             return
         for row in counting:
             self.judgments[row.status] += 1
-            if row.model_answered:
-                self.models.add(row.model_answered)
+            if row.judge_answered:
+                self.models.add(row.judge_answered)
                 self.rungs.add(row.rung)
                 self.not_sent.update(row.not_sent)
         self.outcomes[outcome.status] += 1
@@ -78,7 +101,7 @@ class RunCounts:
         self.unread.add(case, outcome)
 
     def billed_otherwise(self, tier: str) -> list[str]:
-        """What to say of replies that were billed in another tier than they were asked for in, or do not tell it."""
+        """Return warnings about replies billed in another tier than asked for, or without a tier."""
         others = {name: n for name, n in self.tiers.items() if name not in ("", tier)}
         untold = self.tiers[""] if tier != "standard" else 0
         bill = "only the provider's bill says whether they were, and they are priced here as standard"
@@ -87,7 +110,7 @@ class RunCounts:
             f"do not say what they were bought as, {bill}": untold,
         }
         total = self.tiers.total()
-        return [f"{n:,} of {total:,} replies {words}: judge.tier is {tier}" for words, n in found.items() if n]
+        return [f"{n:,} of {total:,} replies {words}: judge.service_tier is {tier}" for words, n in found.items() if n]
 
 
 class InHand:
@@ -160,6 +183,7 @@ class Run:
     def close(self) -> None:
         """Release the files; what was not ended stays unfinished."""
         self.ledger.close()
+        self.replies.close()
         if self.export:
             self.export.discard()
 

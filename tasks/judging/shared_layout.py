@@ -1,13 +1,6 @@
-"""The layout `shared`: questions begin alike, so that a provider's cache need read what they have in common only once.
+"""Layout `shared`: questions begin alike, so that a provider's cache reads their common part once.
 
-Owns the layout and which runs may have it. The system message holds the prompts of all dimensions and is the same for
-all calls of a run. Then come the two pictures, the caption and the text that some dimensions get besides; the last part
-names the dimension that counts. There is one reply schema for all dimensions. Where a beginning ends that other
-questions share, the request has a breakpoint; what an endpoint is told of it stands in `endpoint.arguments`, which call
-goes first in `leading`. The published layout is in `questions`.
-
-The prompts stand before the pictures because together they are as long as 14 KB of text: behind them, where no other
-question begins so, they would be paid for in full in every call, as much in all as the sample itself.
+The prompts of all dimensions come first, as they are the longest part; then pictures and texts; the dimension last.
 """
 
 import math
@@ -17,7 +10,6 @@ from hashlib import sha256
 from tasks.endpoint.known import known_at
 from tasks.endpoint.requests import Image, Request
 from tasks.errors import InputError
-from tasks.judging import questions
 from tasks.judging.questions import GUARD, Layout, delimited, ordered_inputs
 from tasks.kinds import kind_of
 from tasks.parameters import EMBEDDED, Judge, Parameters
@@ -47,22 +39,17 @@ prompt caching says that more of them go to other machines, which have not seen 
 
 
 def layout_of(parameters: Parameters, rubric: Rubric, samples: int) -> Layout:
-    """The layout that a run asks in.
-
-    Args:
-        samples: of the whole evaluation.
-    """
+    """Return the layout that a run asks in; `samples` is their number in the whole evaluation."""
     if not parameters.shares_beginnings:
-        return questions
+        return Layout()
     calls = samples * len(rubric.prompts) * len(parameters.order_list()) * parameters.votes
     return SharedLayout(rubric, keys_of(parameters.judge, calls))
 
 
 def keys_of(judge: Judge, calls: int) -> int:
-    """Keys that the samples of a run are spread over: so many that none has too many calls a minute.
+    """Return the number of keys over which the samples of a run are spread, so that none has too many calls a minute.
 
-    No more than that: the prompts are written once for each of them. One where no key is sent: whatever is in such a
-    cache is found by every call.
+    The prompts are written once for each key. A cache that takes no key is one for all calls.
     """
     known = known_at(judge.base_url)
     if not known or "prompt_cache_key" not in known.cache_fields:
@@ -75,13 +62,8 @@ def identity(rubric: Rubric) -> str:
     return f"{LAYOUT} {sha256(_system(rubric).encode()).hexdigest()}"
 
 
-class SharedLayout:
-    """The questions of one run.
-
-    Args:
-        rubric: all its prompts are in every question.
-        keys: that the samples are spread over.
-    """
+class SharedLayout(Layout):
+    """Questions of one run in this layout, its samples spread over so many cache keys."""
 
     def __init__(self, rubric: Rubric, keys: int = 1) -> None:
         self._system, self._keys = _system(rubric), keys
@@ -134,7 +116,7 @@ def _section(prompt: Prompt) -> str:
 
 
 def check(parameters: Parameters, rubric: Rubric) -> list[str]:
-    """What the reader of a run in this layout should know before it; nothing where another layout is asked for.
+    """Return warnings about a run in this layout; none where another layout is asked for.
 
     Raises:
         InputError: the judge has no cache that could read a beginning again, or the prompts do not begin alike.
@@ -142,7 +124,7 @@ def check(parameters: Parameters, rubric: Rubric) -> list[str]:
     if not parameters.shares_beginnings:
         return []
     _check_labels(rubric)
-    return [*_check_judge(parameters.judge), *[IN_A_BATCH] * (parameters.judge.tier == "batch")]
+    return [*_check_judge(parameters.judge), *[IN_A_BATCH] * (parameters.judge.service_tier == "batch")]
 
 
 def _check_labels(rubric: Rubric) -> None:

@@ -1,28 +1,18 @@
-"""The judgments and the outcomes of a run, summed up row by row, but for scores and rates.
-
-Rows are let go: what stays is counts, the failed calls, and a few chosen samples.
-"""
+"""Counts over the judgments and outcomes of a run, row by row; scores and rates are elsewhere."""
 
 from collections import Counter
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tasks.datasets.folders import NO_PICTURE
+from tasks.demo.labels import CLEAN, CLEAN_SCENE, FORFEIT
 from tasks.kinds.kind import Kind
 from tasks.records import MIXED, Judgment, Outcome
 from tasks.spending.money import place
-from tasks.synthetic.defects import CLEAN, FORFEIT
-from tasks.synthetic.scene_defects import CLEAN_SCENE
 from tasks.text import one_line
 
-SAVED_BY = ("reuse", "tier", "cache")
-"""What makes calls cheaper."""
+SAVED_BY = ("reuse", "service tier", "cache")
 SHOWN = 5
-"""Failures of a kind that are named; the others are counted."""
-
-
-TOLD_BEFORE = (NO_PICTURE, "refused: ")
-"""How problems begin of which a warning told before the first call; the second only in runs of earlier versions."""
 
 
 class Failure(NamedTuple):
@@ -56,7 +46,6 @@ class NotableSample(NamedTuple):
     why: str
     outcome: Outcome
     reasons: dict[str, str]
-    """By dimension."""
 
     def note_reason(self, row: Judgment) -> None:
         """Keep the reasoning of a judgment if it is the first that led to a verdict of this sample."""
@@ -69,9 +58,9 @@ class NotableSample(NamedTuple):
 
 @dataclass
 class JudgmentTally:
-    """The judgments of a run, summed up. Attempts count as calls; for the statuses only the last one counts.
+    """Sums over the judgments of a run. Attempts count as calls; for the statuses only the last one counts.
 
-    Controls count in calls, tokens and price alone: they are paid for, and how they ended says nothing of the samples.
+    Controls count in calls, tokens and price alone.
     """
 
     calls: int = 0
@@ -88,7 +77,6 @@ class JudgmentTally:
     saved: dict[str, float] = field(default_factory=lambda: dict.fromkeys(SAVED_BY, 0.0))
     """Of `SAVED_BY` -> what that saved, as far as it is known; below 0: it cost more."""
     places: set[str] = field(default_factory=set[str])
-    """Where the prices are from."""
     ok: int = 0
     not_ok: dict[tuple[object, ...], Failure] = field(default_factory=dict[tuple[object, ...], Failure])
 
@@ -103,7 +91,9 @@ class JudgmentTally:
         self.tokens_reasoning += row.tokens_reasoning
         self.price = _sum(self.price, row.price)
         self.estimated = _sum(self.estimated, row.estimated)
-        for what, amount in zip(SAVED_BY, (row.saved_by_reuse, row.saved_by_tier, row.saved_by_cache), strict=True):
+        for what, amount in zip(
+            SAVED_BY, (row.saved_by_reuse, row.saved_by_service_tier, row.saved_by_cache), strict=True
+        ):
             self.saved[what] += amount or 0.0
         if row.price is not None:
             self.places.add(place(row.price_source))
@@ -147,10 +137,10 @@ class OutcomeTally:
     def add(self, outcome: Outcome) -> None:
         """Take in the next row of the ledger."""
         self.statuses[outcome.status] += 1
-        if outcome.problem.startswith(TOLD_BEFORE):
+        if outcome.problem.startswith(NO_PICTURE):
             self.told_before += 1
         elif outcome.status != "complete" and len(self.not_complete) < SHOWN:
-            words = one_line(outcome.problem or outcome.path)
+            words = one_line(outcome.problem or outcome.tier_path)
             self.not_complete.append(Failure(outcome.sample_id, outcome.candidate, "", outcome.status, words))
         if outcome.injected and outcome.injected not in FORFEIT:
             self.known[outcome.injected] += 1

@@ -1,8 +1,4 @@
-"""How a kind of judging is shown: all in which tables, charts and samples of the kinds differ, as plain data.
-
-Owns the type and what passes through it; `figure_display` and `image_display` are the two there are. What is made of
-the data, for a terminal, an artifact or a page, is for `pages`.
-"""
+"""Display of a kind of judging: its tables, charts and samples, as plain data."""
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
@@ -75,8 +71,6 @@ class Display(ABC, Generic[Row]):
 
     row: ClassVar[type[ScoreRow] | type[GradeRow]]
     """What its scores are rows of."""
-    instrument: ClassVar[str]
-    """What was done, and what its scores are, in Markdown."""
     counted: ClassVar[str]
     """What is scored, in the plural."""
     sides: ClassVar[tuple[str, ...]]
@@ -104,11 +98,7 @@ class Display(ABC, Generic[Row]):
 
     @abstractmethod
     def notes(self, scores: Sequence[Row], terms: Terms) -> list[str]:
-        """What must be known to read the table of these scores."""
-
-    def headline_notes(self, scores: Sequence[Row], terms: Terms) -> list[str]:
-        """What must be known to read the headline of a report."""
-        return self.notes(scores, terms)
+        """What must be known to read these scores."""
 
     @abstractmethod
     def chart(self, scores: Sequence[Row], grouping: str = "all", terms: Terms | None = None) -> Chart:

@@ -1,27 +1,40 @@
 """How pairwise figures are shown: wins and losses, the mean score 0-100, and the two figures side by side."""
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
 
 from tasks.kinds.display import Display, Headline, Labels, Level, Quoted, Shown, Terms
-from tasks.kinds.figure_tables import leaderboard, score_notes
-from tasks.kinds.verdict_chart import verdict_chart
-from tasks.presentation.chart_style import Chart
+from tasks.presentation.chart_style import BAR_HEIGHT, GREY, INK, MOST_CANDIDATES, WIDTH, Chart, faceted, layer, lines
 from tasks.presentation.tables import Grid
-from tasks.presentation.wording import coverage_words, full_run_notes, score_in_full, worst_case_notes
+from tasks.presentation.wording import (
+    VS_BEST,
+    coverage_words,
+    full_run_notes,
+    interval_words,
+    judge_notes,
+    score_in_full,
+    score_with_interval,
+    score_words,
+    vs_best_notes,
+    vs_best_words,
+    worst_case_notes,
+)
 from tasks.records import OVERALL, DimensionOutcome, Outcome
 from tasks.statistics.scores import NEUTRAL_SCORE, ScoreRow, ranking
+from tasks.text import one_line
+
+HUMAN_IS_50 = "Human is 50 by definition: Model 100, a neutral verdict or a tie 50, Human 0."
+CARRIED = "Carried: judged by the last picture before the stage, since the generator's critic was content with it."
+CEILINGS: Mapping[str, Mapping[str, float]] = {"plot": {"faithfulness": NEUTRAL_SCORE}}
+"""Flow -> dimension -> its highest score, where verdicts that the protocol allows there end below 100."""
+PLOT_CEILING = "Plot faithfulness cannot exceed 50: the judge may answer only Human or Both are good there."
 
 
 class FigureDisplay(Display[ScoreRow]):
     """Scores by dimension and group of samples; those of the published protocol alone stand elsewhere."""
 
     row = ScoreRow
-    instrument = (
-        "A vision-language model judged each *Model* figure against the *Human* figure of the same paper, on four "
-        "dimensions; two tiers combine the verdicts into Model, Human or Tie (the PaperBanana protocol). Scores: Model "
-        "100, neutral or Tie 50, Human 0, so that Human is 50 by definition."
-    )
     counted = "samples"
     scale = "of 100; Human is 50"
     sides = ("Human", "Model")
@@ -41,8 +54,21 @@ class FigureDisplay(Display[ScoreRow]):
         ]
 
     def grid(self, scores: Sequence[ScoreRow], grouping: str = "all") -> Grid:
-        """Scores and counts by dimension, or of the outcomes by group."""
-        return leaderboard(_scores(scores), grouping)
+        """Scores and counts, the best candidate first: by dimension, or of the outcomes by group.
+
+        Kinds of verdict that nobody got are left out.
+        """
+        rows = _scores(scores)
+        shown = [row for row in rows if row.grouping == grouping and (grouping == "all" or row.dimension == OVERALL)]
+        counts = [column for column in _COUNTS if column.always or any(map(column.of, shown))]
+        compared = any(row.vs_best is not None for row in shown)
+        lines: list[list[str]] = []
+        for best in ranking(rows):
+            lines.append([best.candidate])
+            its = (row for row in shown if row.candidate == best.candidate)
+            lines += [[_label(row), *_cells(row, counts), *[vs_best_words(row)] * compared] for row in its]
+        header = ["", "score", "95% interval", *(column.header for column in counts), "scored"]
+        return Grid([*header, *[VS_BEST] * compared], lines, VS_BEST)
 
     def notes(self, scores: Sequence[ScoreRow], terms: Terms) -> list[str]:
         """Where Human stands, what no score can exceed, and how far missing scores may reach."""
@@ -50,16 +76,28 @@ class FigureDisplay(Display[ScoreRow]):
         return [*full_run_notes(rows), *worst_case_notes(rows), *score_notes(terms.flow, rows, terms.endpoint)]
 
     def chart(self, scores: Sequence[ScoreRow], grouping: str = "all", terms: Terms | None = None) -> Chart:
-        """How often the Model won, drew and lost, with the mean score beside it."""
+        """A panel for each of the best candidates: how often the Model won, drew and lost, beside it the mean score."""
         rows = _scores(scores)
-        return verdict_chart(rows, score_notes(terms.flow, rows) if terms else (), grouping)
+        best = [row.candidate for row in ranking(rows)[:MOST_CANDIDATES]]
+        found = [row for row in rows if row.grouping == grouping and row.candidate in best]
+        labels = list(dict.fromkeys(map(_label, found)))[:MOST_GROUPS]
+        drawn = [row for row in found if _label(row) in labels and (grouping == "all" or row.dimension == OVERALL)]
+        parts = [part for part in PARTS if any(map(part.count, drawn))]
+        values = [
+            {"place": best.index(row.candidate), "line": labels.index(_label(row)), **record}
+            for row in drawn
+            for record in (*_segments(row, parts), _score(row))
+        ]
+        title = {"text": TITLES[grouping], "subtitle": score_notes(terms.flow, rows) if terms else []}
+        panel = {"width": WIDTH, "height": BAR_HEIGHT * len(labels), "layer": _layers(parts, labels)}
+        return faceted(title, values, best, panel, f"{TITLES[grouping]}. {' '.join(map(_in_words, drawn))}")
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         """The verdict on each dimension with its reason, and the figures' caption."""
         lines = [[each.dimension, _verdict(each), reasons.get(each.dimension, "")] for each in outcome.dimensions]
         return Shown(
             above=(),
-            outcome=Quoted(f"Outcome: {outcome.overall or 'none'} (", outcome.path, ")"),
+            outcome=Quoted(f"Outcome: {outcome.overall or 'none'} (", outcome.tier_path, ")"),
             table=Grid([*self.columns, "the judge's reasons"], lines),
             below=(Quoted("Caption: ", outcome.caption),),
         )
@@ -67,7 +105,7 @@ class FigureDisplay(Display[ScoreRow]):
     def labels(self, row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
         """The winner, or why there is none, and each dimension's verdict."""
         overall = row["overall"] or row["status"].replace("_", " ")
-        return Labels(overall, {OVERALL: overall, **answers}, row["path"])
+        return Labels(overall, {OVERALL: overall, **answers}, row["tier_path"])
 
 
 def _scores(rows: Sequence[ScoreRow]) -> list[ScoreRow]:
@@ -79,3 +117,157 @@ def _verdict(dimension: DimensionOutcome) -> str:
     if not dimension.order_flip:
         return words
     return f"{words} (Human first: {dimension.human_first}; Model first: {dimension.model_first})"
+
+
+def score_notes(flow: str, rows: Iterable[ScoreRow], endpoint: str = "") -> list[str]:
+    """What must be known to read these scores of a run; `endpoint` is its judge's address."""
+    shown = list(rows)
+    ceiling = any(row.dimension in CEILINGS.get(flow, ()) for row in shown)
+    carried = any(row.carried for row in shown)
+    overall = [row for row in shown if row.dimension == OVERALL]
+    level = sum(row.mixed_votes for row in shown if row.grouping == "all")
+    mixed = f"Mixed: {level:,} of them because votes of one order tie, the others because the orders differ."
+    return [
+        HUMAN_IS_50,
+        *[PLOT_CEILING] * ceiling,
+        *[CARRIED] * carried,
+        *[mixed] * bool(level),
+        *vs_best_notes(overall),
+        *judge_notes(endpoint),
+    ]
+
+
+@dataclass(frozen=True)
+class _Count:
+    header: str
+    of: Callable[[ScoreRow], int]
+    always: bool = False
+    only: Literal["", "dimension", "overall"] = ""
+    """Kind of row that can have it; empty: both."""
+
+
+_COUNTS = (
+    _Count("Model", lambda row: row.model_wins, always=True),
+    _Count("Human", lambda row: row.human_wins, always=True),
+    _Count("both\ngood", lambda row: row.both_good, only="dimension"),
+    _Count("both\nbad", lambda row: row.both_bad, only="dimension"),
+    _Count("mixed", lambda row: row.mixed, only="dimension"),
+    _Count("tie", lambda row: row.ties, only="overall"),
+    _Count("for-\nfeit", lambda row: row.forfeits),
+    _Count("car-\nried", lambda row: row.carried),
+)
+
+
+def _cells(row: ScoreRow, counts: Sequence[_Count]) -> list[str]:
+    kind = "overall" if row.dimension == OVERALL else "dimension"
+    numbers = [str(column.of(row)) if column.only in ("", kind) else "" for column in counts]
+    return [score_words(row), interval_words(row), *numbers, coverage_words(row)]
+
+
+# The chart
+
+MOST_GROUPS = 24
+"""Categories drawn; the tables have them all."""
+NARROWEST_LABELLED = 0.04
+"""Share of a bar that has room for its number."""
+SCALE_START, SCALE_WIDTH = WIDTH + 14, 90
+"""Pixels: where the scale of the scores begins, 0, and how far it is from there to 100."""
+
+TITLES = {
+    "all": "Samples by verdict, and the mean score with its 95% interval",
+    "category": "Outcomes by category, and the mean score with its 95% interval",
+    "difficulty": "Outcomes by difficulty, and the mean score with its 95% interval",
+}
+"""By grouping of the score rows."""
+
+
+@dataclass(frozen=True)
+class Part:
+    """One part of a bar."""
+
+    name: str
+    count: Callable[[ScoreRow], int]
+    colour: str
+    number_colour: str = "black"
+
+
+# Blue and vermilion of Okabe and Ito (2008) can be told apart with every kind of colour vision; the neutral verdicts
+# between them differ in lightness, too.
+PARTS = (
+    Part("Model", lambda row: row.model_wins, "#0072B2", "white"),
+    Part("both good", lambda row: row.both_good, "#B9DDF1"),
+    Part("mixed", lambda row: row.mixed, "#F6E8A6"),
+    Part("tie", lambda row: row.ties, "#DDDDDD"),
+    Part("both bad", lambda row: row.both_bad, "#9C9C9C"),
+    Part("Human", lambda row: row.human_wins, "#D55E00", "white"),
+    Part("forfeit", lambda row: row.forfeits, "#8A5A84", "white"),
+    Part("not scored", lambda row: row.n - row.scored, "transparent", INK),
+)
+
+
+def _label(row: ScoreRow) -> str:
+    return row.group_name or row.dimension
+
+
+def _in_words(row: ScoreRow) -> str:
+    counts = ", ".join(f"{part.name} {part.count(row)}" for part in PARTS if part.count(row))
+    return f"{one_line(row.candidate)}, {one_line(_label(row))}: {counts}; {score_with_interval(row)}."
+
+
+def _segments(row: ScoreRow, parts: Sequence[Part]) -> Iterator[Chart]:
+    """The parts of one bar as records for the chart: where each begins and ends, in shares of all samples."""
+    start = 0.0
+    for part in parts:
+        count = part.count(row)
+        end = start + count / row.n
+        if count:
+            yield {
+                "part": part.name,
+                "number_colour": part.number_colour,
+                "start": start,
+                "end": end,
+                "middle": (start + end) / 2,
+                "words": f"{part.name}: {count} of {row.n}",
+                "number": str(count) if end - start >= NARROWEST_LABELLED else "",
+            }
+        start = end
+
+
+def _score(row: ScoreRow) -> Chart:
+    """The score and its interval as a record for the chart: in pixels beside the bar, and in words beside those."""
+    places = {name: getattr(row, name) for name in ("score", "ci_low", "ci_high")}
+    known = {name: SCALE_START + SCALE_WIDTH * value / 100 for name, value in places.items() if value is not None}
+    return {**known, "score_words": score_with_interval(row)}
+
+
+def _layers(parts: Sequence[Part], labels: Sequence[str]) -> list[Chart]:
+    """Bars and the numbers on them; beside them the scores on a scale from 0 to 100 with a mark at 50, and in words."""
+    names, colours = [part.name for part in parts], [part.colour for part in parts]
+    colour = {
+        "field": "part",
+        "type": "nominal",
+        "scale": {"domain": names, "range": colours},
+        "legend": {"title": None},
+    }
+    share = {"type": "quantitative", "scale": {"domain": [0, 1]}, "axis": None}
+    extent = {"x": {**share, "field": "start"}, "x2": {"field": "end"}}
+    y = lines(labels)
+    number = {"field": "number", "type": "nominal"}
+    number_colour = {"field": "number_colour", "type": "nominal", "scale": None}
+    bar = {"type": "bar", "stroke": GREY, "strokeWidth": 0.5, "height": {"band": 0.8}, "aria": True}
+    words = {"field": "words", "type": "nominal"}
+    end, middle = SCALE_START + SCALE_WIDTH, SCALE_START + SCALE_WIDTH / 2
+    score = {"field": "score", "type": "quantitative", "scale": None}
+    low, high = {"field": "ci_low", "type": "quantitative", "scale": None}, {"field": "ci_high"}
+    segment, scored = "isValid(datum.part)", "isValid(datum.score_words)"
+    point = {"type": "point", "shape": "circle", "filled": True, "size": 60, "opacity": 1, "color": INK}
+    beside = {"field": "score_words", "type": "nominal"}
+    return [
+        layer(bar, segment, y=y, **extent, color=colour, description=words),
+        layer("text", segment, y=y, x={**share, "field": "middle"}, text=number, color=number_colour),
+        layer({"type": "rule", "color": GREY}, scored, y=y, x={"value": SCALE_START}, x2={"value": end}),
+        layer({"type": "tick", "color": GREY, "thickness": 1, "height": 10}, scored, y=y, x={"value": middle}),
+        layer({"type": "rule", "strokeWidth": 3}, "isValid(datum.ci_low)", y=y, x=low, x2=high),
+        layer(point, "isValid(datum.score)", y=y, x=score),
+        layer({"type": "text", "align": "left"}, scored, y=y, x={"value": end + 12}, text=beside),
+    ]

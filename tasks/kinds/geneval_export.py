@@ -1,7 +1,4 @@
-"""Results as other tools read them: one JSON line an image, in the form of GenEval's own result files.
-
-Owns that form and how the file comes into being. Which outcomes there are is for the run; the ledger stays the truth.
-"""
+"""Export of results as GenEval's own result files have them: one JSON line an image."""
 
 import json
 from collections.abc import Collection, Sequence
@@ -124,7 +121,7 @@ class Export:
 
 def _line(outcome: Outcome, judged: _Judged, sample: Sample, filename: str, threshold: float) -> dict[str, Any]:
     """One image in GenEval's keys; `metadata` and `details` are strings that hold JSON, as they are there."""
-    path = outcome.path if judged.by == "score" else ""
+    path = outcome.tier_path if judged.by == "score" else ""
     return {
         "filename": filename,
         "tag": outcome.tag,
@@ -138,11 +135,12 @@ def _line(outcome: Outcome, judged: _Judged, sample: Sample, filename: str, thre
 
 def _metadata(outcome: Outcome, sample: Sample) -> dict[str, Any]:
     """The prompt's row of GenEval's metadata, with its keys in their order: summaries group images by this text."""
-    exclude = {"exclude": _entries(sample.excluded)} if sample.excluded else {}
-    return {"tag": outcome.tag, "include": _entries(sample.required), **exclude, "prompt": outcome.prompt}
+    exclude = {"exclude": entries(sample.excluded)} if sample.excluded else {}
+    return {"tag": outcome.tag, "include": entries(sample.required), **exclude, "prompt": outcome.prompt}
 
 
-def _entries(requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
+def entries(requirements: Sequence[Requirement]) -> list[dict[str, Any]]:
+    """Requirements as entries of GenEval's `include` or `exclude`."""
     return [
         {"class": each.name, "count": each.count}
         | ({"color": each.color} if each.color else {})

@@ -1,39 +1,43 @@
 """How generated images are shown: scores 0-10 by tag and aspect, and the image with the prompt it was made from."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import groupby
+from statistics import fmean
 from typing import Any
 
 from tasks.kinds.display import Display, Headline, Labels, Quoted, Shown, Terms
-from tasks.kinds.image_chart import image_chart
-from tasks.kinds.image_tables import gradeboard, image_number_notes, ranked
-from tasks.presentation.chart_style import Chart
+from tasks.presentation.chart_style import BAR_HEIGHT, GREY, MOST_CANDIDATES, WIDTH, Chart, faceted, layer, lines
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import (
+    LONGEST_NAME,
+    VS_BEST,
     coverage_words,
     full_run_notes,
+    interval_words,
     judge_notes,
     score_in_full,
+    score_with_interval,
+    score_words,
     vs_best_notes,
+    vs_best_words,
     worst_case_notes,
 )
 from tasks.records import Outcome
-from tasks.statistics.image_scores import GradeRow, by_tag
-from tasks.text import number_words
+from tasks.statistics.image_scores import HIGHEST, GradeRow, by_tag
+from tasks.text import bounded, number_words, one_line
 
 SCALE_0_10 = "Scores are 0-10: the judge's overall score, averaged over prompts. GenEval's own score is a detector's."
 MEANS = "By image: the mean over images. Aspects: their mean."
 
 _CHECKED = {True: " What was asked for is there.", False: " What was asked for is not there.", None: ""}
+MOST_NAMED = 4
+"""Candidates whose number of images is told."""
 
 
 class ImageDisplay(Display[GradeRow]):
     """Scores by tag, with each tag's aspects beneath it. There are no groups of samples besides."""
 
     row = GradeRow
-    instrument = (
-        "A vision-language model judged each generated image against its prompt, by the rubric of the prompt's GenEval "
-        "tag: aspects and an overall score of 0-10. No number here is a GenEval score, which is a detector's."
-    )
     counted = "images"
     scale = "of 10"
     sides = ("Image",)
@@ -47,14 +51,34 @@ class ImageDisplay(Display[GradeRow]):
 
     def in_words(self, scores: Sequence[GradeRow]) -> list[tuple[str, str]]:
         """The score of each tag with its interval and coverage."""
-        return [(candidate, ", ".join(map(self._tag_in_words, rows))) for candidate, rows in ranked(scores)]
-
-    def _tag_in_words(self, row: GradeRow) -> str:
-        return f"{row.dimension} {score_in_full(row)} ({coverage_words(row)} {self.counted})"
+        return [
+            (each, ", ".join(f"{row.dimension} {score_in_full(row)} ({coverage_words(row)} images)" for row in rows))
+            for each, rows in ranked(scores)
+        ]
 
     def grid(self, scores: Sequence[GradeRow], grouping: str = "all") -> Grid:
-        """Scores, means and shares by tag and aspect."""
-        return gradeboard(scores)
+        """Scores, means and shares by tag, the best candidate first. A check that was not asked for has no column."""
+        found = by_tag(scores)
+        checked = any(grades.satisfied.score is not None for grades in found)
+        compared = any(grades.score.vs_best is not None for grades in found)
+        lines: list[list[str]] = []
+        for candidate, _ in ranked(scores):
+            lines.append([candidate])
+            for grades in found:
+                if grades.score.candidate == candidate:
+                    shares = [_percent(grades.good.score), _percent(grades.good.image_mean)]
+                    shares += [_percent(grades.satisfied.score)] * checked
+                    means = [number_words(grades.score.image_mean), number_words(grades.aspect_mean.score)]
+                    last = [coverage_words(grades.score), *[vs_best_words(grades.score)] * compared]
+                    lines.append([grades.score.dimension, *_score_cells(grades.score), *means, *shares, *last])
+                    empty, beside = [""] * (len(means) + len(shares)), [""] * compared
+                    lines += [
+                        [f"  {row.group_name}", *_score_cells(row), *empty, coverage_words(row), *beside]
+                        for row in grades.aspects
+                    ]
+        header = ["", "score", "95% interval", "by\nimage", "as-\npects", "good", "good\nim-\nages"]
+        header += [*["as\nasked"] * checked, "scored", *[VS_BEST] * compared]
+        return Grid(header, lines, VS_BEST)
 
     def notes(self, scores: Sequence[GradeRow], terms: Terms) -> list[str]:
         """How far missing scores may reach, what the scale is, what the columns of the table are, and who is best."""
@@ -62,22 +86,26 @@ class ImageDisplay(Display[GradeRow]):
         missing = [*full_run_notes(scores), *worst_case_notes(scores)]
         return [*missing, *image_number_notes(scores), *beside, *_of_columns(terms)]
 
-    def headline_notes(self, scores: Sequence[GradeRow], terms: Terms) -> list[str]:
-        """What the scale is, and what counts as good."""
-        good = f"Good: share of prompts with an image of {terms.good_from} or more."
-        missing = [*full_run_notes(scores), *worst_case_notes(scores)]
-        return [*missing, *image_number_notes(scores), SCALE_0_10, good, *judge_notes(terms.endpoint)]
-
     def chart(self, scores: Sequence[GradeRow], grouping: str = "all", terms: Terms | None = None) -> Chart:
-        """The score of every tag and aspect."""
-        return image_chart(scores, _of_columns(terms) if terms else ())
+        """A panel for each of the best candidates with a bar for every tag and for each aspect of it, 0-10."""
+        best = [candidate for candidate, _ in ranked(scores)[:MOST_CANDIDATES]]
+        found = [row for grades in by_tag(scores) for row in (grades.score, *grades.aspects)]
+        drawn = [row for row in found if row.candidate in best]
+        # Tags of one flow may share an aspect: a line belongs to both and is labelled by the aspect alone.
+        places = list(dict.fromkeys(map(_place, drawn)))
+        values = [{"place": best.index(row.candidate), "line": places.index(_place(row)), **_bar(row)} for row in drawn]
+        labels = [aspect or tag for tag, aspect in places]
+        panel = {"width": WIDTH, "height": BAR_HEIGHT * len(labels), "layer": _layers(labels)}
+        words = " ".join(map(_in_words, drawn))
+        title = {"text": TITLE, "subtitle": _of_columns(terms) if terms else []}
+        return faceted(title, values, best, panel, f"{TITLE}. {words}")
 
     def shown(self, outcome: Outcome, reasons: Mapping[str, str]) -> Shown:
         """The prompt, and the score of each aspect with its explanation."""
         lines = [[each.aspect, number_words(each.score), each.explanation] for each in outcome.aspects]
         return Shown(
             above=(Quoted(f"Prompt ({outcome.tag}): ", outcome.prompt),),
-            outcome=Quoted("Outcome: ", outcome.path, _CHECKED[outcome.satisfied]),
+            outcome=Quoted("Outcome: ", outcome.tier_path, _CHECKED[outcome.satisfied]),
             table=Grid(["aspect", "score", "the judge's reasons"], lines),
             below=(),
         )
@@ -85,7 +113,7 @@ class ImageDisplay(Display[GradeRow]):
     def labels(self, row: Mapping[str, Any], answers: Mapping[str, str], good_from: float) -> Labels:
         """The score, or why there is none, and whether it is good."""
         if row["score"] is None:
-            return Labels(row["status"].replace("_", " "), {row["tag"]: "missing"}, row["path"])
+            return Labels(row["status"].replace("_", " "), {row["tag"]: "missing"}, row["tier_path"])
         words = f"{good_from:g} or more" if row["score"] >= good_from else f"below {good_from:g}"
         return Labels(number_words(row["score"]), {row["tag"]: words}, "")
 
@@ -93,3 +121,89 @@ class ImageDisplay(Display[GradeRow]):
 def _of_columns(terms: Terms) -> list[str]:
     good = f"Good: prompts with an image of {number_words(terms.good_from, 1)} or more."
     return [SCALE_0_10, f"{MEANS} {good}", *judge_notes(terms.endpoint)]
+
+
+def ranked(rows: Iterable[GradeRow]) -> list[tuple[str, list[GradeRow]]]:
+    """Each candidate with the scores of its tags, the best mean of them first and those without a score last."""
+    scores = [grades.score for grades in by_tag(rows)]
+    found = [(candidate, list(its)) for candidate, its in groupby(scores, key=lambda row: row.candidate)]
+    return sorted(found, key=lambda each: _mean(each[1]), reverse=True)
+
+
+def _mean(rows: Sequence[GradeRow]) -> float:
+    known = [row.score for row in rows if row.score is not None]
+    return fmean(known) if known else -1.0
+
+
+def _score_cells(row: GradeRow) -> list[str]:
+    return [score_words(row), interval_words(row)]
+
+
+def _percent(share: float | None) -> str:
+    return "–" if share is None else f"{share:.0%}"
+
+
+def image_number_notes(rows: Iterable[GradeRow]) -> list[str]:
+    """A warning where candidates have other numbers of images a prompt, which the share of prompts grows with."""
+    scores = [grades.score for grades in by_tag(rows)]
+    tags = dict.fromkeys(row.dimension for row in scores)
+    numbers = {tag: {row.candidate: _images_a_prompt(row) for row in scores if row.dimension == tag} for tag in tags}
+    return [
+        f"{tag}: images a prompt differ ({_named(found)}): compare good images, for good grows with their number."
+        for tag, found in numbers.items()
+        if len({*found.values()} - {""}) > 1
+    ]
+
+
+def _images_a_prompt(row: GradeRow) -> str:
+    """Scored images of a prompt on average; nothing where none is scored."""
+    return f"{row.scored / row.prompts:.2g}" if row.prompts else ""
+
+
+def _named(found: Mapping[str, str]) -> str:
+    """The first few, `steady 4, careless 1`."""
+    shown = [f"{one_line(candidate, LONGEST_NAME)} {number}" for candidate, number in found.items() if number]
+    return ", ".join(bounded(shown[:MOST_NAMED], len(shown)))
+
+
+# The chart
+
+TITLE = "Mean scores with their 95% intervals"
+COLOUR = "#0072B2"
+OPACITY_OF_ASPECTS = 0.4
+"""So that the intervals can be seen on their bars, black on white and white on black."""
+
+
+def _place(row: GradeRow) -> tuple[str, str]:
+    return row.dimension, row.group_name
+
+
+def _in_words(row: GradeRow) -> str:
+    names = filter(None, (row.candidate, row.dimension, row.group_name))
+    return f"{', '.join(map(one_line, names))}: {score_with_interval(row)}."
+
+
+def _bar(row: GradeRow) -> Chart:
+    return {
+        "score": row.score,
+        "low": row.ci_low,
+        "high": row.ci_high,
+        "opacity": OPACITY_OF_ASPECTS if row.group_name else 1,
+        "words": score_with_interval(row),
+    }
+
+
+def _layers(labels: Sequence[str]) -> list[Chart]:
+    """Bars, the intervals on them and the numbers beside them."""
+    y = lines(labels)
+    scale = {"domain": [0, HIGHEST]}
+    x = {"field": "score", "type": "quantitative", "scale": scale, "title": None}
+    opacity = {"field": "opacity", "type": "quantitative", "scale": None}
+    low = {"field": "low", "type": "quantitative", "scale": scale}
+    words = {"field": "words", "type": "nominal"}
+    bar = {"type": "bar", "color": COLOUR, "stroke": GREY, "strokeWidth": 0.5, "height": {"band": 0.8}}
+    return [
+        layer(bar, y=y, x=x, fillOpacity=opacity),
+        layer({"type": "rule", "strokeWidth": 2}, y=y, x=low, x2={"field": "high"}),
+        layer({"type": "text", "align": "left"}, y=y, x={"value": WIDTH + 8}, text=words),
+    ]

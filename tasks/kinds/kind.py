@@ -1,19 +1,17 @@
-"""What a kind of judging is: all that a run needs to know of it, behind one type.
+"""Interface of a kind of judging: all that a run needs to know of it.
 
-Owns the type and what passes through it. The two kinds there are stand in `pairwise` and `rubric`; a third would be one
-more module like them, and an entry in `tasks.kinds.KINDS`. The model of its prompts stands in `tasks.rubrics`.
+A third kind would be one more module like `pairwise` and `rubric`, and an entry in `tasks.kinds.KINDS`.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypeVar
 
 from tasks.datasets.cells import Cells
 from tasks.datasets.dataset import Dataset
 from tasks.datasets.rows import Columns
 from tasks.kinds.display import Display
-from tasks.kinds.geneval_export import Export
 from tasks.kinds.values import (
     Answered,
     Category,
@@ -31,18 +29,26 @@ from tasks.ledger.label_pages import LabelItem
 from tasks.ledger.label_sets import LabelRow
 from tasks.parameters import Parameters
 from tasks.presentation.wording import Scored
-from tasks.records import (
-    Judgment,
-    Outcome,
-    PictureSource,
-    RunStart,
-    Sample,
-)
+from tasks.records import Judgment, Outcome, PictureSource, RunStart, Sample
 from tasks.rubrics.rubric import Prompt, PromptModel, Rubric
 from tasks.statistics.concordance import Concordance
 
 MISSING_OUTPUT = "Missing output (forfeit)"
 """Why to look at a sample of which the candidate delivered nothing."""
+
+
+Given = TypeVar("Given")
+
+
+def checked(value: object, expected: type[Given]) -> Given:
+    """The value, which is of this type for all flows of a kind.
+
+    Raises:
+        TypeError: it is of a flow of another kind.
+    """
+    if not isinstance(value, expected):
+        raise TypeError(f"{type(value).__name__} in the place of {expected.__name__}")
+    return value
 
 
 class Tally(Protocol):
@@ -110,13 +116,6 @@ class Kind(ABC):
     def read_reply(self, text: str, prompt: Prompt) -> Reading:
         """What a reply says, or the error that makes it invalid."""
 
-    @abstractmethod
-    def confirms(self, judgment: Judgment) -> bool:
-        """Whether the raw reply of an ok judgment, read again, says what the judgment says.
-
-        For rows of old ledgers, which have no checksum; with what prompt they were asked is not known.
-        """
-
     # What comes of them
 
     @abstractmethod
@@ -173,15 +172,11 @@ class Kind(ABC):
             heard: the answers where there were several votes.
         """
 
-    # Other evaluations, other programs
+    # Other evaluations
 
     @abstractmethod
     def measured(self, outcome: Compared) -> Measured:
         """What is paired of an outcome with the same of another evaluation."""
-
-    def open_export(self, parameters: Parameters, candidates: Sequence[str], rubric: Rubric) -> Export | None:
-        """The file that a run was asked to write besides; None where it was not, or the kind has none."""
-        return None
 
     # What people say
 

@@ -1,19 +1,18 @@
-"""A dataset loaded for a run: drawn where it is to be, read as its kind of judging reads it, cut to the run's shard.
+"""The dataset of a run: drawn where it is to be, read by its kind of judging, cut to the run's shard.
 
-A command that starts a run reads the dataset ahead, so that a mistake in it is told before anything else has to start;
-the run then takes what was read.
+A command reads it ahead, so that a mistake is reported before anything starts; the run then takes what was read.
 """
 
 from pathlib import Path
 
-from tasks.datasets.absent import absent_words, check_no_url
-from tasks.datasets.dataset import Dataset
-from tasks.datasets.filters import of_shard
+from tasks.datasets.dataset import Dataset, of_shard
+from tasks.datasets.paths import check_no_url, check_place
+from tasks.demo.labels import DRAWN
+from tasks.demo.samples import drawn_samples
 from tasks.errors import InputError
 from tasks.files import private_folder
 from tasks.kinds import kind_of
 from tasks.parameters import Parameters
-from tasks.synthetic.samples import DRAWN, drawn_samples
 from tasks.text import listed
 
 _AHEAD: dict[str, tuple[Parameters, Dataset]] = {}
@@ -48,7 +47,8 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
         InputError: everything found wrong, with file and row. A missing or refused picture is no error but a `problem`
             of its sample.
     """
-    if parameters.dataset == DRAWN:
+    own = parameters.dataset == DRAWN
+    if own:
         _check_own_pictures(parameters)
         drawn = Path(parameters.store) / DRAWN
         private_folder(drawn)
@@ -57,14 +57,28 @@ def load_dataset(flow: str, parameters: Parameters) -> Dataset:
     check_no_url("dataset", parameters.dataset)
     source = Path(parameters.dataset).expanduser().absolute()
     if not source.exists():
-        raise InputError(f"dataset {absent_words(source)}")
+        raise InputError(f"dataset {source} does not exist")
     if not source.is_dir() and not source.is_file():
         raise InputError(f"dataset {source} is neither a folder nor a manifest file")
     try:
         whole = kind_of(flow).read_dataset(source, flow, parameters)
     except OSError as error:
         raise InputError(f"dataset {source} cannot be read: {error}") from error
+    if not own:
+        _check_places(whole)
     return whole.model_copy(update={"samples": of_shard(whole.samples, parameters.shard, parameters.shards)})
+
+
+def _check_places(dataset: Dataset) -> None:
+    """Raise InputError where a folder was exchanged for a link out of `JURY_ROOTS` since its parameter was checked."""
+    places = [
+        place
+        for sample in dataset.samples
+        for place in (sample.record, *(source.place for source in sample.pictures.values()))
+    ]
+    for within in {place.within for place in places if place}:
+        for real in within:
+            check_place("dataset", real)
 
 
 def _check_own_pictures(parameters: Parameters) -> None:

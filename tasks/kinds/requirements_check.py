@@ -1,8 +1,4 @@
-"""Whether an image shows what its prompt asks for, decided by rule from what the judge says it sees. Pure functions.
-
-Owns the rule, and the words that tell the judge what to look for without telling it what to find. The form of the
-judge's answer belongs to `score_reply`.
-"""
+"""The rule that decides from what the judge sees whether an image shows what its prompt asks for. Pure functions."""
 
 import math
 import re

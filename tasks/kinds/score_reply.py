@@ -1,28 +1,24 @@
 """The reply to a text-to-image rubric: its form, and the scores in it.
 
-A score may come bare or as "8/10", which is noted; one that is missing, off the scale or told twice makes the reply
-invalid. What the judge sees (the check beside the scores) is never a reason to lose them: unreadable, it is unknown.
+A score may be bare or "8/10", which is noted. An unreadable check beside the scores never costs them: it is unknown.
 """
 
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import cache
 from typing import Any, cast
 
 from pydantic import BaseModel, Field, StrictBool, ValidationError
 
-from tasks.endpoint.reply_text import pairs, plain, recovery, reply_words, shown, unwrapped
+from tasks.endpoint.reply_text import Objects, Repeated, objects, plain, recovery, reply_words, shown, unwrapped
 from tasks.kinds.values import Reading
 from tasks.records import MOST_COUNTED, OVERALL_SCORE, SEEN, AspectScore, Seen, SeenObject
 from tasks.rubrics.rubric_prompt import RubricPrompt
 from tasks.statistics.image_scores import HIGHEST
-from tasks.text import bounded
 
 _COMMA = re.compile(r",(?=\s*+[}\]])")
 _NUMBER = re.compile(r"\s*+(-?\d++(?:\.\d++)?)\s*+(?:(?:/|out of)\s*+10\s*+)?")
 _GAP = re.compile(r"[\s-]++")
-_MOST_NOTES = 20
-_EXPLAINED = {"explanation", "score"}
-_SEEN_KEYS = {"objects", "relation_holds", "object", "present", "count", "color"}
 
 
 class _ObjectGiven(BaseModel):
@@ -90,29 +86,22 @@ def format_words(prompt: RubricPrompt) -> str:
 def read(text: str, prompt: RubricPrompt) -> Reading:
     """The scores in a reply, and what the judge sees where that was asked."""
     body, taken_off = unwrapped(text)
-    found, how = _pairs(body)
-    named = _named(found, (*prompt.aspects, OVERALL_SCORE))
+    given, how = _objects(body)
+    found, keys = given.pairs, (*prompt.aspects, OVERALL_SCORE)
+    named = _named(found, keys)
     notes, problems = list[str](), list[str]()
     may_be_none = {key for key, aspect in prompt.aspects.items() if aspect.not_applicable}
     read = (_score(key, values, key in may_be_none, notes, problems) for key, values in named.items())
     scores = tuple(filter(None, read))
+    problems += _said_otherwise(given.after(lambda key: _plain(key) in keys), scores)
     seen = _seen(found) if "objects" in prompt.inputs else None
-    notes += _strangers(found, prompt)
     if "objects" in prompt.inputs and seen is None:
         notes.append(f"no readable `{SEEN}`")
-    noted = list(dict.fromkeys(notes))
-    reading = Reading(recovery=recovery(*taken_off, how, *bounded(noted[:_MOST_NOTES], len(noted))))
+    reading = Reading(recovery=recovery(*taken_off, how, *dict.fromkeys(notes)))
     if problems:
         whole = "" if any(named.values()) else f": {reply_words(text, taken_off)}"
         return reading._replace(error="; ".join(problems) + whole)
     return reading._replace(scores=scores, seen=seen, reasoning=scores[-1].explanation)
-
-
-def holds(text: str, scores: Sequence[AspectScore]) -> bool:
-    """Whether a reply gives these aspects these scores, whatever it was asked for."""
-    told = _named(_pairs(unwrapped(text)[0])[0], [score.aspect for score in scores])
-    read = (_score(key, values, True, [], []) for key, values in told.items())
-    return [(each.aspect, each.score) for each in read if each] == [(each.aspect, each.score) for each in scores]
 
 
 def _named(found: Iterable[tuple[str, Any]], keys: Iterable[str]) -> dict[str, list[Any]]:
@@ -121,13 +110,13 @@ def _named(found: Iterable[tuple[str, Any]], keys: Iterable[str]) -> dict[str, l
     return {key: [value for name, value in told if name == key] for key in keys}
 
 
-def _pairs(body: str) -> tuple[list[tuple[str, Any]], str]:
-    found, whole = pairs(body)
-    if whole:
+def _objects(body: str) -> tuple[Objects, str]:
+    found = objects(body)
+    if found.whole:
         return found, ""
     mended, commas = _COMMA.subn("", body)
-    again, whole = pairs(mended)
-    if commas and len(again) > len(found):
+    again = objects(mended)
+    if commas and len(again.pairs) > len(found.pairs):
         return again, "broken JSON mended"
     return found, "taken out of prose"
 
@@ -138,28 +127,61 @@ def _plain(key: str) -> str:
 
 def _score(key: str, values: list[Any], may_be_none: bool, notes: list[str], problems: list[str]) -> AspectScore | None:
     """One aspect, or None and a problem."""
-    told = list(dict.fromkeys(_told(value, notes) for value in values))
-    if len(told) != 1:
-        problems.append(f"`{key}` is told with {len(told)} different scores" if told else f"`{key}` is missing")
+    told = [each for value in values for each in _told(value, notes)]
+    # What is no score stays as it is: of two such values nobody can say that they mean the same.
+    read = {number if (number := _number(score, notes)) is not None else shown(score): score for _, score in told}
+    if len(read) != 1:
+        problems.append(f"`{key}` is told with {len(read)} different scores" if read else f"`{key}` is missing")
         return None
-    explanation, score = told[0]
+    (number, score), explanation = read.popitem(), told[0][0]
     if score is None and may_be_none:
         return AspectScore(aspect=key, score=None, explanation=explanation)
-    number = _number(score, notes)
-    if number is None:
-        problems.append(f"`{key}` has score {shown(score)}, allowed is a number from 0 to {HIGHEST:g}")
+    if isinstance(number, str):
+        problems.append(f"`{key}` has score {number}, allowed is a number from 0 to {HIGHEST:g}")
         return None
     return AspectScore(aspect=key, score=number, explanation=explanation)
 
 
-def _told(value: Any, notes: list[str]) -> tuple[str, Any]:
-    """Explanation and score as they stand in the reply; hashable, so that equal repetitions fall together."""
+def _told(value: Any, notes: list[str]) -> Iterator[tuple[str, Any]]:
+    """Explanation and score as the reply has them, each score where there are several."""
     if isinstance(value, dict):
-        given = {_plain(str(key)): each for key, each in cast(Mapping[str, Any], value).items()}
-        explanation, score = given.get("explanation"), given.get("score", "nothing")
-        return plain(explanation), score if isinstance(score, str | int | float | None) else shown(score)
+        parts = [(_plain(str(key)), each) for key, each in cast(Mapping[str, Any], value).items()]
+        explanation = next((each for part in parts if part[0] == "explanation" for each in _each(part[1])), None)
+        scores = [each for part in parts if part[0] == "score" for each in _each(part[1])]
+        yield from ((plain(explanation), score) for score in scores or ["nothing"])
+        return
     notes.append("bare score")
-    return "", value if isinstance(value, str | int | float | None) else shown(value)
+    yield "", value
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    return value.values if isinstance(value, Repeated) else (value,)
+
+
+def _said_otherwise(text: str, scores: Sequence[AspectScore]) -> Iterator[str]:
+    """Scores in the words after an answer that differ from it, as problems."""
+    told = {each.aspect: each.score for each in scores}
+    for found in _said(tuple(told)).finditer(text) if told and text.strip() else ():
+        name, number = found[1], float(found[2] or found[3] or found[4])
+        key = _plain(name or "")
+        key = key if key in told else OVERALL_SCORE
+        if number not in ([told.get(key, number)] if name else told.values()):
+            problem = f"`{key}`" if name else "a score"
+            yield f"{problem} is told again as {number:g} after the JSON"
+
+
+@cache
+def _said(keys: tuple[str, ...]) -> re.Pattern[str]:
+    """A pattern of scores in words: after the name of an aspect, after "score" on a line of its own, or of 10."""
+    names = "|".join(re.escape(key).replace("_", r"[\s_-]") for key in keys)
+    number = r"(\d{1,4}+(?:\.\d{1,4}+)?)"
+    marks = r"[\"'*_`]{0,4}+\s{0,4}+(?:is\b|of\b|:|=)[\s\"'*_`]{0,8}+"
+    return re.compile(
+        rf"\b({names}|overall)(?: score)?{marks}{number}"
+        rf"|^[^\w\n]{{0,8}}+(?:final |total )?score{marks}{number}"
+        rf"|\b{number}\s?(?:/|out of)\s?10\b",
+        re.IGNORECASE | re.MULTILINE,
+    )
 
 
 def _number(value: Any, notes: list[str]) -> float | None:
@@ -173,18 +195,6 @@ def _number(value: Any, notes: list[str]) -> float | None:
     if isinstance(value, bool) or not isinstance(value, int | float):
         return None
     return float(value) if 0 <= value <= HIGHEST else None
-
-
-def _strangers(found: list[tuple[str, Any]], prompt: RubricPrompt) -> Iterator[str]:
-    known = {*prompt.aspects, OVERALL_SCORE, SEEN, *_EXPLAINED, *_SEEN_KEYS}
-    for key, value in found:
-        if _plain(key) not in known and not _wraps(value, known):
-            yield f"extra key `{key[:40]}` ignored"
-
-
-def _wraps(value: Any, known: set[str]) -> bool:
-    """Whether an object holds the aspects, rather than being one more of them."""
-    return isinstance(value, dict) and bool({_plain(key) for key in cast(dict[str, Any], value)} & (known - _EXPLAINED))
 
 
 def _seen(found: list[tuple[str, Any]]) -> Seen | None:

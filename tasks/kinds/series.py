@@ -1,8 +1,6 @@
-"""The samples of one candidate as they are laid beside those of another run or candidate.
+"""Samples of one candidate, paired with those of another run or candidate.
 
-Owns what is paired: a figure with the same sample's figure, and of generated images a prompt with the same prompt, by
-the mean of its scored images, because two images made of one prompt are no pair. How sure a difference is stands in
-`statistics.paired`.
+Two images made of one prompt are no pair, so images are paired by prompt, with the mean of its scored images.
 """
 
 from collections import defaultdict
@@ -11,7 +9,6 @@ from dataclasses import dataclass
 from statistics import fmean
 
 from tasks.kinds.values import Measure, Measured
-from tasks.statistics.intervals import TAIL
 from tasks.statistics.paired import Difference, difference
 
 ALL_PROMPTS = "all prompts"
@@ -59,8 +56,8 @@ def _values(sample: Measured, several: bool) -> Iterator[tuple[Measure, float | 
     yield from sample.values.items()
 
 
-def paired(before: Series, after: Series, measure: Measure, tail: float = TAIL) -> Difference:
+def paired(before: Series, after: Series, measure: Measure) -> Difference:
     """The difference by a measure that both have, over the units that have a value on both sides."""
     first, second = before.values[measure], after.values[measure]
     units = sorted(first.keys() & second.keys())
-    return difference([first[unit] for unit in units], [second[unit] for unit in units], measure.highest, tail)
+    return difference([first[unit] for unit in units], [second[unit] for unit in units], measure.highest)

@@ -1,16 +1,17 @@
-"""From verdicts to decisions: votes, orders, the two-tier rule and the scores. Pure functions.
+"""The two-tier rule of the PaperBanana protocol, from votes to outcomes, and what an outcome depends on.
 
-The rule is the PaperBanana protocol's; what it leaves open (votes, orders, missing verdicts) is settled here and only
-here. Nothing is made up: a missing verdict is not a neutral one.
+Nothing is made up: a missing verdict is not a neutral one.
 """
 
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
+from fractions import Fraction
 from itertools import product
+from math import prod
 from typing import NamedTuple
 
-from tasks.kinds.values import last_attempts
-from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order, OutcomeStatus
+from tasks.kinds.values import Chances, Decided, Lack, last_attempts
+from tasks.records import MIXED, TIE, WINNERS, DimensionOutcome, Judgment, Order
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
 from tasks.rubrics.rubric import Rubric
 from tasks.statistics.scores import verdict_score
@@ -131,37 +132,30 @@ def _one_tier(number: int, verdicts: Mapping[str, str], rubric: Rubric) -> tuple
     return result, f"tier {number}: {one} {verdicts[one]}, {other} {verdicts[other]} -> {result}"
 
 
-class Decision(NamedTuple):
-    """What the rule makes of one sample, before it is written down as an Outcome."""
-
-    status: OutcomeStatus
-    overall: Overall
-    score: float | None
-    dimensions: tuple[DimensionOutcome, ...]
-    cast: Cast
-    """The votes that it was made from; empty where none were asked for."""
-    problem: str = ""
-
-    def verdicts(self) -> dict[str, str | None]:
-        """Dimension -> its verdict, None where it is missing."""
-        return {each.dimension: each.verdict for each in self.dimensions}
-
-
-def decide(judgments: Iterable[Judgment], rubric: Rubric, orders: Sequence[Order], votes: int) -> Decision:
+def decide(judgments: Iterable[Judgment], rubric: Rubric, orders: Sequence[Order], votes: int) -> Decided:
     """Decide a sample whose pictures were judged, from its judgments: all attempts, in any order."""
     cast = _cast(last_attempts(judgments), rubric, orders, votes)
     dimensions = tuple(_dimension(dimension, by_order) for dimension, by_order in cast.items())
-    result = overall({each.dimension: each.verdict for each in dimensions}, rubric)
-    status: OutcomeStatus = "complete" if result.outcome else "incomplete"
-    return Decision(status, result, verdict_score(result.outcome), dimensions, cast)
+    verdicts = {each.dimension: each.verdict for each in dimensions}
+    result = overall(verdicts, rubric)
+    return Decided(
+        status="complete" if result.outcome else "incomplete",
+        overall=result.outcome,
+        score=verdict_score(result.outcome),
+        published=overall({each.dimension: each.published for each in dimensions}, rubric).outcome,
+        chances=chances(cast, verdicts, rubric) if result.outcome else None,
+        pivotal=pivotal(verdicts, rubric),
+        tier=result.tier,
+        path=result.path,
+        dimensions=dimensions,
+    )
 
 
-def undecided(status: OutcomeStatus, problem: str, rubric: Rubric) -> Decision:
+def undecided(lack: Lack, rubric: Rubric) -> Decided:
     """Decide a sample that lacks a picture: a forfeit scores 0 on everything, the other statuses score nothing."""
-    value = 0.0 if status == "forfeit" else None
-    dimensions = tuple(DimensionOutcome(dimension=p.dimension, verdict=None, score=value) for p in rubric.prompts)
-    words = f"{status.replace('_', ' ')}: {problem}"
-    return Decision(status, Overall(None, "", words), value, dimensions, {}, problem)
+    score = 0.0 if lack.status == "forfeit" else None
+    dimensions = tuple(DimensionOutcome(dimension=p.dimension, verdict=None, score=score) for p in rubric.prompts)
+    return Decided(lack.status, score, f"{lack.status.replace('_', ' ')}: {lack.problem}", dimensions)
 
 
 def _cast(
@@ -192,4 +186,50 @@ def _dimension(dimension: str, cast: Mapping[Order, Sequence[str | None]]) -> Di
         ok_votes=sum(vote is not None for vote in votes),
         order_flip=merged.order_flip,
         reversal=merged.reversal,
+    )
+
+
+def chances(cast: Cast, verdicts: Mapping[str, str | None], rubric: Rubric) -> Chances | None:
+    """How likely each outcome is, had each dimension been asked once, in one order, of a judge that votes like this.
+
+    First an order is drawn for all dimensions, all alike, then in it an ok vote of each dimension, all alike and
+    independently: a judge that prefers the figure shown first does so on every dimension, and dimensions in different
+    orders would cancel that out. None where a verdict is missing that some draw of the others would need, so that an
+    incomplete sample has none.
+
+    Args:
+        cast: the votes; all dimensions were asked in the same orders.
+        verdicts: dimension -> what its votes come to, None where it is missing.
+        rubric: as `overall` takes it.
+    """
+    names = [name for name, verdict in verdicts.items() if verdict is not None]
+    orders: list[Order] = list(dict.fromkeys(order for by_order in cast.values() for order in by_order))
+    found: defaultdict[str | None, Fraction] = defaultdict(Fraction)
+    for order in orders:
+        for draw in product(*(_weights(cast[name][order]).items() for name in names)):
+            drawn = dict(zip(names, (verdict for verdict, _ in draw), strict=True))
+            weight = prod((weight for _, weight in draw), start=Fraction(1, len(orders)))
+            found[overall({**verdicts, **drawn}, rubric).outcome] += weight
+    return None if None in found else Chances(*(float(found[outcome]) for outcome in ("Model", TIE, "Human")))
+
+
+def _weights(votes: Sequence[str | None]) -> Mapping[str, Fraction]:
+    """Verdict -> probability that it is drawn from the votes of one order, at least one of which is ok."""
+    ok = Counter(vote for vote in votes if vote is not None)
+    return {verdict: Fraction(n, ok.total()) for verdict, n in ok.items()}
+
+
+def pivotal(verdicts: Mapping[str, str | None], rubric: Rubric) -> tuple[str, ...]:
+    """Dimensions of which another allowed verdict, alone, would have changed the outcome, or left it undecided.
+
+    None of them where there is no outcome. `Mixed` is no answer that a judge may give: in its place every allowed one
+    is tried.
+    """
+    outcome = overall(verdicts, rubric).outcome
+    if outcome is None:
+        return ()
+    return tuple(
+        prompt.dimension
+        for prompt in pairwise_prompts(rubric)
+        if any(overall({**verdicts, prompt.dimension: other}, rubric).outcome != outcome for other in prompt.verdicts)
     )

@@ -1,14 +1,11 @@
-"""The reply to a pairwise question: its form, and the one verdict in it.
-
-It never guesses: what cannot be read, and what names two winners, is invalid.
-"""
+"""The reply to a pairwise question: its form, and the one verdict in it. Two winners are invalid, never a guess."""
 
 import json
 import re
 from collections.abc import Sequence
 from typing import Any
 
-from tasks.endpoint.reply_text import pairs, plain, recovery, reply_words, shown, unwrapped
+from tasks.endpoint.reply_text import objects, plain, recovery, reply_words, shown, unwrapped
 from tasks.kinds.values import Reading
 from tasks.records import VERDICTS, Verdict
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
@@ -16,8 +13,16 @@ from tasks.text import listed
 
 REASONING, WINNER = "comparison_reasoning", "winner"
 
+_ANY = "|".join(map(re.escape, VERDICTS))
 # The value must be followed by what ends it, so that an echoed list of options or a cut-off word is no winner.
 _WINNER = re.compile(r"winner[\"'*_]*+\s*+:\s*+[\"']([^\"'\n]*+)[\"'](?=[^\S\n]*+(?:[,}\]\n]|\Z))", re.IGNORECASE)
+_SAID = re.compile(
+    rf"(?:winner|verdict|answer)[\"'*_`]{{0,4}}+\s{{0,4}}+(?:is\b|:|=)[\s\"'*_`]{{0,8}}+(?:the )?({_ANY})\b"
+    rf"|^[^\w\n]{{0,8}}+({_ANY})[^\w\n]{{0,8}}$"
+    rf"|\b({_ANY})(?: figure)? wins\b",
+    re.IGNORECASE | re.MULTILINE,
+)
+"""A verdict in words: after its name, alone on a line, or as the one that wins."""
 _REASONING = re.compile(r"[\"']comparison_reasoning[\"']\s*+:\s*+[\"']")
 _END_OF_REASONING = re.compile(r"[\"']\s*+,?\s*+[\"']winner")
 
@@ -61,15 +66,7 @@ def _format_words(allowed: str) -> str:
 
 def read(text: str, prompt: PairwisePrompt) -> Reading:
     """The verdict in a reply. Case and closing punctuation are forgiven, nothing else is."""
-    return _read(text, prompt.verdicts)
-
-
-def holds(text: str, verdict: str | None) -> bool:
-    """Whether a reply has this verdict, whichever were allowed."""
-    return _read(text, VERDICTS).verdict == verdict
-
-
-def _read(text: str, allowed: tuple[Verdict, ...]) -> Reading:
+    allowed = prompt.verdicts
     body, taken_off = unwrapped(text)
     winners, reasoning, how = _fields(body)
     read = Reading(reasoning=reasoning, recovery=recovery(*taken_off, how))
@@ -86,11 +83,12 @@ def _read(text: str, allowed: tuple[Verdict, ...]) -> Reading:
 
 def _fields(body: str) -> tuple[list[Any], str, str]:
     """Every winner named, the reasoning, and how they were found."""
-    found, whole = pairs(body)
-    winners = [value for key, value in found if key == WINNER]
+    found = objects(body)
+    winners = [value for key, value in found.pairs if key == WINNER]
     if winners:
-        reasoning = next((value for key, value in found if key == REASONING), "")
-        return winners, plain(reasoning), "" if whole else "taken out of prose"
+        reasoning = next((value for key, value in found.pairs if key == REASONING), "")
+        winners += (said for match in _SAID.finditer(found.after(WINNER.__eq__)) for said in match.groups() if said)
+        return winners, plain(reasoning), "" if found.whole else "taken out of prose"
     return _WINNER.findall(body), _reasoning(body), "broken JSON mended"
 
 

@@ -1,23 +1,62 @@
-"""Two raters on the same samples: how far a judge agrees with another judge, with itself, or with people.
-
-Owns which answers are compared with each other, and the result for each question. Who the raters are is left to
-`raters`, which statistics their answers allow to `kinds`.
-"""
+"""Agreement of two raters on the same samples: judges (evaluations) or people (sets of labels)."""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
 
 from tasks.errors import InputError
+from tasks.history import asking as history
 from tasks.history.asking import one_opening
+from tasks.history.evaluations import find
 from tasks.kinds import kind_of
 from tasks.kinds.kind import Kind
-from tasks.labels.raters import Answer, Key, Rater, answers, candidates, find_rater
+from tasks.kinds.values import Answered
+from tasks.ledger.label_sets import labels_words
 from tasks.records import OVERALL, OVERALL_SCORE, Record
-from tasks.rubrics.rubric import DIMENSION_SEQUENCE
+from tasks.rubrics.rubric import DIMENSION_SEQUENCE, load_rubric
 from tasks.statistics.concordance import Statistic
-from tasks.text import listed
+from tasks.text import listed, number_words
+
+_LABELS = """
+    SELECT any_value(flow), count(*), count(DISTINCT nullif(annotator, '')), any_value(source)
+    FROM labels WHERE name = $1 HAVING count(*) > 0"""
+_RATINGS = """
+    SELECT candidate, sample_id, question, tag, prompt_id, coalesce(picture, ''), verdict, score
+    FROM ratings WHERE source = $1 ORDER BY ALL"""
+
+
+class Key(NamedTuple):
+    """One question about one sample."""
+
+    candidate: str
+    """Empty: labels that do not name it."""
+    sample_id: str
+    question: str
+    """Dimension, or overall; of a generated image an aspect, or overall_score."""
+
+
+class Answer(NamedTuple):
+    """What a rater says to one question."""
+
+    given: Answered | None
+    """A verdict, or a score of 0-10; None where it is missing."""
+    tag: str = ""
+    prompt_id: str = ""
+    """Empty: figures, and labels."""
+    picture: str = ""
+    """SHA-256 of the picture that was judged; empty: labels."""
+
+
+class Rater(Record):
+    """Who answers."""
+
+    name: str
+    """Id of the evaluation, or name of the labels."""
+    kind: Literal["evaluation", "labels"]
+    flow: str
+    about: str
+    """Judge and prompt set, or number of people, in words."""
 
 
 class Agreed(Record):
@@ -44,6 +83,32 @@ class Agreed(Record):
     """Answers met, of scores rounded to whole points."""
     confusion: tuple[tuple[int, ...], ...]
     """How often A answered (row) what and B (column) what, in the order of the categories."""
+
+    @property
+    def equal_words(self) -> str:
+        """Share of equal answers with its interval; without one, the counts that it is made of."""
+        found = self.agreement
+        if found.value is None:
+            return "–"
+        if found.ci_low is None or found.ci_high is None:
+            return f"{round(found.value * self.n):,} of {self.n:,}"
+        return f"{found.value:.0%} [{100 * found.ci_low:.0f}, {100 * found.ci_high:.0f}]"
+
+    @property
+    def kappa_words(self) -> str:
+        """Kappa with its interval, as far as there are such."""
+        return _interval_words(self.kappa)
+
+    @property
+    def tau_words(self) -> str:
+        """Tau-b with its interval, as far as there are such."""
+        return _interval_words(self.tau)
+
+
+def _interval_words(found: Statistic) -> str:
+    if found.ci_low is None or found.ci_high is None:
+        return number_words(found.value)
+    return f"{found.value:.2f} [{found.ci_low:.2f}, {found.ci_high:.2f}]"
 
 
 class Agreement(Record):
@@ -80,16 +145,13 @@ _NOTHING = Answer(None)
 
 @one_opening
 def agreement(store: Path, a: str, b: str) -> Agreement:
-    """Agreement of two evaluations (by the beginning of the id), of labels (by name), or of one with the other.
+    """Return the agreement of two evaluations (by the beginning of the id), two sets of labels (by name), or one each.
 
-    All candidates count together, as in the PaperBanana paper, whose check (Kendall's tau for each dimension and the
-    aggregate, 50 figures of two systems) this is. The paper does not say which tau; in data with so many ties it must
-    be tau-b. Its two people agreed by discussion, where here the votes of annotators are merged.
+    All candidates count together, as in the PaperBanana paper, whose check (Kendall's tau, 50 figures of two systems)
+    this is. The paper does not say which tau; in data with so many ties it must be tau-b.
 
     Raises:
-        HistoryLocked: a writer held the history.
-        InputError: a rater is not known or stands on both sides, the flows differ, it is not clear whose figures
-            labels are about, or nothing was answered by both.
+        InputError: a rater is unknown or on both sides, the flows differ, or nothing was answered by both.
     """
     first, second = find_rater(store, a), find_rater(store, b)
     if first.name == second.name:
@@ -170,3 +232,53 @@ def _nothing_shared(
         for rater, keys in ((first, ours), (second, theirs))
     ]
     return f"{first.name} and {second.name} have answered no question about the same sample: {'; '.join(sides)}"
+
+
+def find_rater(store: Path, named: str) -> Rater:
+    """Return the labels of this name, or else the evaluation whose id begins so; InputError for none or several."""
+    if found := history.query(store, _LABELS, values=[named]).rows:
+        flow, rows, people, source = found[0]
+        about = f"{labels_words(rows, people)}, {source}"
+        return Rater(name=named, kind="labels", flow=flow, about=about)
+    try:
+        run = find(store, named)
+    except InputError as error:
+        names = history.query(store, "SELECT DISTINCT name FROM labels ORDER BY name").rows
+        raise InputError(f"{error}; labels are {listed(name for (name,) in names)}") from error
+    about = f"{run.judge}, prompt set {run.prompt_set}, {run.started_at:%Y-%m-%d %H:%M}"
+    return Rater(name=run.run_id, kind="evaluation", flow=run.flow, about=about)
+
+
+def answers(store: Path, rater: Rater) -> dict[Key, Answer]:
+    """Return one answer a sample and question, those of several annotators merged by the kind of judging.
+
+    Where people judge the dimensions of a figure and not the whole, the overall follows by the tier rule.
+    """
+    kind = kind_of(rater.flow)
+    found: dict[Key, list[tuple[Any, ...]]] = {}
+    for candidate, sample_id, question, *rest in history.query(store, _RATINGS, values=[rater.name]).rows:
+        found.setdefault(Key(candidate, sample_id, question), []).append(tuple(rest))
+    merged = {key: _merged(kind, key.question, rows) for key, rows in found.items()}
+    return {**_overalls(kind, merged, rater.flow), **merged}
+
+
+def _merged(kind: Kind, question: str, rows: list[tuple[Any, ...]]) -> Answer:
+    tag, prompt_id, picture, *_ = rows[0]
+    given = [score if verdict is None else verdict for *_, verdict, score in rows]
+    return Answer(kind.merged_answer(question, given), tag, prompt_id, picture)
+
+
+def _overalls(kind: Kind, merged: Mapping[Key, Answer], flow: str) -> dict[Key, Answer]:
+    """Return the overall of each sample where it follows from the answers to the other questions."""
+    rubric = load_rubric(flow)
+    samples: dict[tuple[str, str], dict[str, Answered]] = {}
+    for key, answer in merged.items():
+        if answer.given is not None and key.question != OVERALL:
+            samples.setdefault(key[:2], {})[key.question] = answer.given
+    derived = {sample: kind.overall_of(given, rubric) for sample, given in samples.items()}
+    return {Key(*sample, OVERALL): Answer(outcome) for sample, outcome in derived.items() if outcome is not None}
+
+
+def candidates(keys: Iterable[Key]) -> list[str]:
+    """Return the names of the candidates, where they are given, in alphabetical order."""
+    return sorted({key.candidate for key in keys} - {""})

@@ -1,8 +1,6 @@
-"""Which samples people are shown: drawn from one evaluation, each as likely as any other, by a seed.
+"""Draw of the samples that people are shown, by a seed, and the blind pages that they are dealt out to.
 
-Owns the drawing, and the blind pages that it is dealt out to. A page's tokens and sides come from the system's own
-randomness: whoever knows the seed, and has the program, can work out which samples were drawn, but not which of a
-page's items is which, or which side is whose. That is kept in the store (`ledger.label_pages`).
+Tokens and sides of a page come from the system's randomness: a known seed does not tell which side is whose.
 """
 
 import random
@@ -57,7 +55,6 @@ class Drawable(NamedTuple):
     prompt_id: str
     """Empty for figures."""
     text: str
-    """Caption of the figure, or prompt of the image."""
     pictures: Mapping[str, str]
     """Role -> SHA-256 of the picture's file."""
 
@@ -89,12 +86,7 @@ class Made(NamedTuple):
 
 
 def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
-    """Draw the items of one evaluation's pages, one for each person, and keep in the store which is which.
-
-    Raises:
-        HistoryLocked: the history stayed in use.
-        InputError: there is no such evaluation, candidate or question, or nothing to be drawn.
-    """
+    """Draw the items of one evaluation's pages, one for each person, and keep in the store which is which."""
     _check(asked)
     evaluation = find(store, run)
     rubric = _rubric(evaluation.flow, evaluation.prompt_set)
@@ -127,10 +119,10 @@ def make_pages(store: Path, run: str, asked: Asked) -> list[Made]:
 
 
 def drawing(found: Sequence[Drawable], seed: int) -> list[Drawable]:
-    """All samples in the order in which they are drawn: the first n of them are a draw of n.
+    """Return all samples in the order in which they are drawn: the first n of them are a draw of n.
 
     Figures: a random order of all. Images: rounds over the prompts in random order, an image of each drawn at random,
-    since a score is a mean over prompts, and a second image of a prompt tells less than the first of another.
+    since a score is a mean over prompts.
     """
     order = random.Random(seed)  # a drawing that can be repeated, and no secret
     units: defaultdict[tuple[str, str], list[Drawable]] = defaultdict(list)
@@ -166,11 +158,7 @@ def _check(asked: Asked) -> None:
 def _drawable(
     store: Path, run_id: str, asked: Asked, questions: Mapping[str, tuple[PeopleQuestion, ...]]
 ) -> list[Drawable]:
-    """Samples that can be drawn.
-
-    Raises:
-        InputError: there is none.
-    """
+    """Return the samples that can be drawn; raises InputError where there is none."""
     rows = history.query(store, _JUDGED, values=[run_id]).rows
     named = [row for row in rows if asked.candidate in ("", row[0]) and questions.get(row[2])]
     if asked.candidate and not named:

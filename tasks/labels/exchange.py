@@ -1,8 +1,4 @@
-"""Labels in a remote store: every machine gets those of all others.
-
-Owns how labels are copied between the local cache of a remote store and its bucket. They are small and never change, so
-whole files are copied, or removed; `label.json` is written last, so that where it is, the labels are complete.
-"""
+"""Labels in a remote store: every machine gets those of all others; `label.json` is written last."""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -11,8 +7,7 @@ from typing import NamedTuple
 from pydantic import BaseModel, ValidationError
 
 from tasks.errors import InputError
-from tasks.files import private_folder, write_whole
-from tasks.ledger.bucket import Bucket
+from tasks.ledger.bucket import MOST_OBJECT, Bucket, fetch_folder, send_folder
 from tasks.ledger.label_sets import (
     ABOUT,
     LABELS,
@@ -22,9 +17,10 @@ from tasks.ledger.label_sets import (
     is_name,
     label_folders,
     read_label_set,
+    remove_set,
     removed_labels,
 )
-from tasks.ledger.remote_folders import fetch_folder, send_folder
+from tasks.store_files import read_file, write_file
 
 
 class _About(BaseModel):
@@ -43,8 +39,7 @@ class Exchanged(NamedTuple):
 
 
 def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
-    """Send the labels that the bucket lacks and fetch those that the local cache lacks; what was removed on one machine
-    is removed from all.
+    """Send the labels that the bucket lacks, fetch those that the cache lacks, and follow removals on other machines.
 
     Raises:
         InputError: labels of the local cache or of the bucket are damaged.
@@ -53,18 +48,39 @@ def exchange_labels(bucket: Bucket, store: Path) -> Exchanged:
     for share in (send_folder, fetch_folder):
         share(bucket, store, REMOVED)
     drop_removed(store)
-    parts = (path.split("/") for path in bucket.sizes("labels"))
+    sizes = bucket.sizes("labels", MOST_OBJECT)
+    parts = (path.split("/") for path in sizes)
     there = {name for _, name, *file in parts if file == [ABOUT] and is_name(name)}
+    there -= _follow_forgetting(bucket, store, sizes, there)
     there -= _drop_removed_there(bucket, store, there)
     here = {place.name for place in label_folders(store)}
     sent, fetched = sorted(here - there), sorted(there - here)
     for name in sent:
         for file in (LABELS, ABOUT):
-            bucket.put({_object(name, file): (folder(store, name) / file).read_bytes()})
+            bucket.put({_object(name, file): read_file(store, _object(name, file))})
     found = bucket.get([_object(name, file) for name in fetched for file in (LABELS, ABOUT)])
     for name in fetched:
         _keep(store, name, found)
     return Exchanged(sent, fetched, _clashing(bucket, store, sorted(here & there)))
+
+
+def _follow_forgetting(bucket: Bucket, store: Path, sizes: Mapping[str, int], there: set[str]) -> set[str]:
+    """Take over which rows another machine has forgotten; returns names of sets of which none is left."""
+    gone = {name for name in there if not sizes[_object(name, ABOUT)]}
+    for folder_name in [place.name for place in label_folders(store)]:
+        if folder_name in gone:
+            remove_set(store, folder_name)
+        elif folder_name in there and _has_changed(store, folder_name, sizes):
+            found = bucket.get([_object(folder_name, file) for file in (LABELS, ABOUT)])
+            ours = read_label_set(folder(store, folder_name)).source_sha256
+            if _source_sha256(_object(folder_name, ABOUT), found) == ours:
+                _keep(store, folder_name, found)
+    return gone
+
+
+def _has_changed(store: Path, name: str, sizes: Mapping[str, int]) -> bool:
+    files = {_object(name, file): folder(store, name) / file for file in (LABELS, ABOUT)}
+    return any(sizes.get(each) != file.stat().st_size for each, file in files.items() if file.exists())
 
 
 def _drop_removed_there(bucket: Bucket, store: Path, there: set[str]) -> set[str]:
@@ -82,10 +98,8 @@ def _object(name: str, file: str) -> str:
 
 
 def _keep(store: Path, name: str, found: Mapping[str, bytes]) -> None:
-    place = folder(store, name)
-    private_folder(place)
     for file in (LABELS, ABOUT):
-        write_whole(place / file, found[_object(name, file)], private=True)
+        write_file(store, _object(name, file), found[_object(name, file)])
 
 
 def _clashing(bucket: Bucket, store: Path, names: list[str]) -> list[str]:

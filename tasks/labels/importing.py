@@ -1,22 +1,23 @@
-"""A file of labels taken into a store.
-
-Owns the names that labels may have, that the same file is kept once, and that one person answers a question once. What
-a row must hold is the kind of judging's, where labels are kept is left to `ledger.label_sets`.
-"""
+"""Import of labels: a table of labels, or the file of blind answers that a page of `jury label` saved."""
 
 import re
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, NamedTuple, cast
+
+from pydantic import ValidationError
+from pydantic_core import from_json
 
 from tasks.datasets.cells import Cells
 from tasks.datasets.rows import find_rows
 from tasks.errors import InputError, Problems
-from tasks.files import read_regular
+from tasks.files import read_regular, real_place
 from tasks.history.asking import query
 from tasks.kinds import kind_of
-from tasks.labels.answers import Saved, labels_of, saved_file
-from tasks.ledger.label_pages import LabelPage, read_page
+from tasks.kinds.values import UNANSWERED
+from tasks.ledger.label_pages import LabelItem, LabelPage, read_page
 from tasks.ledger.label_sets import (
     ABOUT,
     LabelRow,
@@ -28,35 +29,51 @@ from tasks.ledger.label_sets import (
     read_label_set,
 )
 from tasks.parameters import FLOWS
+from tasks.records import Record
 from tasks.rubrics.rubric import load_rubric
-from tasks.text import listed, one_line
+from tasks.text import listed, one_line, quoted
 
+FORMAT = "image-jury labels 1"
+NO_ANSWER = "no answer"
+"""Of a question beside which there is only a comment."""
 _RUN = re.compile(r"\d{8}T\d{6}")
-"""How ids of runs begin."""
 _OF_PAGE = {"of_run", "dataset_key", "prompts_key", "drawn"}
-"""What labels take over from their page."""
 LARGEST = 256_000_000
-"""Bytes of a file of labels."""
+
+
+class Answer(Record, extra="ignore"):
+    """One row of a saved file; pages of earlier versions saved more fields."""
+
+    item: str
+    question: str
+    answer: str
+    """Empty: there is only a comment."""
+    comment: str
+
+
+class Saved(NamedTuple):
+    """A saved file, before its rows are checked."""
+
+    page: str
+    name: str
+    """Who answered: a pseudonym, or the name that a person chose."""
+    rows: Sequence[object]
 
 
 def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> LabelSet:
-    """Keep the labels of a file under `name`, or else the file's stem: a table (JSON Lines, JSON, CSV or Parquet), or
-    what a page of `jury label` saved.
-
-    The same file under the same name is kept once, and what was kept then is returned.
+    """Keep the labels of a table, or of a file that a page saved, under `name` or the file's stem; the same file once.
 
     Args:
         flow: whose samples a table is about; a page's file tells that itself.
 
     Raises:
-        InputError: the name cannot be one or is that of other labels, the file is too large, or all that is wrong in
-            it, by row; or it is of a page that this store did not make, or its answers are here already.
+        InputError: the name is taken or impossible, the file is too large, or all that is wrong in it, by row.
     """
     name = name or file.stem
     _check_name(name)
     if not file.is_file():
         raise InputError(f"labels {file}: there is no such file")
-    data = read_regular(file, LARGEST, follow_link=True)
+    data = read_regular(file, LARGEST, (real_place(file),))
     digest = sha256(data).hexdigest()
     place = folder(store, name)
     saved = _saved(file, data)
@@ -83,12 +100,7 @@ def import_labels(store: Path, file: Path, flow: str = "", name: str = "") -> La
 
 
 def about_no_sample(store: Path, about: LabelSet) -> str:
-    """A sentence about the labels of a set that are about no sample of any run; nothing where there are none.
-
-    Raises:
-        HistoryLocked: the history stayed in use.
-        InputError: it cannot be asked.
-    """
+    """Return a sentence about labels of a set that are about no sample of any run; nothing where there are none."""
     sql = """SELECT sample_id, count(*) FROM labels l WHERE name = $1 AND NOT EXISTS (
         SELECT 1 FROM outcomes o WHERE o.flow = l.flow AND o.sample_id = l.sample_id
             AND coalesce(l.candidate, '') IN ('', o.candidate))
@@ -105,12 +117,10 @@ def about_no_sample(store: Path, about: LabelSet) -> str:
 
 
 def read_label_rows(file: Path, flow: str) -> list[LabelRow]:
-    """The labels in a file, in its order (JSON Lines, JSON, CSV or Parquet, by its ending).
+    """Return the labels in a table, in its order (JSON Lines, JSON, CSV or Parquet, by its ending).
 
-    Figures: `id`, `dimension` (or `overall`) and `verdict`, and where known `candidate`, `annotator` and `order`. The
-    four verdicts are allowed on every dimension: people are not bound by what a judge may answer. Generated images:
-    `id` (or `image` or `filename`) and `score`, and where known `aspect` (otherwise it is the overall score), `tag`,
-    `candidate` and `annotator`. Two answers of one annotator to the same question are a problem.
+    The kind of judging knows the columns. All four verdicts are allowed on every dimension: people are not bound by
+    what a judge may answer. Two answers of one annotator to the same question are a problem.
 
     Raises:
         InputError: all that is wrong, by row: what was found, what is allowed.
@@ -182,3 +192,70 @@ def _same(kept: LabelSet, flow: str, digest: str) -> LabelSet:
 
 def _question(label: LabelRow) -> tuple[str, ...]:
     return (label.candidate, label.sample_id, label.dimension, label.aspect, label.annotator, label.order)
+
+
+def saved_file(data: bytes) -> Saved | None:
+    """Return what a page saved; None where the data is no such file. InputError: parts of it are missing."""
+    try:
+        found = from_json(data)
+    except ValueError:
+        return None
+    if not isinstance(found, dict) or "format" not in found:
+        return None
+    parts = cast("dict[str, Any]", found)
+    if parts["format"] != FORMAT:
+        raise InputError(f"format is {quoted(str(parts['format']))}, known here is {FORMAT!r}: upgrade Image Jury")
+    page, name, rows = parts.get("page"), parts.get("name"), parts.get("answers")
+    if not isinstance(page, str) or not isinstance(name, str) or not name.strip() or not isinstance(rows, list):
+        raise InputError("it has not the page, the name and the list of answers that a page saves: save it again")
+    return Saved(page, name, cast("list[object]", rows))
+
+
+def labels_of(saved: Saved, page: LabelPage, source: str) -> list[LabelRow]:
+    """Return the labels in a saved file, bound to the samples of its page; raises InputError with all wrong rows."""
+    problems = Problems()
+    items = {item.token: item for item in page.items}
+    labels: list[LabelRow] = []
+    first: dict[tuple[str, str], str] = {}
+    for where, row in _answers(saved, source, problems):
+        if wrong := _wrong(row, page, items):
+            problems.add(where, wrong)
+        elif (known := first.setdefault((row.item, row.question), where)) != where:
+            problems.add(where, f"answers again what {known} answers")
+        else:
+            labels.append(_label(row, saved, page, items[row.item]))
+    if not saved.rows:
+        problems.add(source, "holds no answer")
+    problems.stop(f"labels {source}")
+    return labels
+
+
+def _answers(saved: Saved, source: str, problems: Problems) -> Iterator[tuple[str, Answer]]:
+    for number, row in enumerate(saved.rows, 1):
+        if problems.too_many:
+            return
+        where = f"{source}, answer {number}"
+        try:
+            yield where, Answer.model_validate(row, strict=True)
+        except ValidationError as error:
+            wrong = error.errors(include_url=False, include_context=False, include_input=False)[0]
+            problems.add(where, f"{'.'.join(map(str, wrong['loc'])) or 'the row'}: {wrong['msg']}")
+
+
+def _wrong(row: Answer, page: LabelPage, items: Mapping[str, LabelItem]) -> str:
+    """Return the problem of a row by itself; empty: it has none."""
+    if row.item not in items:
+        return f"item {quoted(row.item)} is not on the page {page.page_id}"
+    asked = page.questions.get(items[row.item].tag, {})
+    if row.question not in asked:
+        return f"question {quoted(row.question)} is not asked of this item, allowed are {listed(asked)}"
+    if row.answer and row.answer not in asked[row.question]:
+        return f"answer {quoted(row.answer)}, allowed are {listed(asked[row.question])}"
+    return ""
+
+
+def _label(row: Answer, saved: Saved, page: LabelPage, item: LabelItem) -> LabelRow:
+    label = kind_of(page.flow).people_label(item, row.question, row.answer or NO_ANSWER)
+    unanswered = row.answer if row.answer in UNANSWERED else "" if row.answer else NO_ANSWER
+    given = {"annotator": saved.name, "comment": row.comment, "unanswered": unanswered, "pictures": item.pictures}
+    return label.model_copy(update=given)

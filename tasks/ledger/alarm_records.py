@@ -1,6 +1,6 @@
 """What people and runs do about alarms, kept beside the ledgers: baselines begun anew, and drops that were told.
 
-Owns `<store>/alarms/`, a small file for each, written once and never changed, and how they travel to other machines.
+Owns `<store>/alarms/`, a small file for each, written once and never changed.
 Whether there is an alarm is computed in the history, which has the restarts as rows.
 """
 
@@ -13,8 +13,7 @@ from uuid import uuid4
 from pydantic import Field
 
 from tasks.errors import InputError
-from tasks.files import private_folder, write_whole
-from tasks.ledger.bucket import Bucket
+from tasks.files import private_folder
 from tasks.ledger.reading import read_record
 from tasks.ledger.writing import write_record
 from tasks.records import SCHEMA, HistoryRecord, Record
@@ -27,7 +26,7 @@ class Restart(HistoryRecord):
     """A baseline that a person began anew: `restart-….json`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    """Version of the row; an older row is lifted to the present one when it is read."""
+    """Version of the row."""
     restart_id: str
     """Name of the restart and of its file; names sort by time."""
     flow: str
@@ -87,26 +86,6 @@ def told_before(store: Path) -> Iterator[Told]:
     for file in sorted((store / FOLDER).glob(f"{_TOLD}-*.json")):
         with suppress(InputError):
             yield read_record(file, Told)
-
-
-def exchange_alarm_records(bucket: Bucket, store: Path) -> None:
-    """Send what the bucket lacks, and fetch what the local cache lacks.
-
-    Raises:
-        RemoteUnavailable: the network or the store fails; what was done until then stays done.
-    """
-    there = {path.rpartition("/")[2] for path in bucket.sizes(FOLDER)}
-    here = {file.name for file in (store / FOLDER).glob("*.json")}
-    for name in sorted(here - there):
-        bucket.put({f"{FOLDER}/{name}": (store / FOLDER / name).read_bytes()})
-    lacking = [name for name in sorted(there - here) if _is_name(name)]
-    for path, data in bucket.get([f"{FOLDER}/{name}" for name in lacking]).items():
-        private_folder(store / FOLDER)
-        write_whole(store / path, data)
-
-
-def _is_name(name: str) -> bool:
-    return name.startswith((f"{_RESTART}-", f"{_TOLD}-")) and name.endswith(".json")
 
 
 def _keep(store: Path, name: str, record: Record) -> None:

@@ -55,24 +55,6 @@ def shared_words(shared: int, replies: int, one: str, other: str) -> str:
     return f"{told}: {why}." if shared else ""
 
 
-def shared_replies(one: Evaluation, other: Evaluation) -> str:
-    """What to say where replies about samples in one evaluation are the very replies of another.
-
-    Raises:
-        InputError: a ledger is damaged.
-    """
-    if not any(each.end and each.end.reused for each in (one, other)):
-        return ""
-    known, replies = set(_marks(one)), list(_marks(other))
-    shared = sum(mark in known for mark in replies)
-    return shared_words(shared, len(replies), one.start.run_id, other.start.run_id)
-
-
-def _marks(evaluation: Evaluation) -> Iterator[tuple[str, str]]:
-    """Key of the call, and when the judge replied: equal for the same reply in several runs."""
-    return ((row.key, row.judged_at) for run in evaluation.folders for row in _counting(run))
-
-
 def _counting(run: Path) -> Iterator[Judgment]:
     """The ok replies about samples."""
     return (row for row in read_judgments(run) if row.status == "ok" and not row.control)

@@ -14,7 +14,7 @@ class BridgeRow(Offset):
     """What two judges said of one candidate, on one dimension. Rows of a bridge's file."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    """Version of the row; an older row is lifted to the present one when it is read."""
+    """Version of the row."""
     bridge_id: str
     """Name of the bridge and of its folder; ids sort by time."""
     made_at: str
@@ -35,9 +35,9 @@ class BridgeRow(Offset):
     """Evaluation that holds the old judge's replies."""
     new_run: str
     """Evaluation that holds the new judge's replies."""
-    old_model: str
+    old_judge: str
     """Old judge, as it was asked for."""
-    new_model: str
+    new_judge: str
     """New judge, as it was asked for."""
     old_protocol_key: str
     """Protocol key of the old judge's evaluation: which scores the bridge is about."""

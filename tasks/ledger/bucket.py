@@ -5,15 +5,22 @@ relative to the URL; which objects there are is up to `remote`. fsspec is import
 """
 
 import re
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Callable, Generator, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from itertools import groupby
+from math import inf
 from pathlib import Path
 from typing import Any, Literal, Protocol, cast
 from uuid import uuid4
 
 from tasks.errors import InputError
-from tasks.files import drafted, keep_private
+from tasks.store_files import LONGEST_PART, fits, is_store_name, read_file, remove_file, write_file
+from tasks.text import one_line
 
+_SHOWN = 80
+"""Characters of an object's name in a message."""
+MOST_OBJECT = 2**27
+"""Bytes of an object that is fetched whole: a part of a ledger has 8 MB and at most a row more."""
 BATCH_OBJECTS = 256
 """At most so many objects are got or put at once."""
 
@@ -24,8 +31,6 @@ _OPTIONS: dict[str, dict[str, Any]] = {
     "s3": {"config_kwargs": {"max_pool_connections": 32, "retries": {"mode": "standard", "total_max_attempts": 3}}},
 }
 _URL = re.compile(r"[a-z][a-z0-9+.-]+://[^/].*|file:///.+")
-_CHANGED = {"PreconditionFailed", "ConditionalRequestConflict", "412", "NoSuchKey"}
-"""Codes with which a conditional put is refused, since the object is another one by now, or gone."""
 _SECRET = re.compile(r":[^:]*:.*@|:/[^/].*:.*@|[?#]")
 
 
@@ -41,12 +46,7 @@ class _Files(Protocol):
     def find(self, path: str, detail: Literal[True]) -> dict[str, dict[str, Any]]: ...
     def pipe(self, path: dict[str, bytes], **options: str) -> None: ...
     def mv(self, path: str, name: str, /) -> None: ...
-    def info(self, path: str) -> dict[str, Any]: ...
-    def cat_file(self, path: str) -> bytes: ...
-    def pipe_file(self, path: str, value: bytes, **options: str) -> None: ...
     def rm(self, path: list[str]) -> None: ...
-    def put_file(self, path: str, name: str, /) -> None: ...
-    def get_file(self, path: str, name: str, /) -> None: ...
 
     cat: Callable[..., dict[str, bytes | Exception]]
 
@@ -81,20 +81,42 @@ class Bucket:
         self.url = checked_url(url)
         self._scheme = self.url.partition(":")[0]
         self._files, self._root = _open(self.url, self._scheme)
+        self.skipped = set[str]()
+        """Names of objects that were left out so far: no file here can be called so, or none of ours is so large."""
 
     def folders(self, name: str) -> list[str]:
         """Names of the folders and objects right below a folder; none where it is absent."""
         with self._reaching(), suppress(FileNotFoundError):
             self._files.invalidate_cache()
-            return [path.rstrip("/").rpartition("/")[2] for path in self._files.ls(self._path(name), detail=False)]
+            found = [path.rstrip("/").rpartition("/")[2] for path in self._files.ls(self._path(name), detail=False)]
+            return [each for each in found if fits(each)]
         return []
 
-    def sizes(self, name: str) -> dict[str, int]:
-        """Names of all objects in a folder and below it, with their sizes in bytes."""
+    def sizes(self, name: str, most: float = inf) -> dict[str, int]:
+        """Names of all objects in a folder and below it, with their sizes in bytes.
+
+        Args:
+            most: bytes above which an object is left out.
+        """
         with self._reaching():
             self._files.invalidate_cache()
             found = self._files.find(self._path(name), detail=True)
-        return {path.removeprefix(self._path("")): int(about["size"]) for path, about in found.items()}
+        named = {path.removeprefix(self._path("")): int(about["size"]) for path, about in found.items()}
+        # A browser of buckets makes empty objects that end in a slash, to show them as folders.
+        fitting = {each: size for each, size in named.items() if fits(each) and size <= most}
+        self.skipped |= {each for each in named if each not in fitting and not each.endswith("/")}
+        return fitting
+
+    @property
+    def skipped_words(self) -> str:
+        """A sentence about the objects that were left out; "": there are none."""
+        if not self.skipped:
+            return ""
+        first = one_line(min(self.skipped), _SHOWN)
+        return (
+            f"{self.url}: skipped {len(self.skipped):,} with names that no file here can have (a part above "
+            f"{LONGEST_PART} bytes, empty, or leading elsewhere), or of more than {MOST_OBJECT:,} bytes: {first}"
+        )
 
     def get(self, names: Sequence[str]) -> dict[str, bytes]:
         """These objects, fetched side by side; without those that are not there."""
@@ -124,53 +146,15 @@ class Bucket:
                 self._files.pipe({draft: data})
                 self._files.mv(draft, path)
 
-    def send_file(self, name: str, file: Path) -> None:
-        """Write an object from a file, without having it in memory."""
-        with self._reaching():
-            self._files.put_file(str(file), self._path(name))
-
-    def fetch_file(self, name: str, place: Path) -> None:
-        """Bring an object into a file, whole or not at all."""
-        with self._reaching(), drafted(place) as draft:
-            self._files.get_file(self._path(name), str(draft))
-            keep_private(draft)
-
-    @property
-    def is_conditional(self) -> bool:
-        """Whether `put_if` can be asked for; whether the server heeds it is another question."""
-        return self._scheme in ("s3", "s3a")
-
-    def get_with_version(self, name: str) -> tuple[bytes, str] | None:
-        """An object, with what tells this state of it from any other; None: there is none."""
-        with self._reaching(), suppress(FileNotFoundError):
-            self._files.invalidate_cache()
-            # Its version first: had it changed before it is read, `put_if` would find another one.
-            version = str(self._files.info(self._path(name))["ETag"])
-            return self._files.cat_file(self._path(name)), version
-        return None
-
-    def put_if(self, name: str, data: bytes, version: str | None, content_type: str = "") -> bool:
-        """Write an object if it still has this version; None: if there is none. Returns whether it was written."""
-        condition = {"IfMatch": version} if version else {"IfNoneMatch": "*"}
-        with self._reaching():
-            try:
-                self._files.pipe_file(self._path(name), data, **condition, **self._described(content_type))
-            except OSError as error:
-                told: Any = getattr(error.__cause__, "response", {})
-                if told.get("Error", {}).get("Code") in _CHANGED:
-                    return False
-                raise
-        return True
-
     def remove(self, names: Sequence[str]) -> None:
         """Remove these objects, which are there."""
         with self._reaching():
-            if names:
-                self._files.rm([self._path(name) for name in names])
+            for some in slices(names):
+                self._files.rm([self._path(name) for name in some])
 
     def _described(self, content_type: str) -> dict[str, str]:
         # Other file systems have other words for it, and guess it from the name.
-        return {"ContentType": content_type} if content_type and self.is_conditional else {}
+        return {"ContentType": content_type} if content_type and self._scheme in ("s3", "s3a") else {}
 
     def _path(self, name: str) -> str:
         return f"{self._root}/{name}"
@@ -195,3 +179,53 @@ def _open(url: str, scheme: str) -> tuple[_Files, str]:
     except ValueError as error:
         raise InputError(f"The store {url} cannot be opened: {error}") from error
     return files, root.rstrip("/")
+
+
+def slices(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """Cut names into as many as are got or put at once."""
+    return (names[first : first + BATCH_OBJECTS] for first in range(0, len(names), BATCH_OBJECTS))
+
+
+def fetch_folder(bucket: Bucket, store: Path, name: str) -> None:
+    """Bring the files below a folder that the local cache lacks, and those that lost rows on another machine.
+
+    Such a file is written once; where one was forgotten, an empty object stays in the bucket.
+
+    Raises:
+        RemoteUnavailable: the network or the store fails.
+    """
+    there = {each: size for each, size in bucket.sizes(name, MOST_OBJECT).items() if is_store_name(each)}
+    for each, size in there.items():
+        if not size:  # it was forgotten on another machine, and is not to be sent again
+            remove_file(store, each)
+    lacking = [each for each, size in there.items() if size and _size(store / each) != size]
+    for names in _batches(lacking):
+        for each, data in bucket.get(names).items():
+            write_file(store, each, data)
+
+
+def send_folder(bucket: Bucket, store: Path, name: str) -> None:
+    """Send the files below a folder that the bucket lacks.
+
+    Raises:
+        InputError: a link leads out of the store to one.
+        RemoteUnavailable: the network or the store fails.
+    """
+    there = bucket.sizes(name)
+    files = [path.relative_to(store).as_posix() for path in (store / name).rglob("*") if path.is_file()]
+    for names in _batches([each for each in files if is_store_name(each) and each not in there]):
+        bucket.put({each: read_file(store, each) for each in names})
+
+
+def _size(file: Path) -> int:
+    return file.stat().st_size if file.exists() else 0
+
+
+def _batches(names: Sequence[str]) -> Iterator[Sequence[str]]:
+    """What lies deepest goes first: where the file is that tells of others, they are."""
+    for _, level in groupby(sorted(names, key=_depth, reverse=True), _depth):
+        yield from slices(list(level))
+
+
+def _depth(name: str) -> int:
+    return name.count("/")

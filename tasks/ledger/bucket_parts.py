@@ -14,9 +14,10 @@ from typing import NamedTuple
 
 from pydantic import ValidationError
 
-from tasks.files import keep_private, write_whole
-from tasks.ledger.reading import BATCHES, END, FORGOTTEN, JUDGMENTS, OUTCOMES, RUN
+from tasks.files import open_regular, read_regular
+from tasks.ledger.reading import BATCHES, END, JUDGMENTS, OUTCOMES, RUN
 from tasks.records import Record
+from tasks.store_files import MOST_BYTES, write_file
 
 PARTED = (JUDGMENTS, OUTCOMES, BATCHES)
 """The files of a ledger that grow."""
@@ -57,12 +58,6 @@ class Sent(Record):
         ends = {file: (*self.ends.get(file, ()), *_new_ends(run / file, self.ends.get(file, ()))) for file in PARTED}
         return Sent(ends=ends, objects=self.objects)
 
-    def goes_on_from(self, sizes: Mapping[str, int]) -> bool:
-        """Whether all parts in a folder of the bucket are parts that were cut here."""
-        own = {part.name: part.size for part in self.parts()}
-        there = {name: size for name, size in sizes.items() if any(_is_part(name, file) for file in PARTED)}
-        return there.items() <= own.items() and (END not in sizes or END in self.objects)
-
     def arrived(self, name: str) -> "Sent":
         """With one more object that is there."""
         return Sent(ends=self.ends, objects=(*self.objects, name))
@@ -86,8 +81,6 @@ def lacking_parts(run: Path, sizes: Mapping[str, int]) -> Iterator[Part]:
     wholes = {name: Part(name, name, 0, sizes[name]) for name in (RUN, END) if name in sizes}
     if not (run / RUN).exists():
         yield wholes[RUN]
-    if FORGOTTEN in sizes and not (run / FORGOTTEN).exists():
-        yield Part(FORGOTTEN, FORGOTTEN, 0, sizes[FORGOTTEN])
     for file, parts in there.items():
         have = (run / file).stat().st_size if (run / file).exists() else 0
         yield from (part for part in parts if part.start + part.size > have)
@@ -97,31 +90,21 @@ def lacking_parts(run: Path, sizes: Mapping[str, int]) -> Iterator[Part]:
 
 def read_part(run: Path, part: Part) -> bytes:
     """The lines of a part, from the file of the run."""
-    with (run / part.file).open("rb") as file:
+    with open_regular(run / part.file) as file:
         file.seek(part.start)
         return file.read(part.size)
-
-
-def write_part(run: Path, part: Part, lines: bytes) -> None:
-    """Put a part at its own place, not at the end: whoever wrote it before, half or whole, wrote the same bytes."""
-    if not (run / part.file).exists():
-        (run / part.file).touch()
-        keep_private(run / part.file)
-    with (run / part.file).open("r+b") as file:
-        file.seek(part.start)
-        file.write(lines)
 
 
 def read_notes(run: Path) -> Sent | None:
     """What was noted as sent; None where there are no notes that can be read."""
     with suppress(FileNotFoundError, ValidationError):
-        return Sent.model_validate_json((run / SENT).read_bytes())
+        return Sent.model_validate_json(read_regular(run / SENT, MOST_BYTES))
     return None
 
 
 def write_notes(run: Path, sent: Sent) -> None:
     """Keep what has been sent."""
-    write_whole(run / SENT, sent.model_dump_json().encode(), private=True)
+    write_file(run.parents[1], f"ledger/{run.name}/{SENT}", sent.model_dump_json().encode())
 
 
 def _parts_there(file: str, sizes: Mapping[str, int]) -> list[Part]:
@@ -146,7 +129,7 @@ def _new_ends(path: Path, ends: tuple[int, ...]) -> Iterator[int]:
     if not path.exists():
         return
     end = ends[-1] if ends else 0
-    with path.open("rb") as file:
+    with open_regular(path) as file:
         while True:
             file.seek(end)
             lines = file.read(PART_BYTES) + file.readline()

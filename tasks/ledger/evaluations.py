@@ -41,23 +41,6 @@ def read_evaluation(store: Path, run_id: str) -> Evaluation:
     return _joined(evaluation_folders(_any_shard(store, run_id)))
 
 
-def finished_before(store: Path, now: RunStart) -> Iterator[Evaluation]:
-    """Finished evaluations of the same flow and dataset key that began before one, the newest first.
-
-    A ledger that cannot be read is left out: `sync` reports it, here it only cannot be compared.
-    """
-    met = {now.evaluation_id}
-    for run in reversed(run_folders(store)):
-        with suppress(InputError, FileNotFoundError):
-            start = read_start(run)
-            same = (start.flow, start.dataset_key) == (now.flow, now.dataset_key)
-            if same and start.started_at < now.started_at and start.evaluation_id not in met:
-                met.add(start.evaluation_id)
-                found = read_evaluation(store, start.evaluation_id)
-                if found.end:
-                    yield found
-
-
 def evaluation_folders(run: Path) -> list[Path]:
     """Folders of the finished runs that make up the evaluation of a run, a run of its own being all of it."""
     start = read_start(run)

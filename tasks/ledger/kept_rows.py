@@ -1,7 +1,7 @@
 """Rows that are written once, whole, and never changed: what runs came to beside each other, one folder a comparison.
 
-Owns `<store>/<folder>/<id>/<file>`, each row with its checksum, and that a row is of the folder that it lies in. What
-the rows say, and what the folder is called, is for `bridges` and `layout_checks`; such folders are the source of the
+Owns `<store>/<folder>/<id>/<file>`, and that a row is of the folder that it lies in. What
+the rows say, and what the folder is called, is for `bridges` and `other_calls`; such folders are the source of the
 history's tables of the same rows, and whole files, which the machines of a remote store share.
 """
 
@@ -12,7 +12,7 @@ from typing import Any, Generic, TypeVar
 from tasks.errors import InputError
 from tasks.files import private_folder, write_whole
 from tasks.ledger import reading as ledger
-from tasks.ledger.checksums import sealed
+from tasks.ledger.writing import line_of
 from tasks.records import Record
 
 R = TypeVar("R", bound=Record)
@@ -36,7 +36,7 @@ class Kept(Generic[R]):
         """Write the rows of one folder, at least one; returns it."""
         place = store / self.folder / self._name(rows[0])
         private_folder(place)
-        write_whole(place / self.file, b"".join(sealed(row.model_dump_json()) for row in rows))
+        write_whole(place / self.file, b"".join(line_of(row) for row in rows))
         return place
 
     def folders(self, store: Path) -> list[Path]:

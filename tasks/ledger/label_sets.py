@@ -7,7 +7,6 @@ an imported file must hold, and how labels are compared, is left to `tasks.label
 
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +15,9 @@ from pydantic import Field
 from tasks.errors import InputError
 from tasks.files import private_folder, write_whole
 from tasks.ledger import reading as ledger
-from tasks.ledger.checksums import sealed
-from tasks.ledger.writing import write_record
+from tasks.ledger.writing import line_of, write_record
 from tasks.records import SCHEMA, HistoryRecord
+from tasks.store_files import fits, remove_file, remove_folder, write_file
 from tasks.text import listed
 
 LABELS, ABOUT = "labels.jsonl", "label.json"
@@ -37,7 +36,7 @@ class LabelRow(HistoryRecord):
     """What one person says of one sample. Rows of `labels.jsonl`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    """Version of the row; an older row is lifted to the present one when it is read."""
+    """Version of the row."""
     sample_id: str
     """Sample that the label is about."""
     candidate: str
@@ -96,7 +95,7 @@ class LabelSet(HistoryRecord):
 def keep_labels(place: Path, about: LabelSet, rows: Sequence[LabelRow]) -> None:
     """Write the labels of a set, then `label.json`, each whole or not at all."""
     private_folder(place)
-    write_whole(place / LABELS, b"".join(sealed(row.model_dump_json()) for row in rows), private=True)
+    write_whole(place / LABELS, b"".join(line_of(row) for row in rows), private=True)
     write_record(place / ABOUT, about)
 
 
@@ -111,10 +110,8 @@ def remove_labels(store: Path, name: str) -> LabelSet:
         names = [each.name for each in label_folders(store)]
         raise InputError(f"no labels are called {name!r}; there are {listed(names)}")
     about = read_label_set(place)
-    mark = store / REMOVED / name / f"{about.source_sha256}.json"
-    private_folder(mark.parent)
-    write_whole(mark, b"{}\n", private=True)
-    _drop(place)
+    write_file(store, f"{REMOVED}/{name}/{about.source_sha256}.json", b"{}\n")
+    remove_set(store, name)
     return about
 
 
@@ -128,19 +125,18 @@ def drop_removed(store: Path) -> None:
     gone = removed_labels(store)
     for place in label_folders(store):
         if (place.name, read_label_set(place).source_sha256) in gone:
-            _drop(place)
+            remove_set(store, place.name)
 
 
-def _drop(place: Path) -> None:
-    for file in (ABOUT, LABELS):
-        (place / file).unlink(missing_ok=True)
-    with suppress(OSError):  # what somebody else put there stays
-        place.rmdir()
+def remove_set(store: Path, name: str) -> None:
+    """Remove a set, its description first: where that is, the labels are complete."""
+    remove_file(store, f"labels/{name}/{ABOUT}")
+    remove_folder(store, f"labels/{name}")
 
 
 def is_name(text: str) -> bool:
     """Whether labels, and so their folder, can be called this."""
-    return _NAME.fullmatch(text) is not None
+    return _NAME.fullmatch(text) is not None and fits(text)
 
 
 def folder(store: Path, name: str) -> Path:

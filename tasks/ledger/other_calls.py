@@ -23,7 +23,7 @@ class OtherCall(HistoryRecord):
     """A call that judges no sample. Rows of a file of such calls."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    """Version of the row; an older row is lifted to the present one when it is read."""
+    """Version of the row."""
     calls_id: str
     """Name of the folder of what was written down together; ids sort by time."""
     purpose: Purpose
@@ -36,13 +36,13 @@ class OtherCall(HistoryRecord):
     """When its reply came, UTC, ISO 8601."""
     status: JudgmentStatus
     """As of a judgment; invalid is never said, for nothing is made of the reply here."""
-    model_asked: str
+    judge_asked: str
     """Judge, by the name that it is asked by."""
-    model_answered: str
+    judge_answered: str
     """Name that it answered by; empty: it told none."""
     endpoint: str
     """Address of the judge."""
-    tier: str
+    service_tier: str
     """In which it was billed, as far as the endpoint tells."""
     tokens_in: int
     """Tokens of the question, with those of its pictures."""
@@ -62,7 +62,7 @@ class OtherCall(HistoryRecord):
     """Where the price is from; empty: nowhere."""
     estimated: float | None
     """What sends without a reply may have cost besides; in no price. None: that is not known."""
-    saved_by_tier: float | None
+    saved_by_service_tier: float | None
     """What it cost less than in the standard tier."""
     saved_by_cache: float | None
     """What it cost less for what was read from a cache, less what was paid for writing there."""

@@ -5,6 +5,7 @@ arrives) and `card.json` (once, at the end; without it the passport is unfinishe
 next one). It is the source of the history's table `passports`. What is asked, and what passes, is for `tasks.passport`.
 """
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from io import FileIO
@@ -16,11 +17,16 @@ from pydantic import Field
 from tasks.errors import InputError
 from tasks.files import keep_private, private_folder
 from tasks.ledger import reading as ledger
-from tasks.ledger.checksums import sealed
-from tasks.ledger.writing import append_line, write_record
+from tasks.ledger.bucket import MOST_OBJECT, Bucket
+from tasks.ledger.writing import append_line, line_of, write_record
 from tasks.records import SCHEMA, HistoryRecord, JudgmentStatus
+from tasks.store_files import read_file, write_file
 
 PASSPORT, REPLIES, CARD = "passport.json", "replies.jsonl", "card.json"
+
+_FILES = (PASSPORT, REPLIES, CARD)
+_ID = re.compile(r"\d{8}T\d{9}-passport-[0-9a-f]{6}")
+"""Id of a passport: a bucket may hold names that lead elsewhere."""
 
 LineState = Literal["passed", "failed", "not measured", "told"]
 
@@ -31,7 +37,7 @@ class PassportStart(HistoryRecord):
     schema_version: int = Field(default=SCHEMA, alias="schema")
     passport_id: str
     """Name of the passport and of its folder; ids sort by time."""
-    model: str
+    judge: str
     """Judge, by the name that it is asked by."""
     endpoint: str
     """Address of the judge."""
@@ -68,7 +74,7 @@ class PassportReply(HistoryRecord):
     pictures: tuple[str, ...]
     """SHA-256 of each picture as sent."""
     rung: str
-    model_answered: str
+    judge_answered: str
     tokens_in: int
     tokens_out: int
     tokens_cached: int
@@ -111,14 +117,14 @@ class Card(HistoryRecord):
     """What a passport came to: `card.json`."""
 
     schema_version: int = Field(default=SCHEMA, alias="schema")
-    """Version of the row; an older row is lifted to the present one when it is read."""
+    """Version of the row."""
     passport_id: str
     """Name of the passport and of its folder; ids sort by time."""
-    model: str
+    judge: str
     """Judge, by the name that it is asked by."""
     endpoint: str
     """Address of the judge."""
-    model_answered: str
+    judge_answered: str
     """Names that it answered by."""
     finished_at: str
     """After the last reply, UTC, ISO 8601."""
@@ -149,7 +155,7 @@ class PassportLedger:
 
     def append(self, row: PassportReply) -> None:
         """Add one reply. Raises OSError, with nothing of it left in the file."""
-        append_line(self._file, sealed(row.model_dump_json()))
+        append_line(self._file, line_of(row))
 
     def end(self, card: Card) -> None:
         """Mark the passport as finished."""
@@ -189,7 +195,7 @@ def newest_card(store: Path, model: str, endpoint: str) -> Card | None:
     for place in reversed(passport_folders(store)):
         with suppress(InputError, OSError):
             card = read_card(place)
-            if (card.model, card.endpoint) == (model, endpoint):
+            if (card.judge, card.endpoint) == (model, endpoint):
                 return card
     return None
 
@@ -211,3 +217,29 @@ def history_rows(place: Path) -> Iterator[dict[str, Any]]:
     card = read_card(place)
     about: Mapping[str, Any] = card.model_dump(mode="json", exclude={"lines"})
     return ({**line.model_dump(mode="json"), **about} for line in card.lines)
+
+
+def exchange_passports(bucket: Bucket, store: Path) -> tuple[list[str], list[str]]:
+    """Send the finished passports that the bucket lacks and fetch those that the local cache lacks; returns their ids.
+
+    `card.json` goes last: where it is, all is.
+
+    Raises:
+        RemoteUnavailable: the network or the store fails; what was done until then stays done.
+    """
+    parts = (path.split("/") for path in bucket.sizes("passports", MOST_OBJECT))
+    there = {name for _, name, *file in parts if file == [CARD] and _ID.fullmatch(name)}
+    here = {place.name for place in passport_folders(store)}
+    sent, fetched = sorted(here - there), sorted(there - here)
+    for name in sent:
+        for file in _FILES:
+            bucket.put({_object(name, file): read_file(store, _object(name, file))})
+    found = bucket.get([_object(name, file) for name in fetched for file in _FILES])
+    for name in fetched:
+        for file in _FILES:
+            write_file(store, _object(name, file), found.get(_object(name, file), b""))
+    return sent, fetched
+
+
+def _object(name: str, file: str) -> str:
+    return f"passports/{name}/{file}"

@@ -32,11 +32,6 @@ def joint_key(keys: Iterable[str]) -> str:
     return distinct[0] if len(distinct) == 1 else hashlib.sha256(" ".join(distinct).encode()).hexdigest()
 
 
-def differences(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
-    """Names of all items in which two protocols differ, sorted."""
-    return [name for name in sorted(one.keys() | other.keys()) if one.get(name) != other.get(name)]
-
-
 def protocol_differences(one: Mapping[str, str], other: Mapping[str, str]) -> list[str]:
     """Names of the items that keep two answered protocols from having one key, sorted."""
-    return [name for name in differences(one, other) if name != ASKED]
+    return [name for name in sorted(one.keys() | other.keys()) if name != ASKED and one.get(name) != other.get(name)]

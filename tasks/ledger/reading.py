@@ -1,13 +1,12 @@
-"""Ledgers read: where the files of a run lie, and their rows as records of the present schema.
+"""Files of a ledger and their rows as records.
 
-Owns the layout `<store>/ledger/<run_id>/` with `run.json`, `judgments.jsonl`, `outcomes.jsonl` and `end.json`, and what
-becomes of a ledger that is not to be believed: an `InputError` with file and line, whatever is wrong. A ledger may be a
-stranger's, or have lain on a bad disk: a row needs its checksum, a run the folder of its own name. Rows of schemas 1 to
-3 have no checksum; whether such a judgment is what its reply says, the kinds of judging know (`Confirms`).
+A row or file that cannot be believed is an `InputError` with file and line. A ledger may be a stranger's.
 """
 
-from collections.abc import Callable, Iterator
-from datetime import datetime
+import re
+from collections.abc import Iterator
+from contextlib import suppress
+from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -17,27 +16,24 @@ from pydantic_core import from_json
 
 from tasks.errors import InputError
 from tasks.files import open_regular, read_regular
-from tasks.ledger.checksums import CHECKSUM, SINCE, holds
-from tasks.records import MOST_COUNTED, SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
+from tasks.records import SCHEMA, Judgment, Outcome, Record, RunEnd, RunStart
 from tasks.text import one_line
 
 RUN, JUDGMENTS, OUTCOMES, END = "run.json", "judgments.jsonl", "outcomes.jsonl", "end.json"
 BATCHES = "batches.jsonl"
 """Of a run whose calls are bought as batches: what was handed in; see `tasks.batches`."""
 
-FORGOTTEN = "forgotten.jsonl"
-"""Of a run that lost rows at somebody's request: how many; see `forgotten`."""
+REMOVED = "removed.json"
+"""In place of the files of a run that was removed at a request; see `removed`."""
 
 _BLOCK = 1 << 20
 """Bytes read at once: a line that several reads put together takes three times as long."""
 _MOST_BYTES = 2**26
 """Of a row, or of the record of a file; what is longer is damaged, and is not read whole to find that out."""
-_TOKENS = ("tokens_in", "tokens_out", "tokens_cached", "tokens_written", "tokens_pictures", "tokens_reasoning")
+_SCHEMA = re.compile(rb'\s*\{\s*"schema":\s*(\d{1,4})')
+"""Beginning of a record: the version of its rows."""
 
 R = TypeVar("R", bound=Record)
-
-Confirms = Callable[[Judgment], bool]
-"""Whether the raw reply of an ok judgment, read again, says what the judgment says."""
 
 
 def folder(store: Path, run_id: str) -> Path:
@@ -46,8 +42,9 @@ def folder(store: Path, run_id: str) -> Path:
 
 
 def run_folders(store: Path) -> list[Path]:
-    """Folders of all runs in the store, oldest first (run ids begin with their time)."""
-    return sorted(path.parent for path in (store / "ledger").glob(f"*/{RUN}"))
+    """Folders of all runs in the store, oldest first (run ids begin with their time), but those that were removed."""
+    runs = (path.parent for path in (store / "ledger").glob(f"*/{RUN}"))
+    return sorted(run for run in runs if not (run / REMOVED).exists())
 
 
 def read_start(run: Path) -> RunStart:
@@ -77,10 +74,23 @@ def is_waiting(run: Path) -> bool:
     return (run / BATCHES).exists() and not (run / END).exists()
 
 
-def rows_told(end: RunEnd, name: str) -> int:
-    """Rows that the end of a run tells of in `judgments.jsonl` or `outcomes.jsonl`; 0 where it tells none."""
-    before_4 = end.calls + end.reused if name == JUDGMENTS else sum(end.outcomes.values())
-    return end.ledger_rows.get(name, 0) if end.ledger_rows else before_4
+def check_schema(store: Path) -> None:
+    """Raise InputError for a store with a run of an earlier version, before anything is asked or written there."""
+    for run in run_folders(store):
+        if (schema := _schema_of(run)) < SCHEMA:
+            raise InputError(
+                f"{store} is the store of an earlier version: run {run.name} has ledger schema {schema}, and this "
+                f"version reads {SCHEMA}. {store / 'history.duckdb'} stays readable (`jury query`, or DuckDB with "
+                "read_only). Choose another folder for new runs: --store NEW, or JURY_STORE"
+            )
+
+
+def _schema_of(run: Path) -> int:
+    """Return the schema of a run; the present one where it cannot be read, which is reported when it is loaded."""
+    with suppress(InputError, OSError), open_regular(run / RUN) as file:
+        if found := _SCHEMA.match(file.read(64)):
+            return int(found[1])
+    return SCHEMA
 
 
 def read_judgments(run: Path) -> Iterator[Judgment]:
@@ -95,23 +105,20 @@ def read_outcomes(run: Path) -> Iterator[Outcome]:
     return (validate_row(Outcome, row, path, number) for number, row in _numbered_rows(path))
 
 
-def read_rows(path: Path, confirms: Confirms | None = None) -> Iterator[dict[str, Any]]:
-    """Rows of a ledger file, lifted to the present schema; none where the file is absent.
-
-    Args:
-        confirms: asked of judgments without a checksum, which are believed only then; None: no judgments are read.
+def read_rows(path: Path) -> Iterator[dict[str, Any]]:
+    """Rows of a ledger file; none where the file is absent.
 
     Raises:
-        InputError: a row that a newer version wrote, or one that is not to be believed, with file and line.
+        InputError: a row that cannot be believed, with file and line.
     """
-    return (row for _, row in _numbered_rows(path, confirms))
+    return (row for _, row in _numbered_rows(path))
 
 
 def read_record(path: Path, kind: type[R]) -> R:
-    """The one record that a file holds, lifted to the present schema.
+    """Return the one record that a file holds.
 
     Raises:
-        InputError: a newer version wrote it, or it is damaged.
+        InputError: it is damaged, or another version wrote it.
     """
     return validate_row(kind, parse_row(read_regular(path, _MOST_BYTES), path), path)
 
@@ -120,9 +127,9 @@ def moment_of(text: str) -> datetime | None:
     """The moment that a ledger names; None where it is no time in ISO 8601 with a time zone."""
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return moment.astimezone(UTC) if moment.tzinfo else None
+    except (ValueError, OverflowError):  # the latter: in UTC it is before the year 1 or after 9999
         return None
-    return moment if moment.tzinfo else None
 
 
 def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
@@ -142,82 +149,43 @@ def whole_lines(path: Path) -> Iterator[tuple[int, bytes]]:
             offset += len(line)
 
 
-def parse_row(text: bytes, path: Path, line: int = 1, confirms: Confirms | None = None) -> dict[str, Any]:
-    """A row from its text, lifted to the present schema.
+def parse_row(text: bytes, path: Path, line: int = 1) -> dict[str, Any]:
+    """Return a row from its text.
 
     Raises:
-        InputError: it is no JSON object, of a newer schema, or not to be believed; with file and line.
+        InputError: it is no JSON object, of another schema or of another run; with file and line.
     """
+    where = f"{path}, line {line}"
     try:
         row = from_json(text)
     except ValueError as error:  # what pydantic_core raises for any text that is no JSON
-        raise InputError(f"{path}, line {line}: damaged: {error}") from None
+        raise InputError(f"{where}: damaged: {error}") from None
     if not isinstance(row, dict):
-        raise InputError(f"{path}, line {line}: damaged: found a {type(row).__name__}, expected an object")
-    return _lifted(cast("dict[str, Any]", row), text, f"{path}, line {line}", path.parent.name, confirms)
-
-
-def _lifted(row: dict[str, Any], text: bytes, where: str, run_id: str, confirms: Confirms | None) -> dict[str, Any]:
-    """A row of any known schema as one of the present, without its checksum, if it is to be believed."""
-    found, checksum = row.get("schema"), row.pop(CHECKSUM, None)
-    if not isinstance(found, int) or found not in range(1, SCHEMA + 1):
-        raise InputError(f"{where}: ledger schema {found!r}, known here are 1 to {SCHEMA}: upgrade Image Jury")
-    if (checksum is not None or found >= SINCE) and not holds(text):
-        raise InputError(f"{where}: damaged: it is not as it was written, for its checksum does not hold")
-    if row.get("run_id", run_id) != run_id:
-        raise InputError(f"{where}: of the run {one_line(str(row['run_id']))!r}; its folder is that of another")
-    # 2 added what text-to-image rubrics say, 3 shards, controls and what votes and orders tell: all of it absent here.
-    # 4 added the checksum, 5 what tells one state of a judge from another, 6 what a call really cost.
-    lifted = {**row, "schema": SCHEMA, **_unknown(row)}
-    if found < SINCE and row.get("status") == "ok" and confirms and not confirms(_valid(Judgment, lifted, where)):
-        raise InputError(f"{where}: damaged: its reply, read again, does not say what the row says")
-    return lifted
-
-
-def _unknown(row: dict[str, Any]) -> dict[str, Any]:
-    """What a row tells that cannot be, as unknown: rows were once written as the judge counted, and no table has room.
-
-    That is more tokens, and so a price, or more objects in an image, than there can be.
-    """
-    cannot_be: dict[str, Any] = {name: 0 for name in _TOKENS if not _can_be(row.get(name))}
-    if cannot_be:
-        cannot_be["price"] = None
-    if not all(_can_be(each.get("count")) for each in _objects_seen(row.get("seen"))):
-        cannot_be["seen"] = None
-    return cannot_be
-
-
-def _objects_seen(seen: Any) -> list[dict[str, Any]]:
-    """Those of a row's check; of what has another form, validation tells."""
-    objects = cast("dict[str, Any]", seen).get("objects") if isinstance(seen, dict) else None
-    return [each for each in cast("list[Any]", objects) if isinstance(each, dict)] if isinstance(objects, list) else []
-
-
-def _can_be(count: object) -> bool:
-    """Whether there can be so many; of what is no number, validation tells."""
-    return not isinstance(count, int) or 0 <= count <= MOST_COUNTED
+        raise InputError(f"{where}: damaged: found a {type(row).__name__}, expected an object")
+    found = cast("dict[str, Any]", row)
+    if (schema := found.get("schema")) != SCHEMA:
+        raise InputError(f"{where}: ledger schema {one_line(str(schema))}; this version reads {SCHEMA} alone")
+    if found.get("run_id", path.parent.name) != path.parent.name:
+        raise InputError(f"{where}: of the run {one_line(str(found['run_id']))!r}; its folder is that of another")
+    return found
 
 
 def validate_row(kind: type[R], row: dict[str, Any], path: Path, line: int = 1) -> R:
-    """A lifted row as a record.
+    """Return a row as a record.
 
     Raises:
         InputError: the row is damaged; with file, line and the first field that is wrong.
     """
-    return _valid(kind, row, f"{path}, line {line}")
-
-
-def _valid(kind: type[R], row: dict[str, Any], where: str) -> R:
     try:
         return kind.model_validate(row)
     except ValidationError as error:
         first = error.errors(include_url=False, include_context=False, include_input=False)[0]
         field = one_line(".".join(map(str, first["loc"])))
-        raise InputError(f"{where}: damaged: {field}: {first['msg']}") from None
+        raise InputError(f"{path}, line {line}: damaged: {field}: {first['msg']}") from None
 
 
-def _numbered_rows(path: Path, confirms: Confirms | None = None) -> Iterator[tuple[int, dict[str, Any]]]:
-    return ((number, parse_row(line, path, number, confirms)) for number, (_, line) in enumerate(whole_lines(path), 1))
+def _numbered_rows(path: Path) -> Iterator[tuple[int, dict[str, Any]]]:
+    return ((number, parse_row(line, path, number)) for number, (_, line) in enumerate(whole_lines(path), 1))
 
 
 def _check_time(moment: str, path: Path) -> None:

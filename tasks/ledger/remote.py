@@ -8,19 +8,27 @@ the runs of other machines into the local cache. What rows mean is left to `read
 import hashlib
 import os
 import re
-import shutil
-from collections.abc import Iterable, Iterator
+import time
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
 from tasks.errors import InputError
-from tasks.files import alone, private_folder, write_whole
+from tasks.files import alone, private_folder
 from tasks.ledger import reading as ledger
-from tasks.ledger.bucket import BATCH_OBJECTS, Bucket, RemoteUnavailable, checked_url
+from tasks.ledger.bucket import (
+    BATCH_OBJECTS,
+    MOST_OBJECT,
+    Bucket,
+    RemoteUnavailable,
+    checked_url,
+    fetch_folder,
+    send_folder,
+    slices,
+)
 from tasks.ledger.bucket_parts import (
-    PART_BYTES,
     PARTED,
     Part,
     Sent,
@@ -30,18 +38,19 @@ from tasks.ledger.bucket_parts import (
     sent_before,
     whole,
     write_notes,
-    write_part,
 )
-from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN
-from tasks.ledger.remote_folders import fetch_folder, send_folder
-from tasks.ledger.remote_pictures import RemotePictures
+from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, REMOVED, RUN
+from tasks.ledger.removed import PICTURE, drop_run, mark_of, note_outdated, revision_in, revision_of
+from tasks.pictures.thumbnails import made
+from tasks.store_files import read_file, write_at, write_file
 
 FETCHED = "fetched.txt"
-"""Marks the folder of a run that another machine made, or may go on with; says where it came from."""
+"""Marks the folder of a run that another machine made; says where it came from."""
 BATCH_BYTES = 32_000_000
 """At most so much, or one object, travels together and is held in memory."""
 
 _RUN_ID = re.compile(r"\w[\w.-]*")
+_DECIDED = re.compile(rb'"decided_at":\s*"([0-9T:.+Z-]{1,40})"')
 
 
 def is_remote(store: str) -> bool:
@@ -52,18 +61,39 @@ def is_remote(store: str) -> bool:
 def local_cache(store: str) -> Path:
     """The local folder in which runs on a store work: a local store itself; for a remote one a folder of its own.
 
-    It lies under JURY_CACHE where that is set (JURY_MIRROR is its former name), else under `~/.cache/image-jury`.
+    It lies under JURY_CACHE where that is set, else under `~/.cache/image-jury`.
 
     Raises:
-        InputError: the URL is malformed, or holds credentials or a query.
+        InputError: the URL is malformed, or holds credentials or a query; DuckDB cannot open a file in the folder.
     """
     if not is_remote(store):
-        return Path(store)
+        return _openable(Path(store))
     url = checked_url(store)
     name = re.sub(r"[^A-Za-z0-9.]+", "-", url.partition("://")[2]).strip("-.")[:48]
-    base = os.environ.get("JURY_CACHE") or os.environ.get("JURY_MIRROR")
+    base = os.environ.get("JURY_CACHE")
     folder = Path(base) if base else Path.home() / ".cache" / "image-jury"
-    return folder / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:8]}"
+    return _openable(folder / f"{name}-{hashlib.sha256(url.encode()).hexdigest()[:8]}")
+
+
+def writable_folder(store: str) -> Path:
+    """Return the local folder of a store for a command that writes there.
+
+    Raises:
+        InputError: `local_cache` finds none, or the store is of an earlier version.
+    """
+    folder = local_cache(store)
+    ledger.check_schema(folder)
+    return folder
+
+
+def _openable(folder: Path) -> Path:
+    """Return a folder, unless DuckDB would look for its files elsewhere: behind a `?` it reads options."""
+    if found := next((each for each in "?\\\0" if each in str(folder.absolute())), ""):
+        raise InputError(
+            f"the path of the store has a {found!r}, with which DuckDB cannot open the history: "
+            f"{str(folder.absolute())!r}; choose another folder (--store, JURY_STORE; for a bucket JURY_CACHE)"
+        )
+    return folder
 
 
 class _Travelling(NamedTuple):
@@ -88,32 +118,15 @@ class Remote:
     def __init__(self, url: str, folder: Path) -> None:
         self.bucket = Bucket(url)
         self.folder = folder
-        self._pictures = RemotePictures(self.bucket, folder)
+        self._pictures = _Pictures(self.bucket, folder)
 
     def send(self, run_id: str) -> None:
         """Send what is new of a run made here: its whole lines with their pictures, and at its end `end.json`."""
         self._send(ledger.folder(self.folder, run_id))
 
-    def send_held(self, run_id: str) -> None:
-        """The same of a run that waits for its batches and belongs to whoever has its lease: this process has it."""
-        run = ledger.folder(self.folder, run_id)
-        if (run / RUN).exists():
-            self._mark(run)
-            self._send_parts(run)
-
-    def fetch_held(self, run_id: str) -> None:
-        """Have here what the bucket has of such a run. What is here beyond that stays only where it goes on from it."""
-        run, sizes = ledger.folder(self.folder, run_id), self._runs([f"ledger/{run_id}"]).get(run_id, {})
-        notes = read_notes(run)
-        if (run / RUN).exists() and ((notes and notes.goes_on_from(sizes)) or not sizes):
-            return
-        if run.exists() and sizes:
-            shutil.rmtree(run)
-        if RUN in sizes:
-            self._keep_all(_Travelling(run, part) for part in lacking_parts(run, sizes))
-
     def send_all(self) -> list[str]:
         """Send what is new of every run made here, also of crashed ones; returns the ids of those that had any."""
+        self._drop_outdated(self._runs(["ledger"]))  # what another machine has removed is not sent again
         return [run.name for run in ledger.run_folders(self.folder) if self._send(run)]
 
     def fetch(self, since: datetime | None = None) -> list[str]:
@@ -124,7 +137,44 @@ class Remote:
         Args:
             since: only runs that began then or later; with a time zone.
         """
-        return sorted(self._keep_all(self._lacking(since)))
+        there = self._runs(self._folders(since))
+        self._drop_outdated(there)
+        return sorted(self._keep_all(self._lacking(there)))
+
+    def replace(self, run_id: str, revision: int) -> None:
+        """Put what is here of a run in place of what the bucket has, if that has anything."""
+        run, there = ledger.folder(self.folder, run_id), self._runs([f"ledger/{run_id}"]).get(run_id, {})
+        if not there:
+            return
+        name = f"ledger/{run_id}"
+        self.bucket.put({f"{name}/{mark_of(revision)}": b""})  # first: what is fetched meanwhile is fetched again
+        self.bucket.remove([f"{name}/{each}" for each in there if each != mark_of(revision)])
+        self._send_parts(run)
+
+    def replace_by_tombstone(self, run_id: str, tombstone: bytes) -> None:
+        """Leave nothing of a run in the bucket but what says that it was removed."""
+        name = f"ledger/{run_id}"
+        self.bucket.put({f"{name}/{REMOVED}": tombstone})
+        there = [*self.bucket.sizes(name), *self.bucket.sizes(f"batches/{run_id}")]
+        self.bucket.remove([each for each in there if each != f"{name}/{REMOVED}"])
+
+    def _drop_outdated(self, there: Mapping[str, Mapping[str, int]]) -> None:
+        """Bring removals together: a copy with a lower revision, here or in the bucket, is replaced."""
+        here = {run.name: run for run in ledger.run_folders(self.folder)}
+        behind = [run for run_id, run in here.items() if run_id in there and _is_newer(there[run_id], revision_of(run))]
+        if behind:
+            note_outdated(self.folder, behind)
+        for run in behind:
+            drop_run(self.folder, run.name)
+        for run_id, sizes in there.items():
+            run = ledger.folder(self.folder, run_id)
+            if REMOVED in sizes and not (run / REMOVED).exists():
+                for name, data in self.bucket.get([f"ledger/{run_id}/{REMOVED}"]).items():
+                    write_file(self.folder, name, data)
+            elif RUN in sizes and (run / REMOVED).exists():
+                self.replace_by_tombstone(run_id, read_file(self.folder, f"ledger/{run_id}/{REMOVED}"))
+            elif RUN in sizes and run_id in here and revision_of(run) > revision_in(sizes):
+                self.replace(run_id, revision_of(run))
 
     def _keep_all(self, wanted_parts: Iterable[_Travelling]) -> set[str]:
         changed: set[str] = set()
@@ -139,21 +189,21 @@ class Remote:
                 changed.add(wanted.run.name)
         return changed
 
-    def fetch_run(self, run_id: str) -> None:
-        """Bring what is new of one run that others made."""
-        sizes, run = self._runs([f"ledger/{run_id}"]).get(run_id, {}), ledger.folder(self.folder, run_id)
-        if RUN in sizes and not _is_own(run):
-            self._keep_all(_Travelling(run, part) for part in lacking_parts(run, sizes))
+    def send_start(self, run_id: str) -> None:
+        """Send what a run set out to do, anew where it was sent before: its limit may have changed."""
+        run = ledger.folder(self.folder, run_id)
+        with alone(_lock(run)):  # what is sent at the same time was read before
+            name = f"ledger/{run_id}/{RUN}"
+            self.bucket.put({name: read_file(self.folder, name)})
 
-    def send_pictures(self, rows: Path) -> None:
-        """Send the thumbnails that rows of a file tell of and the bucket may lack."""
-        for lines in _blocks(rows):
-            self._pictures.send(lines)
-
-    def fetch_pictures(self, rows: Path) -> None:
-        """Bring the thumbnails that rows of a file tell of and the local cache lacks."""
-        for lines in _blocks(rows):
-            self._pictures.fetch([lines])
+    def fetch_starts(self, since: datetime) -> None:
+        """Bring the same of runs of other machines that began then or later and have not ended."""
+        first = f"{since.astimezone(UTC):%Y%m%dT%H%M%S}"
+        runs = [run for run in ledger.run_folders(self.folder) if run.name >= first and not _is_own(run)]
+        names = [f"ledger/{run.name}/{RUN}" for run in runs if not (run / END).exists()]
+        for some in slices(names):
+            for name, data in self.bucket.get(some).items():
+                write_file(self.folder, name, data)
 
     def fetch_folder(self, name: str) -> None:
         """Bring what the local cache lacks of a folder of whole files, which are never changed."""
@@ -163,15 +213,20 @@ class Remote:
         """Send what the bucket lacks of such a folder."""
         send_folder(self.bucket, self.folder, name)
 
+    def share_folder(self, name: str) -> None:
+        """Send and fetch what either side lacks of such a folder."""
+        self.send_folder(name)
+        self.fetch_folder(name)
+
     # Sending
 
     def _send(self, run: Path) -> bool:
-        if not _is_own(run) or _is_sent(run):
-            return False
+        if not _is_own(run) or _is_sent(run) or any(each.is_symlink() for each in (run, *run.iterdir())):
+            return False  # a ledger with a link is reported when it is loaded
         return self._send_parts(run)
 
     def _send_parts(self, run: Path) -> bool:
-        with alone(run / RUN):  # two would cut it differently under the same numbers
+        with alone(_lock(run)):  # two would cut it differently under the same numbers
             ended = (run / END).exists()  # asked first: once it is there, the other files have all their rows
             sent = (read_notes(run) or self._sent_before(run)).cut(run)
             parts = [whole(run, RUN), *sent.parts(), *([whole(run, END)] if ended else [])]
@@ -195,38 +250,40 @@ class Remote:
 
     # Fetching
 
-    def _lacking(self, since: datetime | None) -> Iterator[_Travelling]:
+    def _folders(self, since: datetime | None) -> list[str]:
+        """Folders of the bucket that have what is wanted; unfinished runs lend replies at any age."""
+        if not since:
+            return ["ledger"]
+        first = f"{since.astimezone(UTC):%Y%m%dT%H%M%S}"
+        unfinished = {run.name for run in ledger.run_folders(self.folder) if not (run / END).exists()}
+        known = [run_id for run_id in self.bucket.folders("ledger") if run_id >= first or run_id in unfinished]
+        return [f"ledger/{run_id}" for run_id in known]
+
+    def _lacking(self, there: Mapping[str, Mapping[str, int]]) -> Iterator[_Travelling]:
         """What to fetch, in the order in which it is to be kept."""
-        folders = ["ledger"]
-        if since:
-            first = f"{since.astimezone(UTC):%Y%m%dT%H%M%S}"
-            folders = [f"ledger/{run_id}" for run_id in self.bucket.folders("ledger") if run_id >= first]
-        for run_id, sizes in sorted(self._runs(folders).items()):
+        for run_id, sizes in sorted(there.items()):
             run = ledger.folder(self.folder, run_id)
-            if RUN in sizes and not _is_own(run):
+            if RUN in sizes and REMOVED not in sizes and not _is_own(run):
                 yield from (_Travelling(run, part) for part in lacking_parts(run, sizes))
 
     def _runs(self, folders: Iterable[str]) -> dict[str, dict[str, int]]:
         """Names and sizes of what lies in these folders, by run."""
         runs: dict[str, dict[str, int]] = {}
-        for path, size in (found for folder in folders for found in self.bucket.sizes(folder).items()):
+        for path, size in (found for folder in folders for found in self.bucket.sizes(folder, MOST_OBJECT).items()):
             run_id, _, name = path.removeprefix("ledger/").partition("/")
             if _RUN_ID.fullmatch(run_id):
                 runs.setdefault(run_id, {})[name] = size
         return runs
 
-    def _mark(self, run: Path) -> None:
-        (run / FETCHED).write_text(f"{self.bucket.url}\n", encoding="utf-8")
-
     def _keep(self, wanted: _Travelling, data: bytes) -> None:
         run, part = wanted
+        name = f"ledger/{run.name}/{part.file}"
         if part.file == RUN:
-            private_folder(run)
-            self._mark(run)
-        if part.file in PARTED:
-            write_part(run, part, data)
+            write_file(self.folder, f"ledger/{run.name}/{FETCHED}", f"{self.bucket.url}\n".encode())
+        if part.file in PARTED:  # at its own place: whoever wrote it before, half or whole, wrote the same bytes
+            write_at(self.folder, name, part.start, data)
         else:
-            write_whole(run / part.file, data, private=True)
+            write_file(self.folder, name, data)
         if part.file == END:
             _date(run)
 
@@ -234,6 +291,15 @@ class Remote:
 def remote_of(store: str) -> Remote | None:
     """The bucket of a store, with its local cache; None: the store is a folder."""
     return Remote(store, local_cache(store)) if is_remote(store) else None
+
+
+def _lock(run: Path) -> Path:
+    """The file of a run that is locked while it is sent: `run.json` may be replaced meanwhile, rows are appended."""
+    return run / OUTCOMES if (run / OUTCOMES).exists() else run / RUN
+
+
+def _is_newer(sizes: Mapping[str, int], revision: int) -> bool:
+    return REMOVED in sizes or revision_in(sizes) > revision
 
 
 def _is_own(run: Path) -> bool:
@@ -245,18 +311,12 @@ def _is_sent(run: Path) -> bool:
     return notes is not None and END in notes.objects
 
 
-def _blocks(rows: Path) -> Iterator[bytes]:
-    with rows.open("rb") as file:
-        while lines := file.read(PART_BYTES) + file.readline():
-            yield lines
-
-
 def _date(run: Path) -> None:
     """Give the rows the time of the run's end, by which `reuse` sees without reading them that all are too old."""
     with suppress(InputError, FileNotFoundError):  # a ledger that cannot be read is reported when it is loaded
         if ended := ledger.read_end(run):
             moment = datetime.fromisoformat(ended.finished_at).timestamp()
-            os.utime(run / JUDGMENTS, (moment, moment))
+            os.utime(run / JUDGMENTS, (moment, moment), follow_symlinks=False)
 
 
 def _batches(items: Iterable[_Travelling]) -> Iterator[list[_Travelling]]:
@@ -268,3 +328,56 @@ def _batches(items: Iterable[_Travelling]) -> Iterator[list[_Travelling]]:
         batch.append(item)
     if batch:
         yield batch
+
+
+class _Pictures:
+    """The thumbnails of one bucket and of its local cache: each travels once."""
+
+    def __init__(self, bucket: Bucket, folder: Path) -> None:
+        self._bucket = bucket
+        self._folder = folder
+        self._there: set[str] | None = None
+        """Names of the thumbnails known to be in the bucket; None: it was not listed yet."""
+
+    def send(self, rows: bytes) -> None:
+        """Send the thumbnails that outcomes tell of and the bucket may lack."""
+        shown = _pictures([rows])
+        if shown and self._there is None:
+            self._there = {*self._bucket.sizes("pictures")}
+        there = self._there or set[str]()
+        for names in slices([name for name in sorted(shown - there) if made(self._folder, Path(name).stem)]):
+            self._bucket.put({name: read_file(self._folder, name) for name in names})
+            there.update(names)
+
+    def fetch(self, rows: Iterable[bytes]) -> None:
+        """Bring the thumbnails that outcomes tell of and the local cache lacks."""
+        judged = _judged(rows)
+        lacking = sorted(name for name in judged if not (self._folder / name).exists())
+        private_folder(self._folder / "pictures")
+        for names in slices(lacking):
+            for name, data in self._bucket.get(names).items():
+                write_file(self._folder, name, data)
+        for name, moment in judged.items():
+            self._date(name, moment, name in lacking)
+
+    def _date(self, name: str, moment: float, is_new: bool) -> None:
+        """Give a picture the time of its last judgment, by which it is removed when it is old."""
+        with suppress(OSError):  # it was not in the bucket either
+            if is_new or (self._folder / name).stat().st_mtime < moment:
+                os.utime(self._folder / name, (moment, moment), follow_symlinks=False)
+
+
+def _pictures(rows: Iterable[bytes]) -> set[str]:
+    """Names of the thumbnails of all pictures that rows tell of; quotes inside of texts are escaped and never match."""
+    return {f"pictures/{sha256.decode()}.jpg" for lines in rows for sha256 in PICTURE.findall(lines)}
+
+
+def _judged(rows: Iterable[bytes]) -> dict[str, float]:
+    """Name of each thumbnail that outcomes tell of -> when its picture was last judged, as a Unix time."""
+    found: dict[str, float] = {}
+    for line in (line for lines in rows for line in lines.splitlines()):
+        told = _DECIDED.search(line)
+        moment = ledger.moment_of(told[1].decode()) if told else None
+        for name in _pictures([line]):
+            found[name] = max(found.get(name, 0.0), moment.timestamp() if moment else time.time())
+    return found

@@ -5,12 +5,13 @@ Owns how rows reach the disk. Where they lie, and how they are read, is `reading
 
 import errno
 import os
+from collections import Counter, defaultdict
 from io import FileIO
 from pathlib import Path
+from threading import Lock
 
 from tasks.files import in_use, keep_private, private_folder, write_whole
-from tasks.ledger.checksums import sealed
-from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder, whole_lines
+from tasks.ledger.reading import END, JUDGMENTS, OUTCOMES, RUN, folder, parse_row, whole_lines
 from tasks.records import Judgment, Outcome, Record, RunEnd, RunStart
 
 
@@ -25,7 +26,9 @@ class Ledger:
         self.folder = folder(store, start.run_id)
         self._start = start
         self._files: dict[str, FileIO] = {}
+        self._opening = Lock()
         self._rows = dict.fromkeys((JUDGMENTS, OUTCOMES), 0)
+        self._cost, self._unpriced = defaultdict[str, float](float), Counter[str]()
 
     def append(self, row: Judgment | Outcome) -> None:
         """Add one row to the file of its kind. The first row makes the folder: a run refused before it leaves none.
@@ -33,25 +36,38 @@ class Ledger:
         Raises:
             OSError: with the file's name; nothing of the row is left in it.
         """
-        self._open()
+        self.begin()
         name = JUDGMENTS if isinstance(row, Judgment) else OUTCOMES
-        append_line(self._files[name], sealed(row.model_dump_json()))
+        append_line(self._files[name], line_of(row))
         self._rows[name] += 1
+        if isinstance(row, Judgment) and not row.reused_from:
+            self._count(row.judged_at, row.price, row.estimated)
+
+    def _count(self, judged_at: str, price: float | None, estimated: float | None) -> None:
+        """Add what a call cost to its month."""
+        month = judged_at[:7]
+        self._cost[month] += (price or 0.0) + (estimated or 0.0)
+        self._unpriced[month] += price is None or estimated is None
+
+    def set_limit(self, amount: float) -> None:
+        """Write down what the run may spend of the month's budget; once it has ended, nothing changes any more."""
+        self._start = self._start.model_copy(update={"spending_limit": amount})
+        if not self._files:
+            self.begin()
+        elif not (self.folder / END).exists():
+            write_record(self.folder / RUN, self._start)
 
     def end(self, end: RunEnd) -> None:
-        """Mark the run as finished, with how many rows there are. From here on nothing in the folder changes."""
-        self._open()
+        """Mark the run as finished, with its rows and what they cost. From here on nothing in the folder changes."""
+        self.begin()
         self.close()
-        write_record(self.folder / END, end.model_copy(update={"ledger_rows": self._rows}))
+        told = {"ledger_rows": self._rows, "cost": {**self._cost}, "unpriced": {**+self._unpriced}}
+        write_record(self.folder / END, end.model_copy(update=told))
 
     def close(self) -> None:
         """Release the files; without `end` the run stays unfinished."""
         for file in self._files.values():
             file.close()
-
-    def begin(self) -> None:
-        """Make the folder now, before there is a row: what is asked from here on is asked for this run."""
-        self._open()
 
     def go_on(self) -> None:
         """Open the folder of a run that another process began, behind its last whole rows.
@@ -64,20 +80,27 @@ class Ledger:
             length = 0
             for self._rows[name], (start, line) in enumerate(whole_lines(path), 1):
                 length = start + len(line)
+                row = parse_row(line, path, self._rows[name]) if name == JUDGMENTS else {}
+                if row and not row["reused_from"]:
+                    self._count(row["judged_at"], row["price"], row["estimated"])
             self._files[name] = file = FileIO(path, "ab")
             file.truncate(length)  # a last row that was cut by a kill is none
         in_use(self._files[JUDGMENTS])
 
-    def _open(self) -> None:
-        if not self._files:
+    def begin(self) -> None:
+        """Make the folder, if it is not there yet; the first row does it, too."""
+        with self._opening:  # the limit is written by a thread
+            if self._files:
+                return
             private_folder(self.folder.parent)
             self.folder.mkdir()
             keep_private(self.folder)
             write_record(self.folder / RUN, self._start)
-            self._files = {name: FileIO(self.folder / name, "ab") for name in self._rows}
-            for name in self._files:
+            files = {name: FileIO(self.folder / name, "ab") for name in self._rows}
+            for name in files:
                 keep_private(self.folder / name)
-            in_use(self._files[JUDGMENTS])
+            in_use(files[JUDGMENTS])
+            self._files = files
 
 
 def append_line(file: FileIO, line: bytes) -> None:
@@ -94,4 +117,14 @@ def append_line(file: FileIO, line: bytes) -> None:
 
 def write_record(path: Path, record: Record) -> None:
     """Write the one record that a file holds, whole or not at all; `reading.read_record` reads it."""
-    write_whole(path, sealed(record.model_dump_json(indent=1)), private=True)
+    write_whole(path, record_bytes(record), private=True)
+
+
+def line_of(record: Record) -> bytes:
+    """Return a record as a line of a file of rows."""
+    return record.model_dump_json().encode() + b"\n"
+
+
+def record_bytes(record: Record) -> bytes:
+    """Return the bytes of a file that holds one record."""
+    return record.model_dump_json(indent=1).encode() + b"\n"

@@ -1,18 +1,12 @@
-"""What remains of a run in the Prefect UI: one Markdown text, and a table of what failed.
-
-Owns what is in them and in which order; who publishes them is the report step. Numbers come from `run_summary`, tables
-and charts from the kind of judging, sentences from `summary_texts` and `wording`, the form from `markup`.
-"""
+"""What remains of a run in the Prefect UI: one Markdown text."""
 
 from collections.abc import Sequence
 from datetime import datetime
-from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tasks.comparing.earlier_runs import Past
-from tasks.comparing.since_last import Since
-from tasks.comparing.wording import difference_grid
+from tasks.comparing.wording import difference_grid, notes, outcome_words
 from tasks.controls.status import red_words, status_lines
 from tasks.judging.results import Results
 from tasks.judging.tallies import NotableSample
@@ -22,40 +16,25 @@ from tasks.ledger.label_sets import label_folders
 from tasks.ledger.passports import newest_card
 from tasks.pages.page_names import is_address, page_of, where
 from tasks.pages.rate_tables import rate_grid, rate_notes
-from tasks.pages.run_summary import Summary
-from tasks.pages.summary_texts import beside_layout, cost_lines, defect_lines, failure_lines
+from tasks.pages.run_summary import Summary, beside_layout, cost_lines, defect_lines, failure_lines
 from tasks.passport.wording import meaning_lines, summary_line
 from tasks.pictures.thumbnails import made
 from tasks.presentation.drawing import begin_png, png
 from tasks.presentation.markup import NAME, bullets, grid, picture, plain, table
-from tasks.presentation.wording import NOT_COVERED, Scored, coverage_words, judge_words, score_in_full
-from tasks.records import OVERALL, Outcome, PictureNote, RunEnd, RunStart
+from tasks.presentation.wording import NOT_COVERED, Scored, judge_words
+from tasks.records import Outcome, PictureNote, RunEnd, RunStart
 from tasks.statistics.rates import repeated
 from tasks.text import bounded, duration, one_line
 
+if TYPE_CHECKING:
+    from tasks.comparing.compare import Comparison
+
 MOST_LINES = 20
 """Candidates, groups of samples or warnings shown; the others are counted. Keeps the artifact far below 1 MB."""
-MOST_FAILURES = 500
-"""Failed calls listed in the table of failures; the view `failures` has them all."""
 LONGEST = 1000
 """Characters of what is said of a drop."""
 THUMBNAIL_BYTES = 80_000
 """Largest thumbnail shown; only noise is larger."""
-
-
-def failure_rows(summary: Summary) -> list[dict[str, str]]:
-    """What failed, as rows of a table: the calls that are not ok, then the first samples that are not complete."""
-    failures = [*islice(summary.judgments.not_ok.values(), MOST_FAILURES), *summary.outcomes.not_complete]
-    return [
-        {
-            "sample": one_line(failure.sample_id, NAME),
-            "candidate": one_line(failure.candidate, NAME),
-            "question": failure.dimension,
-            "status": failure.status.replace("_", " "),
-            "why": failure.words,
-        }
-        for failure in failures
-    ]
 
 
 def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None = None) -> str:
@@ -73,7 +52,6 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
         *_past(past, summary),
         *_section("Layout", beside_layout(summary)),
         *_rates(summary),
-        *_groups(summary),
         *_section("Injected defects", defect_lines(summary)),
         *_section("Controls", status_lines(summary.controls)),
         *_section("What the judge sees", _passport_lines(summary)),
@@ -86,7 +64,7 @@ def markdown(summary: Summary, warnings: Sequence[str] = (), past: Past | None =
 
 def _heading(summary: Summary, past: Past | None) -> list[str]:
     start, found = summary.start, summary.display.in_words(summary.scores)
-    about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.model, start.endpoint)}"
+    about = f"{start.dataset}, {start.samples:,} samples, judged by {judge_words(start.judge, start.endpoint)}"
     began = f"{datetime.fromisoformat(start.started_at):%Y-%m-%d %H:%M} UTC" + ("" if summary.end else ", unfinished")
     scores = [f"{candidate[:NAME]}: {words}" for candidate, words in found[:MOST_LINES]]
     warned = filter(None, [red_words(summary.controls), summary.unmeasured])
@@ -161,22 +139,19 @@ def _since_last(past: Past, uncompared: str) -> list[str]:
     return ["## Since the last run", *compared, *([picture("Trend", "png", past.trend)] if past.trend else [])]
 
 
-def _since(since: Since) -> list[str]:
-    before = f"Compared with run {since.earlier.run_id}, sample by sample. Only each candidate's first row is tested."
-    if since.widened:
-        before += (
-            f" Intervals are wider than 95%, so that {len(since.standings)} candidates raise no more false alarms."
-        )
-    before += f" {since.shared}" * bool(since.shared)
-    boards = [
+def _since(found: "Sequence[Comparison]") -> list[str]:
+    """The same candidates in the last evaluation that compares: a sentence and a table each, and how to read them."""
+    told = [f"{one_line(each.after.candidate, NAME)}: {outcome_words(each)}" for each in found]
+    tables = [
         part
-        for each in since.standings[:MOST_LINES]
+        for each in found
         for part in (
-            f"**{plain(each.candidate, NAME)}**",
-            grid(difference_grid(each.rows, since.start.flow, tested=False)),
+            f"**{plain(each.after.candidate, NAME)}**",
+            grid(difference_grid(each.rows, each.after.flow)),
         )
     ]
-    return [bullets(bounded(since.sentences[:MOST_LINES], len(since.standings))), before, *boards]
+    read_by = dict.fromkeys(words for each in found for words in notes(each))
+    return [bullets(told), f"Compared with run {found[0].before.run_id}, sample by sample.", *tables, bullets(read_by)]
 
 
 def _best_of(summary: Summary) -> Summary:
@@ -198,22 +173,7 @@ def _rates(summary: Summary) -> list[str]:
     if not shown.rates:
         return []
     title = "## Order and votes" if repeated(summary.start) else "## Decisions"
-    return [title, grid(rate_grid(shown.rates)), bullets(rate_notes(shown))]
-
-
-def _groups(summary: Summary) -> list[str]:
-    """Overall scores by category and by difficulty, where the dataset has any."""
-    parts: list[str] = []
-    for grouping in ("category", "difficulty"):
-        rows = [row for row in summary.scores if row.grouping == grouping and row.dimension == OVERALL]
-        lines = [
-            [plain(row.group_name, NAME), plain(row.candidate, NAME), score_in_full(row), coverage_words(row)]
-            for row in rows[:MOST_LINES]
-        ]
-        if rows:
-            cells = table([grouping, "candidate", "overall score", "scored"], lines, numbers=False)
-            parts += [f"## By {grouping}", cells, *bounded([], len(rows) - len(lines))]
-    return parts
+    return [title, grid(rate_grid(shown.rates)), bullets(rate_notes(shown.rates, shown.published))]
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
@@ -231,7 +191,7 @@ def _people_lines(summary: Summary) -> list[str]:
 
 def _passport_lines(summary: Summary) -> list[str]:
     """What the newest passport of the judge says; nothing where there is none."""
-    card = newest_card(summary.store, summary.start.model, summary.start.endpoint)
+    card = newest_card(summary.store, summary.start.judge, summary.start.endpoint)
     return [summary_line(card), *(f"  {line}" for line in meaning_lines(card))] if card else []
 
 

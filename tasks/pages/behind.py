@@ -1,16 +1,15 @@
-"""The pages of a large run, made behind it by a process that gives way to others, so that nobody waits for them.
+"""The pages of a large run, made by a process of their own, so that nobody waits for them.
 
-It begins when the thumbnails are there: a page makes those that it lacks by itself, one after the other. Run as a
-module, this file is such a process. What it does not get done, the next run or `jury sync` does.
+The process waits for the thumbnails first: a page makes those that it lacks one after the other.
 """
 
 import atexit
+import os
 import signal
 import subprocess
 import sys
 import time
 
-from tasks.errors import HistoryLocked
 from tasks.ledger.remote import local_cache
 from tasks.pictures.thumbnails import waiting
 
@@ -19,12 +18,12 @@ LARGE = 16
 PATIENCE_SECONDS = 900.0
 """Longest wait for the thumbnails: those that are missing then are made here."""
 LOOK_EVERY_SECONDS = 0.2
-TIMES = 5
-"""A history or an index that stays in use is asked for so often."""
+NICENESS = 10
+"""Judging goes first, but others wait for the index, which this process makes alone."""
 
 
 def renew_behind(store: str, run_id: str) -> None:
-    """Let a process make the pages of a run and send them where its store is remote; this process ends after it.
+    """Start a process that makes the pages of a run and sends them; this process ends after it.
 
     Args:
         store: as its user names it.
@@ -34,19 +33,15 @@ def renew_behind(store: str, run_id: str) -> None:
 
 
 def _main(store: str, run_id: str) -> None:
-    from tasks.pages.sent_pages import renew_and_send  # DuckDB, which whoever starts this process need not load
+    from tasks.pages.sent_pages import renew_and_send  # DuckDB, which the process that starts this one need not load
 
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it without words
+    if hasattr(os, "nice"):
+        os.nice(NICENESS)
     last = time.monotonic() + PATIENCE_SECONDS
     while waiting(local_cache(store)) and time.monotonic() < last:
         time.sleep(LOOK_EVERY_SECONDS)
-    for tries_left in reversed(range(TIMES)):
-        try:
-            renew_and_send(store, [run_id], gently=True)
-            return
-        except (HistoryLocked, TimeoutError):  # others have the history, or make the index, all the time
-            if not tries_left:
-                raise
+    renew_and_send(store, [run_id])
 
 
 if __name__ == "__main__":

@@ -1,7 +1,4 @@
-"""A comparison of two evaluations as an HTML page, beside the store's other pages.
-
-Owns what of a comparison stands on it and where; what is compared, and the words, are for `comparing`.
-"""
+"""The page of a comparison of two evaluations, beside the store's other pages."""
 
 import hashlib
 from collections.abc import Collection, Iterator
@@ -9,11 +6,12 @@ from pathlib import Path
 from urllib.parse import quote
 
 from tasks.comparing.compare import Comparison, Side
+from tasks.comparing.layout_words import layouts_grid
 from tasks.comparing.wording import changed_lines, difference_grid, notes, outcome_words
-from tasks.files import private_folder, write_whole
 from tasks.kinds import kind_of
-from tasks.pages.page_names import folder_of, page_name
+from tasks.pages.page_names import FOLDER, folder_of, page_name
 from tasks.pages.self_contained import rendered, stamp
+from tasks.store_files import write_file
 from tasks.text import one_line
 
 LONGEST_NAME = 120
@@ -26,21 +24,19 @@ def write_comparison(store: Path, found: Comparison, command: str) -> Path:
         command: that which makes it, as a person types it.
 
     Raises:
+        InputError: the folder of pages is a link.
         OSError: it cannot be written.
     """
     folder = folder_of(store)
-    private_folder(folder)
     target = folder / _name(found)
     names = {file.name for file in folder.glob("*.html")}
-    write_whole(target, comparison_page(found, command, names).encode("utf-8", "replace"), private=True)
+    write_file(store, f"{FOLDER}/{target.name}", comparison_page(found, command, names).encode("utf-8", "replace"))
     return target
 
 
 def _name(found: Comparison) -> str:
-    """A file of its own for every two sides and margin."""
-    asked = "\n".join(
-        (found.before.run_id, found.before.candidate, found.after.run_id, found.after.candidate, str(found.margin))
-    )
+    """A file of its own for every two sides."""
+    asked = "\n".join((found.before.run_id, found.before.candidate, found.after.run_id, found.after.candidate))
     return f"compare-{hashlib.sha256(asked.encode('utf-8', 'replace')).hexdigest()[:16]}.html"
 
 
@@ -66,6 +62,7 @@ def comparison_page(found: Comparison, command: str, pages: Collection[str]) -> 
             "unmeasured": found.unmeasured,
             "outcome": outcome_words(found),
             "table": difference_grid(found.rows, found.before.flow),
+            "agreement": layouts_grid(found.agreements) if found.agreements else None,
             "notes": notes(found),
             "changed_title": title.strip().rstrip(":").capitalize(),
             "changed": [
@@ -83,7 +80,7 @@ def _candidates(found: Comparison) -> str:
 
 def _side(name: str, side: Side, pages: Collection[str]) -> dict[str, str]:
     words = {
-        key: one_line(str(getattr(side, key)), LONGEST_NAME) for key in ("candidate", "model", "prompt_set", "dataset")
+        key: one_line(str(getattr(side, key)), LONGEST_NAME) for key in ("candidate", "judge", "prompt_set", "dataset")
     }
     when = f"{side.started_at:%Y-%m-%d %H:%M}"
     return {"name": name, "run_id": side.run_id, "when": when, "page": _page(side, pages), **words}

@@ -1,29 +1,93 @@
-"""What stands on the index of a store: every flow and candidate as it is now, and every evaluation in a line.
+"""What is on the index of a store: every flow and candidate as it is now, and every evaluation in a line.
 
-Owns which flows and candidates stand above, with their open alarms. What the line of an evaluation says is for
-`index_lines`, what lies behind the newest for `index_trends`, how it looks for `index_page`.
+All of it is asked of the history in a few questions, however many evaluations there are.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from functools import lru_cache, partial
+from itertools import groupby
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tasks.comparing.alarms import Alarm, alarms
-from tasks.comparing.moved_judges import MovedJudge, moved_judges
+from tasks.comparing.attribution import MovedJudge, moved_judges
+from tasks.comparing.compare import series_of
+from tasks.comparing.points import MOST_RUNS, Point, joined
+from tasks.comparing.trend import series_of as scored_series
+from tasks.controls.status import ControlRate, control_rate, judge_status
 from tasks.history.asking import held_together
-from tasks.pages.index_lines import Line, lines_of
-from tasks.pages.index_trends import Past, Trends
-from tasks.pages.queries import ask
+from tasks.kinds import kind_of
+from tasks.kinds.display import Headline
+from tasks.kinds.series import Series, paired
+from tasks.pages.queries import ask, points
+from tasks.presentation.wording import Scored, judge_words
+from tasks.statistics.paired import Difference
 
 MOST_PLACES = 200
 """Flows and candidates shown as they are now; the table has the others."""
+KEPT_SERIES = 8
+"""Sides of comparisons kept in memory: those of one evaluation's tags are the same."""
+
+Row = Mapping[str, Any]
+Rows = list[dict[str, Any]]
+
+
+class Line(NamedTuple):
+    """One score that an evaluation begins with, and what is known of the evaluation."""
+
+    run_id: str
+    started_at: datetime
+    """UTC."""
+    flow: str
+    dataset: str
+    candidate: str
+    name: str
+    """Of the score: the candidate, with its tag where there are any."""
+    dimension: str
+    """`overall`, or the tag; empty: nothing was judged."""
+    score: Scored | None
+    """None: nothing was scored."""
+    judge: str
+    status: str
+    """What its controls say of the judge, in a word."""
+    price: float | None
+    """In the currency of its prices; None: it is not known."""
+    measured: bool
+    stopped: bool
+    """At its budget: it judged a part of its samples."""
+    series: tuple[str, ...]
+    """What the evaluations of a trend have in common, besides the score's name; see the view `trend`."""
+    keys: tuple[str, str]
+    """Of dataset and protocol: equal in evaluations that compare."""
+    people: Mapping[str, Any] | None = None
+    """What people's labels make of the score: a row of the view `corrected`; None: there are none."""
+
+    @property
+    def value(self) -> float | None:
+        """The score."""
+        return self.score.score if self.score else None
+
+
+class Change(NamedTuple):
+    """The newest evaluation of a flow and candidate against the last before it that compares."""
+
+    since: Line
+    found: Difference
+    """Sample by sample (prompt by prompt)."""
 
 
 class Place(NamedTuple):
     """A flow and a candidate (and tag) as its newest evaluation has it."""
 
     newest: Line
-    past: Past
+    trend: list[Point]
+    """The scored evaluations of its series that measured anything, oldest first, with what bridges join to it."""
+    change: Change | None
+    """None: no evaluation before it compares with it, or it measured nothing itself."""
+    otherwise: str
+    """In what the last one before it differs where none compares; empty: there is none at all, or one compares."""
     alarms: list[str]
     """What is open, in sentences."""
 
@@ -44,7 +108,6 @@ def gather_index(store: Path) -> Index:
     """The index of a store, from its history as it is now.
 
     Raises:
-        HistoryLocked: the history stayed in use.
         InputError: there is no history, or it cannot be asked.
     """
     with held_together(store):
@@ -52,25 +115,142 @@ def gather_index(store: Path) -> Index:
         if not found:
             return Index([], [], 0, 0)
         lines = lines_of(store, found)
-        trends = Trends(store, found[-1]["started_at"], lines)
-        return Index(_places(store, lines, trends), lines, len(found), found[0]["total"])
+        return Index(_places(store, lines, found[-1]["started_at"]), lines, len(found), found[0]["total"])
 
 
-def _places(store: Path, lines: Iterable[Line], trends: Trends) -> list[Place]:
+def _places(store: Path, lines: Sequence[Line], since: str) -> list[Place]:
     """The newest line of every flow, candidate and tag, by flow, the best first."""
     newest: dict[tuple[str, str], Line] = {}
+    scored: defaultdict[tuple[str, str], list[Line]] = defaultdict(list)
     for line in lines:
         newest.setdefault((line.flow, line.name), line)
-    open_ones = [*_open(store)]
-    found = [Place(each, trends.past(each), _said(each, open_ones)) for each in [*newest.values()][:MOST_PLACES]]
-    return sorted(found, key=lambda place: (place.newest.flow, -(place.newest.value or 0), place.newest.name))
+        if line.measured and line.value is not None:
+            scored[line.flow, line.name].append(line)
+    shown = [*newest.values()][:MOST_PLACES]
+    trends = _trends(store, shown, since)
+    outcomes = lru_cache(maxsize=KEPT_SERIES)(partial(series_of, store))
+    open_ones = [*(alarm for alarm in alarms(store) if alarm.is_open), *moved_judges(store)]
+    places: list[Place] = []
+    for line in shown:
+        trend = trends.get((line.flow, line.candidate, line.dimension), [])
+        before = [each for each in scored[line.flow, line.name] if _is_before(each, line)]
+        change = _change(before, line, outcomes)
+        otherwise = "" if change or not before else _otherwise(before[0], line, trend)
+        places.append(Place(line, trend, change, otherwise, _said(line, open_ones)))
+    return sorted(places, key=lambda place: (place.newest.flow, -(place.newest.value or 0), place.newest.name))
+
+
+def _trends(store: Path, shown: Sequence[Line], since: str) -> dict[tuple[str, str, str], list[Point]]:
+    """Flow, candidate, dimension or tag -> the scored evaluations of the series, with what bridges join to it."""
+    wanted = {(*line.series, line.candidate, line.dimension) for line in shown}
+    found: defaultdict[str, Rows] = defaultdict(list)
+    for row in ask(store, "index_trend", since=since).rows:
+        if tuple(row[name] for name in ("flow", "dataset", "judge", "prompt_set", "candidate", "dimension")) in wanted:
+            found[row["flow"]].append(row)
+    series = ((flow, each) for flow, rows in found.items() for each in scored_series(joined(store, flow, points(rows))))
+    return {(flow, each[0].candidate, each[0].dimension): each[-MOST_RUNS:] for flow, each in series}
+
+
+def _change(before: Sequence[Line], newest: Line, outcomes: Callable[[str, str, str], Series]) -> Change | None:
+    """A measured line against the last one before it with the same keys."""
+    since = next((each for each in before if each.keys == newest.keys), None)
+    if since is None or not newest.measured or newest.value is None:
+        return None
+    one, other = (outcomes(each.run_id, each.flow, each.candidate) for each in (since, newest))
+    both = [each for each in one.values if each in other.values]
+    measure = next((each for each in both if (each.dimension, each.measure) == (newest.dimension, "score")), None)
+    return Change(since, paired(one, other, measure)) if measure else None
+
+
+def _otherwise(last: Line, newest: Line, trend: Sequence[Point]) -> str:
+    """In what the newest evaluation differs from the last one of its name."""
+    items = zip(("dataset", "judge", "prompt set"), last.series[1:], newest.series[1:], strict=True)
+    names = [name for name, one, other in items if one != other]
+    broken = trend[-1].break_reason if trend and trend[-1].run_id == newest.run_id else None
+    return ", ".join(names) or broken or ""
+
+
+def _is_before(one: Line, other: Line) -> bool:
+    return (one.started_at, one.run_id) < (other.started_at, other.run_id)
 
 
 def _said(newest: Line, open_ones: Sequence[Alarm | MovedJudge]) -> list[str]:
     return [each.short for each in open_ones if each.flow == newest.flow and each.candidate in ("", newest.candidate)]
 
 
-def _open(store: Path) -> Iterator[Alarm | MovedJudge]:
-    """Open alarms of scores, and of judges, which concern all candidates."""
-    yield from (each for each in alarms(store) if each.is_open)
-    yield from moved_judges(store)
+def lines_of(store: Path, found: Sequence[Row]) -> list[Line]:
+    """The lines of these evaluations.
+
+    Args:
+        found: rows of the question `index_evaluations`, at least one.
+
+    Raises:
+        InputError: it cannot be asked.
+    """
+    since = found[-1]["started_at"]
+    scores, costs, controls, labels = (
+        ask(store, f"index_{name}", since=since).rows for name in ("scores", "cost", "controls", "people")
+    )
+    headlines, statuses = _headlines(scores), _statuses(controls)
+    prices = {row["run_id"]: row["price"] for row in costs}
+    people = {(row["run_id"], row["candidate"], row["dimension"]): row for row in labels}
+    return [
+        _line(row, headline, statuses.get(row["run_id"], judge_status([])), prices.get(row["run_id"]), people)
+        for row in found
+        for headline in headlines.get(row["run_id"], [None])
+    ]
+
+
+def _headlines(rows: Rows) -> dict[str, list[Headline | None]]:
+    """What each evaluation begins with, by its id."""
+    found: dict[str, list[Headline | None]] = {}
+    for run_id, its in groupby(rows, key=lambda row: row["run_id"]):
+        scores = [*its]
+        display = kind_of(scores[0]["flow"]).display
+        found[run_id] = [*display.headline([_score(display.row, row) for row in scores])]
+    return found
+
+
+def _score(kind: type[Any], row: Mapping[str, Any]) -> Any:
+    # Rows of a table that this program filled: to check a thousand evaluations again would take longer than to ask.
+    return kind.model_construct(**{name: row[name] for name in kind.model_fields})
+
+
+def _line(
+    row: Row, headline: Headline | None, status: str, price: float | None, people: Mapping[tuple[str, ...], Row]
+) -> Line:
+    place = (row["run_id"], headline.score.candidate, headline.score.dimension) if headline else ()
+    return Line(
+        run_id=row["run_id"],
+        started_at=datetime.fromisoformat(row["started_at"]),
+        flow=row["flow"],
+        dataset=row["dataset"],
+        candidate=headline.score.candidate if headline else " + ".join(row["candidates"]),
+        name=headline.name if headline else " + ".join(row["candidates"]),
+        dimension=headline.score.dimension if headline else "",
+        score=headline.score if headline else None,
+        judge=judge_words(row["judge"], row["endpoint"]),
+        status=status,
+        price=price,
+        measured=row["measured"],
+        stopped=row["stopped"] is not None,
+        series=(row["flow"], row["dataset"], row["judge"], row["prompt_set"]),
+        keys=(row["dataset_key"], row["protocol_key"]),
+        people=people.get(place),
+    )
+
+
+def _statuses(rows: Rows) -> dict[str, str]:
+    found: defaultdict[str, list[ControlRate]] = defaultdict(list)
+    for row in rows:
+        found[row["run_id"]].append(_rate(*(row[name] for name in _OF_RATES)))
+    return {run_id: judge_status(rates) for run_id, rates in found.items()}
+
+
+_OF_RATES = ("measure", "n", "failed", "unusable", "samples", "failed_samples")
+
+
+@lru_cache(maxsize=4096)
+def _rate(*values: Any) -> ControlRate:
+    """Most evaluations have the same counts, and their interval takes a while."""
+    return control_rate(**dict(zip(_OF_RATES, values, strict=True)))

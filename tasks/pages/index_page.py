@@ -1,27 +1,21 @@
-"""The index of a store as one HTML page: every flow and candidate as it is now, and a table of all evaluations.
-
-Owns the words of its cells and the bounds on texts; what stands on it is for `index_data`, that it is safe for
-`self_contained`. It leads to the pages of evaluations that lie beside it, and to nothing else.
-"""
+"""The index of a store as one HTML page: every flow and candidate as it is now, and a table of all evaluations."""
 
 from collections.abc import Collection, Iterator, Sequence
-from typing import NamedTuple
+from typing import Any
 from urllib.parse import quote
 
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tasks.comparing.points import Point
 from tasks.comparing.wording import in_brief
 from tasks.kinds import kind_of
-from tasks.pages.index_data import Index, Place
-from tasks.pages.index_lines import Line
+from tasks.pages.index_data import Index, Line, Place
 from tasks.pages.page_names import page_name
 from tasks.pages.people_words import corrected_words, people_in_brief
 from tasks.pages.self_contained import rendered, stamp
-from tasks.pages.sparkline import sparkline
 from tasks.presentation.wording import coverage_words, interval_words, score_words, worst_case_words
 from tasks.spending.money import money
-from tasks.text import bounded, one_line
+from tasks.text import bounded, number_words, one_line
 
 LONGEST_NAME = 60
 """Characters of a name; what is longer is no name, and its page has it whole."""
@@ -31,50 +25,12 @@ FIRST = 300
 LONGEST_REASON = 200
 MOST_MARKS = 3
 """Gaps and bridges of a trend that are told, the newest; the page of an evaluation has all."""
+WIDTH, HEIGHT, EDGE = 240, 48, 5
+"""Of a trend, in units of its SVG; the outermost points keep that far from its edges."""
 COLUMNS = (
     *("begun (UTC)", "flow", "candidate", "score", "95% interval", "corrected by people", "scored", "judge"),
     *("judge status", "price"),
 )
-
-
-class Cells(NamedTuple):
-    """A line of the table."""
-
-    run_id: str
-    page: str
-    """Address of its page beside the index; empty: there is none."""
-    candidate: str
-    """What tells it from others of the same evaluation, for a command; empty where it is too long for one."""
-    when: str
-    words: tuple[str, ...]
-    """The cells after the first."""
-    numbers: tuple[str, ...]
-    """What these are sorted by where that is not the words themselves."""
-
-
-class Tile(NamedTuple):
-    """A flow and a candidate as it is now."""
-
-    cells: Cells
-    flow: str
-    name: str
-    score: str
-    scale: str
-    """Where the score stands, in a few words; empty: nothing was scored."""
-    interval: str
-    worst: str
-    people: str
-    scored: str
-    change: str
-    judge: str
-    status: str
-    price: str
-    alarms: list[str]
-    trend: Markup
-    evaluations: int
-    """Of the trend."""
-    marks: list[str]
-    """What breaks and what joins it, in sentences."""
 
 
 def index_page(index: Index, pages: Collection[str]) -> str:
@@ -99,16 +55,19 @@ def index_page(index: Index, pages: Collection[str]) -> str:
     )
 
 
-def _cells(line: Line, pages: Collection[str]) -> Cells:
+def _cells(line: Line, pages: Collection[str]) -> dict[str, Any]:
+    """A line of the table for the template; `numbers` has what some of its words are sorted by, by their place."""
     name = page_name(line.run_id)
-    return Cells(
-        run_id=line.run_id,
-        page=quote(name) if name in pages else "",
-        candidate=line.candidate if len(line.candidate) <= LONGEST_NAME else "",
-        when=f"{line.started_at:%Y-%m-%d %H:%M}",
-        words=tuple(_words(line)),
-        numbers=("", "", _sorted_by(line.value), "", _sorted_by(_corrected(line)), "", "", "", _sorted_by(line.price)),
-    )
+    corrected = line.people["corrected"] if line.people else None
+    return {
+        "run_id": line.run_id,
+        "page": quote(name) if name in pages else "",
+        # Tells it from others of the same evaluation in a command, where it is short enough for one.
+        "candidate": line.candidate if len(line.candidate) <= LONGEST_NAME else "",
+        "when": f"{line.started_at:%Y-%m-%d %H:%M}",
+        "words": tuple(_words(line)),
+        "numbers": {2: _sorted_by(line.value), 4: _sorted_by(corrected), 8: _sorted_by(line.price)},
+    }
 
 
 def _words(line: Line) -> Iterator[str]:
@@ -120,48 +79,45 @@ def _words(line: Line) -> Iterator[str]:
     yield from (one_line(line.judge, LONGEST_NAME), line.status, money(line.price))
 
 
-def _corrected(line: Line) -> float | None:
-    return line.people["corrected"] if line.people else None
-
-
 def _sorted_by(value: float | None) -> str:
     return "-1" if value is None else f"{value:.6g}"
 
 
-def _tile(place: Place, pages: Collection[str]) -> Tile:
+def _tile(place: Place, pages: Collection[str]) -> dict[str, Any]:
+    """A flow and a candidate as it is now, for the template."""
     line = place.newest
     score = line.score
-    return Tile(
-        cells=_cells(line, pages),
-        flow=line.flow,
-        name=one_line(line.name, LONGEST_NAME),
-        score=score_words(score) if score else "nothing scored",
-        scale=kind_of(line.flow).display.scale if score else "",
-        interval=interval_words(score) if score else "",
-        worst=worst_case_words(score) if score else "",
-        people=one_line(people_in_brief(line.people), LONGEST_ALARM) if line.people else "",
-        scored=coverage_words(score) if score else "",
-        change=_change(place),
-        judge=one_line(line.judge, LONGEST_NAME),
-        status=line.status,
-        price=money(line.price),
-        alarms=[one_line(words, LONGEST_ALARM) for words in place.alarms],
-        trend=sparkline(place.past.trend),
-        evaluations=len(place.past.trend),
-        marks=_marks(place.past.trend),
-    )
+    return {
+        "cells": _cells(line, pages),
+        "flow": line.flow,
+        "name": one_line(line.name, LONGEST_NAME),
+        "score": score_words(score) if score else "nothing scored",
+        "scale": kind_of(line.flow).display.scale if score else "",
+        "interval": interval_words(score) if score else "",
+        "worst": worst_case_words(score) if score else "",
+        "people": one_line(people_in_brief(line.people), LONGEST_ALARM) if line.people else "",
+        "scored": coverage_words(score) if score else "",
+        "change": _change(place),
+        "judge": one_line(line.judge, LONGEST_NAME),
+        "status": line.status,
+        "price": money(line.price),
+        "alarms": [one_line(words, LONGEST_ALARM) for words in place.alarms],
+        "trend": sparkline(place.trend),
+        "evaluations": len(place.trend),
+        "marks": _marks(place.trend),
+    }
 
 
 def _change(place: Place) -> str:
     """What became of the newest score since the last one that compares, or why none does."""
-    line, past = place.newest, place.past
+    line, change = place.newest, place.change
     if line.stopped:
         return "stopped at the budget"
     if not line.measured:
         return "nothing was measured anew"
-    if past.change:
-        return f"since {past.change.since.started_at:%Y-%m-%d %H:%M}: {in_brief(past.change.found, line.flow)}"
-    differs = f"; the last one differs in {one_line(past.otherwise, LONGEST_REASON)}" if past.otherwise else ""
+    if change:
+        return f"since {change.since.started_at:%Y-%m-%d %H:%M}: {in_brief(change.found, line.flow)}"
+    differs = f"; the last one differs in {one_line(place.otherwise, LONGEST_REASON)}" if place.otherwise else ""
     return f"no earlier evaluation compares{differs}"
 
 
@@ -175,3 +131,63 @@ def _mark(point: Point) -> str:
     if point.break_reason:
         return f"gap before {point.started_at:%Y-%m-%d}: {one_line(point.break_reason, LONGEST_REASON)}"
     return f"joined by a bridge on {point.started_at:%Y-%m-%d}: {one_line(point.joint or '', LONGEST_REASON)}"
+
+
+def sparkline(points: Sequence[Point]) -> Markup:
+    """Draw a trend as a small line of SVG without axes; nothing where it has fewer than two points.
+
+    Args:
+        points: scored ones, oldest first. The line has a gap where evaluations do not compare.
+    """
+    if len(points) < 2:
+        return Markup("")
+    places = _places(points)
+    marks = f"{_strokes('break', _broken(points), places)}{_strokes('joint', _joined(points), places)}"
+    x, y = places[-1]
+    body = f'{marks}{_line(points, places)}<path class="dot" d="M{x} {y}h0"/>'
+    words = escape(_trend_words(points))
+    shape = f'class="sparkline" viewBox="0 0 {WIDTH} {HEIGHT}" preserveAspectRatio="none"'
+    return Markup(f'<svg role="img" aria-label="{words}" {shape}><title>{words}</title>{body}</svg>')
+
+
+def _places(points: Sequence[Point]) -> list[tuple[float, float]]:
+    scores = [point.score or 0.0 for point in points]
+    low, reach = min(scores), (max(scores) - min(scores)) or 1.0
+    step = (WIDTH - 2 * EDGE) / (len(points) - 1)
+    return [
+        (round(EDGE + at * step, 1), round(HEIGHT - EDGE - (score - low) / reach * (HEIGHT - 2 * EDGE), 1))
+        for at, score in enumerate(scores)
+    ]
+
+
+def _broken(points: Sequence[Point]) -> list[int]:
+    """Places of the points that do not compare with the one before."""
+    return [at for at, point in enumerate(points) if at and point.break_reason]
+
+
+def _joined(points: Sequence[Point]) -> list[int]:
+    """Places of the points with which another judge goes on, by a bridge."""
+    return [at for at, point in enumerate(points) if at and point.joint and not point.break_reason]
+
+
+def _line(points: Sequence[Point], places: Sequence[tuple[float, float]]) -> str:
+    """A path through the points, begun anew where a series breaks."""
+    begins = {0, *_broken(points)}
+    steps = [f"{'M' if at in begins else 'L'}{x} {y}" for at, (x, y) in enumerate(places)]
+    return f'<path class="line" d="{" ".join(steps)}"/>'
+
+
+def _strokes(kind: str, at: Sequence[int], places: Sequence[tuple[float, float]]) -> str:
+    """A line across the drawing before each of these points."""
+    middles = [round((places[each - 1][0] + places[each][0]) / 2, 1) for each in at]
+    return "".join(f'<path class="{kind}" d="M{x} 0 V{HEIGHT}"/>' for x in middles)
+
+
+def _trend_words(points: Sequence[Point]) -> str:
+    """What the line shows, for who cannot see it."""
+    first, last = points[0], points[-1]
+    broken, joined = len(_broken(points)), len(_joined(points))
+    ends = " to ".join(f"{number_words(each.score, 1)} on {each.started_at:%Y-%m-%d}" for each in (first, last))
+    breaks = f", broken {broken} time{'s' * (broken > 1)}, where evaluations do not compare" if broken else ""
+    joints = f", joined {joined} time{'s' * (joined > 1)} by a bridge between judges" if joined else ""
+    return f"{len(points)} evaluations: {ends}{breaks}{joints}"

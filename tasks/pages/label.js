@@ -71,29 +71,17 @@ function restore() {
   }
 }
 
-// The same rule as tasks/labels/answers.py has: CRC-32 over the row's texts, in UTF-8.
-function crc32(text) {
-  let crc = 0xffffffff;
-  for (const byte of new TextEncoder().encode(text)) {
-    crc ^= byte;
-    for (let bit = 0; bit < 8; bit += 1) crc = (crc >>> 1) ^ (crc & 1 ? 0xedb88320 : 0);
-  }
-  return ((crc ^ 0xffffffff) >>> 0).toString(16).padStart(8, "0");
-}
-
 const whole = (text) => text.replace(/[\ud800-\udfff]/gu, "\ufffd").trim();
 
-function row(item, question, name) {
-  const texts = [item.item, question, answer(item, question), whole(state.comments[item.item] ?? "")];
-  const [token, , value, comment] = texts;
-  return { item: token, question, answer: value, comment, check: crc32([data.page, name, ...texts].join("\u001f")) };
+function row(item, question) {
+  return { item: item.item, question, answer: answer(item, question), comment: whole(state.comments[item.item] ?? "") };
 }
 
 function save() {
   const name = whole(by("name").value) || state.name;
   const some = data.items.filter((item) => state.answers[item.item] || state.comments[item.item]);
   const answers = some.flatMap((item) =>
-    asked(item).filter((each) => answer(item, each.question) || state.comments[item.item]).map((each) => row(item, each.question, name)));
+    asked(item).filter((each) => answer(item, each.question) || state.comments[item.item]).map((each) => row(item, each.question)));
   const file = { format: FORMAT, page: data.page, name, saved_at: new Date().toISOString(), answers };
   const url = URL.createObjectURL(new Blob([JSON.stringify(file, null, 1)], { type: "application/json" }));
   make("a", { href: url, download: `labels-${name.replace(/[^\p{L}\p{N}_.-]+/gu, "-")}.json` }).click();

@@ -1,32 +1,26 @@
 """The page on which people judge blind items: one file that opens anywhere, with no server and no network.
 
-Owns what stands in that file: texts, pictures under tokens, questions, and a style and a script of its own. Nothing in
-it tells whose picture is whose: neither a candidate, an id, a file's name or hash nor a verdict. Which items those are
-is for `tasks.labels.drawing`.
+Nothing in it gives away whose picture is whose: no candidate, id, file name, hash or verdict.
 """
 
 import base64
-import io
-import math
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from PIL import Image
-
 from tasks.errors import InputError
 from tasks.files import read_regular, write_whole
 from tasks.kinds.values import PeopleQuestion
 from tasks.labels.drawing import Made, sides
+from tasks.pages.page_size import bounded
 from tasks.pages.self_contained import rendered
 from tasks.pictures.decoding import decode
-from tasks.pictures.thumbnails import LARGEST, SIDES, made, scaled
+from tasks.pictures.thumbnails import LARGEST, SIDES, made
 
 PICTURES = 13_000_000
 """Bytes of all pictures of a page together: 17.3 MB in base64, so that 100 pairs stay below 20 MB."""
-_QUALITY = 80
-_ROUNDS = 6
+QUALITY = 80
 
 
 class Written(NamedTuple):
@@ -76,21 +70,4 @@ def _picture(store: Path, sha256: str, limit: int) -> str:
         raise InputError(f"{store}: the picture {sha256} is no longer kept: make the page again")
     image = decode(read_regular(place, LARGEST), SIDES[1]).image.convert("RGB")
     image.info.clear()
-    return base64.b64encode(_bounded(image, limit)).decode("ascii")
-
-
-def _bounded(image: Image.Image, limit: int) -> bytes:
-    """The picture in at most so many bytes, with fewer pixels where it takes that: file size goes with the area."""
-    data, scale = _jpeg(image), 1.0
-    for _ in range(_ROUNDS):
-        if len(data) <= limit:
-            break
-        scale *= min(0.9, math.sqrt(limit / len(data)))
-        data = _jpeg(scaled(image, scale, Image.Resampling.LANCZOS))
-    return data
-
-
-def _jpeg(image: Image.Image) -> bytes:
-    buffer = io.BytesIO()
-    image.save(buffer, "JPEG", quality=_QUALITY)
-    return buffer.getvalue()
+    return base64.b64encode(bounded(image, limit, QUALITY)).decode("ascii")

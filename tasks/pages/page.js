@@ -2,11 +2,9 @@
 // thousands of them open at once.
 
 const samples = JSON.parse(document.getElementById("samples").textContent);
-const before = JSON.parse(document.getElementById("before").textContent);
 const form = document.getElementById("filters");
 const list = document.getElementById("cards");
 const missing = document.getElementById("missing");
-const runs = [...document.querySelectorAll(".evaluation")].map((one) => one.dataset.run);
 const candidates = [...new Set(samples.map((card) => card.candidate))];
 const PRINTED = 40;
 const ANY = "any";
@@ -71,28 +69,6 @@ function table(header, rows) {
   return make("div", { className: "wide questions" }, make("table", {}, head, make("tbody", {}, ...rows)));
 }
 
-// What came of it in the evaluations before: drawn when it is asked for
-
-function earlierRow(card, one) {
-  const run = before.runs[card.run][one.at];
-  const when = before.in_site
-    ? make("a", { href: `${encodeURIComponent(run.page)}${address(card, true)}`, title: run.run }, run.when)
-    : make("span", { title: run.run }, run.when);
-  const note = run.differs ? make("p", { className: "quiet" }, "another dataset or protocol") : "";
-  const verdicts = (one.verdicts ?? []).map((verdict, at) => `${card.questions[at]?.name ?? ""}: ${verdict}`).join("; ");
-  return make("tr", {}, make("td", {}, when), make("td", {}, chip(one.overall)), make("td", {}, verdicts, note));
-}
-
-function earlier(card) {
-  const number = card.earlier.length;
-  const words = `Earlier verdicts: ${number} evaluation${number > 1 ? "s" : ""} before`;
-  const details = make("details", { className: "earlier" }, make("summary", {}, words));
-  details.addEventListener("toggle", () => {
-    details.append(table(["begun (UTC)", "outcome", "verdicts"], card.earlier.map((one) => earlierRow(card, one))));
-  }, { once: true });
-  return details;
-}
-
 function fill(card) {
   if (card.filled) return;
   card.filled = true;
@@ -108,13 +84,11 @@ function fill(card) {
   );
   if (card.aspects) card.node.append(table(["aspect", "score", "the judge's reasons"], card.aspects.map(aspectRow)));
   if (card.questions) card.node.append(table([...card.columns, "the judge's reasons"], card.questions.map(questionRow)));
-  if (card.earlier) card.node.append(earlier(card));
   reach(card.node);
 }
 
 function outline(card) {
-  const run = runs.length > 1 && runs[card.run];
-  const where = [card.candidate, card.category, card.difficulty, card.tag, run].filter(Boolean).join(" · ");
+  const where = [card.candidate, card.category, card.difficulty, card.tag].filter(Boolean).join(" · ");
   const name = make("a", { className: "address", href: address(card), title: "The address of this sample" }, card.id);
   const heading = make("h3", {}, name, chip(card.overall), make("span", { className: "quiet" }, where));
   card.node = make("article", { className: "card", tabIndex: -1 }, heading);
@@ -155,7 +129,6 @@ function offerVerdicts() {
 function isWanted(card, wanted) {
   const named = ["candidate", "category", "difficulty", "status"];
   return named.every((name) => wanted[name] === ANY || card[name] === wanted[name])
-    && (wanted.run === ANY || runs[card.run] === wanted.run)
     && (wanted.verdict === ANY || card.marks[wanted.dimension] === wanted.verdict)
     && ONLY[wanted.only](card)
     && card.words.includes(wanted.search.trim().toLowerCase());
@@ -185,9 +158,8 @@ function find(id) {
 
 // Addresses: #sample=ID, and which one where the page has several of that id
 
-function address(card, elsewhere = false) {
-  const run = !elsewhere && runs.length > 1 && runs[card.run];  // The page of another evaluation has that one alone.
-  const several = { candidate: candidates.length > 1 && card.candidate, run };
+function address(card) {
+  const several = { candidate: candidates.length > 1 && card.candidate };
   const parts = Object.entries({ sample: card.id, ...several }).filter(([, value]) => value !== false);
   return `#${parts.map(([name, value]) => `${name}=${encodeURIComponent(value)}`).join("&")}`;
 }
@@ -202,14 +174,13 @@ function asked() {
 }
 
 function follow() {
-  const { sample, candidate, run } = asked();
+  const { sample, candidate } = asked();
   missing.hidden = true;
   if (sample === undefined) return;
   showAll();
-  at = shown.findIndex((card) => card.id === sample && [undefined, card.candidate].includes(candidate)
-    && [undefined, runs[card.run]].includes(run));
+  at = shown.findIndex((card) => card.id === sample && [undefined, card.candidate].includes(candidate));
   if (at >= 0) return move(0);
-  const named = [`"${sample}"`, candidate && `of ${candidate}`, run && `in run ${run}`].filter(Boolean).join(" ");
+  const named = [`"${sample}"`, candidate && `of ${candidate}`].filter(Boolean).join(" ");
   missing.textContent = `This page holds no sample ${named}. Its samples follow.`;
   missing.hidden = false;
   missing.scrollIntoView({ behavior: "instant", block: "center" });
@@ -276,7 +247,6 @@ addEventListener("beforeprint", () => {
 
 samples.forEach(outline);
 options("dimension", [...new Set(samples.flatMap((card) => Object.keys(card.marks)))]);
-choice("run", (card) => runs[card.run]);
 for (const name of ["candidate", "category", "difficulty", "status"]) choice(name, (card) => card[name]);
 options("only", Object.keys(ONLY).filter((name) => name === ANY || samples.some(ONLY[name])));
 options("order", Object.keys(ORDERS));

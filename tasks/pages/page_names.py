@@ -1,8 +1,4 @@
-"""Names and addresses of the pages of a store.
-
-People open them as files, or where `jury up` serves them, which leaves a note beside them, or where somebody else does,
-as from a bucket, under the address that JURY_PAGES names.
-"""
+"""Names and addresses of the pages of a store."""
 
 import hashlib
 import json

@@ -1,13 +1,10 @@
-"""What people's labels say of an evaluation, in words: the corrected score beside the raw one, and how far they agree.
-
-Owns the sentences, for the terminal and for the report; their numbers are the history's (`corrected`).
-"""
+"""Sentences on people's labels: the corrected score beside the raw one, and how far judge and people agree."""
 
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from tasks.errors import HistoryLocked, InputError
+from tasks.errors import InputError
 from tasks.kinds import kind_of
 from tasks.pages.queries import ask
 from tasks.statistics.concordance import FEWEST
@@ -19,7 +16,7 @@ def people_lines_of(store: Path, run_id: str) -> list[str]:
     """What people's labels say of an evaluation; nothing where the history cannot be asked now."""
     try:
         return people_lines(ask(store, "people", run=run_id).rows)
-    except (HistoryLocked, InputError):
+    except InputError:
         return []
 
 

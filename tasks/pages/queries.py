@@ -1,13 +1,13 @@
-"""The report's questions to the history, by name.
-
-Owns how they are found and asked; their text is `queries.sql`, and the page shows each one as it was asked.
-"""
+"""The questions of the pages to the history, by name. Their text is `queries.sql`; a page shows each one as asked."""
 
 import re
+from collections.abc import Iterable, Mapping
+from datetime import datetime
 from pathlib import Path
 from string import Template
 from typing import Any, NamedTuple
 
+from tasks.comparing.points import COLUMNS, Point
 from tasks.history import asking as history
 
 _BEGIN = re.compile(r"^-- (\w+): (.+)$", re.MULTILINE)
@@ -37,11 +37,20 @@ def ask(store: Path, name: str, **values: str) -> Answer:
     """Put one question to the history of a store.
 
     Raises:
-        HistoryLocked: the history stayed in use.
         InputError: there is no history, or it cannot be asked.
     """
     sql = question(name, **values)
     return Answer(_QUERIES[name][0], sql, history.as_json_rows(history.query(store, sql)))
+
+
+def points(rows: Iterable[Mapping[str, Any]]) -> list[Point]:
+    """Rows of the view `trend` as points."""
+    found: list[Point] = []
+    for row in rows:
+        values = {name: row[name] for name in COLUMNS}
+        values["started_at"] = datetime.fromisoformat(row["started_at"])
+        found.append(Point(**values))
+    return found
 
 
 def _read() -> dict[str, tuple[str, str]]:

@@ -3,31 +3,20 @@
 -- Those named index_ are for the store's index, which lists evaluations from the moment $since on.
 
 -- evaluation: What was run
-SELECT run_id, flow, started_at, seconds, shards, dataset, candidates, samples, prompt_set, model, endpoint, protocol,
+SELECT run_id, flow, started_at, seconds, shards, dataset, candidates, samples, prompt_set, judge, endpoint, protocol,
        parameters, calls, reused, replies, anew, measured, stopped, warnings
 FROM evaluations WHERE run_id = $run;
 
 -- scores: Scores over all samples
-SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
-       mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", worst_low,
-       worst_high, coverage, shift, shift_low, shift_high,
-       vs_best, vs_best_low, vs_best_high, vs_best_n, full_n, full_low, full_high
-FROM scores WHERE run_id = $run AND "grouping" = 'all'
+SELECT * FROM scores WHERE run_id = $run AND "grouping" = 'all'
 ORDER BY candidate, dimension_position(dimension), dimension;
 
 -- groups: Scores by category and difficulty
-SELECT candidate, dimension, measure, "grouping", group_name, n, scored, model_wins, human_wins, both_good, both_bad,
-       mixed, mixed_votes, ties, forfeits, carried, prompts, score, image_mean, ci_low, ci_high, "method", worst_low,
-       worst_high, coverage, shift, shift_low, shift_high,
-       vs_best, vs_best_low, vs_best_high, vs_best_n, full_n, full_low, full_high
-FROM scores WHERE run_id = $run AND "grouping" IN ('category', 'difficulty') AND dimension = 'overall'
+SELECT * FROM scores WHERE run_id = $run AND "grouping" IN ('category', 'difficulty') AND dimension = 'overall'
 ORDER BY "grouping", group_name, candidate;
 
 -- aspects: Scores of the aspects
-SELECT candidate, dimension, measure, "grouping", group_name, n, scored, prompts, score, image_mean, ci_low, ci_high,
-       "method", worst_low, worst_high, coverage,
-       vs_best, vs_best_low, vs_best_high, vs_best_n, full_n, full_low, full_high
-FROM scores WHERE run_id = $run AND "grouping" = 'aspect'
+SELECT * FROM scores WHERE run_id = $run AND "grouping" = 'aspect'
 ORDER BY candidate, dimension_position(dimension), dimension;
 
 -- six_tags: The six tags together
@@ -51,14 +40,14 @@ SELECT measure, n, failed, unusable, samples, failed_samples FROM control_rates 
 SELECT title, state, right_answers, items, pass_mark, round(100 * guessing, 2) AS guessing, found,
        finished_at::DATE::VARCHAR AS day
 FROM passports
-WHERE passport_id = (SELECT max(passport_id) FROM passports JOIN evaluations e USING (model, endpoint) WHERE e.run_id = $run)
+WHERE passport_id = (SELECT max(passport_id) FROM passports JOIN evaluations e USING (judge, endpoint) WHERE e.run_id = $run)
 ORDER BY rowid;
 
 -- anchors: Judge or candidate
 SELECT a.started_at::DATE::VARCHAR AS night, a.candidate, a.judged || '/' || a.anchors AS judged, a.anchor_score,
-       a.candidate_score, a.difference, a.moved, array_to_string(list_concat(a.models_answered, list_filter(
+       a.candidate_score, a.difference, a.moved, array_to_string(list_concat(a.judges_answered, list_filter(
            a.fingerprints, lambda each: each <> '')), ', ') AS answered_as
-FROM anchors a JOIN evaluations e USING (flow, dataset, model, prompt_set)
+FROM anchors a JOIN evaluations e USING (flow, dataset, judge, prompt_set)
 WHERE e.run_id = $run AND list_contains(e.candidates, a.candidate) AND a.started_at <= e.started_at
 QUALIFY dense_rank() OVER (ORDER BY a.started_at DESC) <= 14
 ORDER BY a.candidate, a.started_at DESC;
@@ -69,12 +58,8 @@ SELECT candidate, side, n, formats, sent_formats, megapixels,
 FROM picture_contract WHERE run_id = $run ORDER BY candidate, side;
 
 -- cost: Calls, tokens and price
-SELECT model, calls, reused, tokens_in, tokens_out, tokens_cached, price, estimated, saved, seconds FROM cost
+SELECT judge, calls, reused, tokens_in, tokens_out, tokens_cached, price, estimated, saved, seconds FROM cost
 WHERE run_id = $run;
-
--- layout: How far the shared layout agrees with the published one (jury layout check)
-SELECT l.* FROM layout_checks l JOIN evaluations e ON e.flow = l.flow AND e.protocol_key = l.shared_protocol_key
-WHERE e.run_id = $run QUALIFY l.check_id = max(l.check_id) OVER ();
 
 -- statuses: What came of calls and samples
 SELECT 'judgments' AS kind, status, count(*) AS n
@@ -86,19 +71,11 @@ ORDER BY kind, n DESC, status;
 
 -- trend: Scores over time
 SELECT t.candidate, t.dimension, t.started_at, t.run_id, t.n, t.scored, t.score, t.ci_low, t.ci_high, t.comparable,
-       t.break_reason, t.protocol_key, t.dataset_key, t.baseline_score, t.dropped,
-       t.judge_change
-FROM trend t JOIN evaluations e USING (flow, dataset, model, prompt_set)
+       t.break_reason, t.protocol_key, t.dataset_key, t.baseline_score, t.dropped
+FROM trend t JOIN evaluations e USING (flow, dataset, judge, prompt_set)
 WHERE e.run_id = $run AND list_contains(e.candidates, t.candidate) AND t.started_at <= e.started_at
 QUALIFY dense_rank() OVER (ORDER BY t.started_at DESC, t.run_id DESC) <= 60
 ORDER BY t.candidate, t.dimension <> 'overall', dimension_position(t.dimension), t.dimension, t.started_at, t.run_id;
-
--- previous: The last evaluation that this one may be compared with
-SELECT b.run_id, b.started_at, list_intersect(b.candidates, e.candidates) AS candidates
-FROM evaluations e JOIN evaluations b USING (flow, dataset_key, protocol_key)
-WHERE e.run_id = $run AND b.started_at < e.started_at AND list_has_any(b.candidates, e.candidates)
-      AND b.measured
-ORDER BY b.started_at DESC, b.run_id DESC LIMIT 1;
 
 -- changes: What changed most
 WITH judged AS (
@@ -117,23 +94,10 @@ ORDER BY abs(change) DESC NULLS LAST, len(what) DESC, candidate, sample_id;
 
 -- samples: The samples
 SELECT sample_id, candidate, category, difficulty, tag, prompt, status, overall, score, aspects, aspect_mean, satisfied,
-       published, p_model, p_tie, p_human, pivotal, tier, "path", dimensions, caption, problem, notes, injected, caught,
+       published, p_model, p_tie, p_human, pivotal, tier, tier_path, dimensions, caption, problem, notes, injected, caught,
        pictures['human'].source_sha256 AS human, pictures['model'].source_sha256 AS model,
        pictures['image'].source_sha256 AS image
 FROM outcomes JOIN shard_runs USING (run_id) WHERE evaluation_id = $run;
-
--- earlier: What came of the same samples in the 14 evaluations before
-WITH before AS (
-    SELECT b.run_id, b.started_at,
-           (b.dataset_key, b.protocol_key) = (e.dataset_key, e.protocol_key) AS comparable
-    FROM evaluations e JOIN evaluations b USING (flow, dataset)
-    WHERE e.run_id = $run AND b.started_at < e.started_at AND list_has_any(b.candidates, e.candidates)
-    ORDER BY b.started_at DESC, b.run_id DESC LIMIT 14
-)
-SELECT b.run_id, b.started_at, b.comparable, o.candidate, o.sample_id, o.tag, o.status, o.overall, o.score,
-       '' AS "path", list_transform(o.dimensions, lambda each: each.verdict) AS verdicts
-FROM before b JOIN shard_runs s ON s.evaluation_id = b.run_id JOIN outcomes o ON o.run_id = s.run_id
-ORDER BY b.started_at DESC, b.run_id DESC, o.candidate, o.sample_id;
 
 -- reasons: What the judge said
 SELECT candidate, sample_id, dimension, "order", vote, status, verdict, seen, reasoning, error
@@ -142,7 +106,7 @@ WHERE evaluation_id = $run AND last_attempt AND coalesce(control, '') = ''
 ORDER BY candidate, sample_id, dimension_position(dimension), dimension, "order", vote;
 
 -- index_evaluations: All evaluations, the newest first
-SELECT run_id, flow, started_at, dataset, candidates, model, endpoint, prompt_set, dataset_key, protocol_key, measured,
+SELECT run_id, flow, started_at, dataset, candidates, judge, endpoint, prompt_set, dataset_key, protocol_key, measured,
        stopped, count(*) OVER () AS total
 FROM evaluations ORDER BY started_at DESC, run_id DESC LIMIT 2000;
 
@@ -167,5 +131,7 @@ SELECT run_id, flow, candidate, dimension, score, corrected, corrected_low, corr
        people_agreed_high, people_kappa, people_kappa_low, people_kappa_high, weight, why
 FROM corrected WHERE started_at >= $since;
 
--- index_protocols: How their judges were asked
-SELECT protocol_key, any_value(protocol) AS protocol FROM evaluations WHERE started_at >= $since GROUP BY protocol_key;
+-- index_trend: The scores that they begin with, over time
+SELECT * FROM trend WHERE started_at >= $since
+QUALIFY dimension = 'overall' OR count(*) FILTER (dimension = 'overall') OVER (PARTITION BY run_id, candidate) = 0
+ORDER BY flow, dataset, candidate, judge, prompt_set, dimension, started_at, run_id;

@@ -1,41 +1,39 @@
-"""How far the judge agreed with itself, and which verdicts the outcomes depend on, for a person to read.
-
-Lines for a terminal, a table and notes for the Prefect UI; the numbers are made in `rates`.
-"""
+"""How far the judge agreed with itself, and which verdicts the outcomes depend on, for a person to read."""
 
 from collections.abc import Iterator, Sequence
 from itertools import groupby
 
-from tasks.comparing.wording import signed
 from tasks.pages.run_summary import Summary
 from tasks.presentation.tables import LONGEST_NAME, Grid
-from tasks.presentation.wording import score_words
+from tasks.presentation.wording import change_words, score_words
 from tasks.records import OVERALL
 from tasks.statistics.rates import Measure, RateRow, repeated
 from tasks.statistics.scores import ScoreRow
 from tasks.text import number_words, one_line
 
-COLUMNS: dict[Measure, str] = {
-    "order_flip": "orders differ",
-    "reversal": "reversed",
-    "first_position": "first named",
-    "repeat_agreement": "votes agree",
-    "chance_agreement": "by chance",
-    "repeat_difference": "votes apart",
-    "chance_difference": "apart by chance",
-    "pivotal": "pivotal",
+MEASURES: dict[Measure, tuple[str, str]] = {
+    "order_flip": ("orders differ", "Human first and Model first come to different verdicts."),
+    "reversal": ("reversed", "one order says Model, the other Human."),
+    "first_position": (
+        "first named",
+        "share of the verdicts Model or Human for the figure shown first; 50% is no bias.",
+    ),
+    "repeat_agreement": (
+        "votes agree",
+        "share of the pairs of votes on one question, in one order, that are the same.",
+    ),
+    "chance_agreement": (
+        "by chance",
+        "how often votes would agree if each were drawn from all votes on that dimension.",
+    ),
+    "repeat_difference": ("votes apart", "mean distance, of 10, of two scores that one image got."),
+    "chance_difference": (
+        "apart by chance",
+        "how far two scores would be apart if each were drawn from all on that tag.",
+    ),
+    "pivotal": ("pivotal", "outcomes that another verdict there, alone, would have changed; overall: any would."),
 }
-EXPLAINED: dict[Measure, str] = {
-    "order_flip": "Orders differ: Human first and Model first come to different verdicts.",
-    "reversal": "Reversed: one order says Model, the other Human.",
-    "first_position": "First named: share of the verdicts Model or Human for the figure shown first; 50% is no bias.",
-    "repeat_agreement": "Votes agree: share of the pairs of votes on one question, in one order, that are the same.",
-    "chance_agreement": "By chance: how often votes would agree if each were drawn from all votes on that dimension.",
-    "repeat_difference": "Votes apart: mean distance, of 10, of two scores that one image got.",
-    "chance_difference": "Apart by chance: how far two scores would be apart if each were drawn from all on that tag.",
-    "pivotal": "Pivotal: outcomes that another verdict there, alone, would have changed; overall: any would.",
-}
-
+"""Heads of columns, and what they mean."""
 
 _OF_TEN: tuple[Measure, ...] = ("repeat_difference", "chance_difference")
 _CERTAIN: tuple[Measure, ...] = ("chance_agreement", "chance_difference")
@@ -60,7 +58,7 @@ def repeat_lines(summary: Summary) -> list[str]:
     several = len({row.candidate for row in summary.rates}) > 1
     lines: list[str] = []
     for candidate, rates in _by_candidate(summary.rates):
-        rest = [*_of_orders(rates), *_of_votes(rates), *_published(summary, candidate, "published protocol")]
+        rest = [*_of_orders(rates), *_of_votes(rates), *_published(summary.published, candidate, "published protocol")]
         lines += [f"{one_line(candidate, LONGEST_NAME)}:"] * several
         lines += [f"  {line}" if several else line for line in rest]
     return lines
@@ -83,39 +81,32 @@ def _of_votes(rates: Sequence[RateRow]) -> Iterator[str]:
         yield f"votes: agree {agree}, by chance {found['chance_agreement']}"
 
 
-def published_words(row: ScoreRow) -> str:
-    """The published protocol's score, and how it differs from the score of the same samples: `39.0, −2.7 [−5.9, +0.5]
-    against the score`."""
-    if row.shift is None:
-        return score_words(row)
-    if row.shift_low is None or row.shift_high is None:
-        reach = "(no interval: too few differ)"
-    else:
-        reach = f"[{signed(row.shift_low, row.decimals)}, {signed(row.shift_high, row.decimals)}]"
-    return f"{score_words(row)}, {signed(row.shift, row.decimals)} {reach} against the score"
-
-
 def rate_grid(rows: Sequence[RateRow]) -> Grid:
     """Rates by dimension or tag, one candidate beneath the other; what nothing is known of has no column."""
-    columns: list[Measure] = [measure for measure in COLUMNS if any(row.measure == measure for row in rows)]
+    columns: list[Measure] = [measure for measure in MEASURES if any(row.measure == measure for row in rows)]
     lines: list[list[str]] = []
     for candidate, rates in _by_candidate(rows):
         cells = {(row.dimension, row.measure): rate_words(row, 0) for row in rates}
         lines.append([candidate])
         for dimension in _dimensions(rates):
             lines.append([dimension, *(cells.get((dimension, measure), "") for measure in columns)])
-    return Grid(["", *(COLUMNS[measure] for measure in columns)], lines)
+    return Grid(["", *(MEASURES[measure][0] for measure in columns)], lines)
 
 
-def rate_notes(summary: Summary) -> list[str]:
-    """What the table does not say of each candidate's outcomes, and what must be known to read it."""
+def rate_notes(rows: Sequence[RateRow], published: Sequence[ScoreRow]) -> list[str]:
+    """What the table does not say of each candidate's outcomes, and what must be known to read it.
+
+    Args:
+        published: scores by the published protocol alone; none where everything was asked once.
+    """
     lines: list[str] = []
-    for candidate, rates in _by_candidate(summary.rates):
-        found = [*_of_outcomes(rates, repeated(summary.start))]
-        found += _published(summary, candidate, "published protocol (Human first, first vote)")
+    for candidate, rates in _by_candidate(rows):
+        found = [*_of_outcomes(rates, again=bool(published))]
+        found += _published(published, candidate, "published protocol (Human first, first vote)")
         lines += [f"{one_line(candidate, LONGEST_NAME)}: {line}" for line in found]
-    known = {row.measure for row in summary.rates}
-    return [*lines, *(words for measure, words in EXPLAINED.items() if measure in known)]
+    known = {row.measure for row in rows}
+    told = (head_and_words for measure, head_and_words in MEASURES.items() if measure in known)
+    return [*lines, *(f"{head.capitalize()}: {words}" for head, words in told)]
 
 
 def _of_outcomes(rates: Sequence[RateRow], again: bool) -> Iterator[str]:
@@ -136,13 +127,18 @@ def _by_candidate(rows: Sequence[RateRow]) -> list[tuple[str, list[RateRow]]]:
 
 
 def _dimensions(rates: Sequence[RateRow]) -> list[str]:
-    found = dict.fromkeys(row.dimension for row in rates if row.measure in COLUMNS)
+    found = dict.fromkeys(row.dimension for row in rates if row.measure in MEASURES)
     return sorted(found, key=lambda dimension: dimension == OVERALL)
 
 
-def _published(summary: Summary, candidate: str, name: str) -> list[str]:
-    return [
-        f"{name}: {published_words(row)}"
-        for row in summary.published
-        if (row.candidate, row.dimension) == (candidate, OVERALL)
-    ]
+def _published(rows: Sequence[ScoreRow], candidate: str, name: str) -> list[str]:
+    """The published protocol's score, and how it differs from the score of the same samples."""
+    its = [row for row in rows if (row.candidate, row.dimension) == (candidate, OVERALL)]
+    return [f"{name}: {score_words(row)}{_shift_words(row)}" for row in its]
+
+
+def _shift_words(row: ScoreRow) -> str:
+    if row.shift is None:
+        return ""
+    few = "(no interval: too few differ)"
+    return f", {change_words(row.shift, row.shift_low, row.shift_high, row.decimals, few)} against the score"

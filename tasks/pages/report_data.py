@@ -1,21 +1,22 @@
-"""What stands on the report: evaluations with their numbers and samples, asked of the history.
+"""Data of a report: an evaluation with its numbers and samples, asked of the history.
 
-Owns which evaluations and which questions; how the answers look is for `report_page` and the template.
+The cards of the samples go into the page as JSON, and `page.js` knows them by these names.
 """
 
-from collections.abc import Mapping
+import re
+from collections import defaultdict
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from functools import cached_property
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 from tasks.comparing.alarms import Watched, watched
 from tasks.comparing.attribution import attributions
-from tasks.comparing.compare import Comparison, compare
-from tasks.comparing.joints import joined
+from tasks.comparing.compare import Comparison, since_last
 from tasks.comparing.layout_words import layout_lines
-from tasks.comparing.points import COLUMNS, Point
+from tasks.comparing.points import Point, joined
 from tasks.comparing.trend import series_of
 from tasks.controls.status import ControlRate, control_rate, red_words
 from tasks.errors import InputError
@@ -24,26 +25,28 @@ from tasks.history.evaluations import find, stop_of
 from tasks.kinds import kind_of, terms_of
 from tasks.kinds.display import Display, Headline
 from tasks.ledger.anew import unmeasured_words
-from tasks.ledger.layout_checks import LayoutRow
-from tasks.pages.earlier_verdicts import Before, earlier_verdicts
+from tasks.pages.page_size import REASONS, fair_share
 from tasks.pages.people_words import corrected_words, people_lines
-from tasks.pages.queries import Answer, ask
-from tasks.pages.reasoning import reasons_by_question
-from tasks.pages.sample_cards import Card, Context, cards
-from tasks.pages.size_limits import REASONS
+from tasks.pages.queries import Answer, ask, points
 from tasks.presentation.tables import Grid
 from tasks.presentation.wording import Scored, judge_words
+from tasks.records import Record
 from tasks.statistics.rates import RateRow
 from tasks.statistics.scores import ScoreRow
+from tasks.text import natural, number_words
 
-MOST = 20
-"""Evaluations that one page may hold."""
 MOST_COMPARED = 6
 """Candidates that are compared with themselves."""
 MOST_CHANGES = 20
 """Changed samples that are listed; the cards show all."""
 MOST_TRENDS = 30
 """Trends drawn: those of six candidates on all dimensions."""
+LONGEST_TEXT = 2_000
+"""Bytes of a caption, prompt or note."""
+MISSING = "missing"
+
+Rows = Sequence[Mapping[str, Any]]
+"""Rows of the history."""
 
 _QUESTIONS = (
     "scores",
@@ -57,10 +60,87 @@ _QUESTIONS = (
     "anchors",
     "contract",
     "cost",
-    "layout",
     "statuses",
     "trend",
 )
+
+
+class Reason(Record):
+    """What the judge said in one call."""
+
+    call: str
+    """Order and vote in words; empty where there is only one call to a dimension."""
+    verdict: str
+    """The verdict, or the status of a call that is not ok."""
+    parts: tuple[tuple[str, str], ...]
+    """(heading, text); one part without a heading where the text does not keep to the structure."""
+    seen: str = ""
+    """Of a generated image with a check: what the judge says is in it."""
+
+
+class Question(Record):
+    """One dimension, or one tag of a generated image, and what came of it."""
+
+    name: str
+    verdict: str
+    """Of a tag its score."""
+    orders: str = ""
+    """Both orders' verdicts where they differ."""
+    flip: bool = False
+    reversal: bool = False
+    reasons: tuple[Reason, ...] = ()
+
+
+class Aspect(Record):
+    """One aspect of a generated image."""
+
+    name: str
+    score: str
+    explanation: str
+
+
+class Card(Record):
+    """One sample."""
+
+    id: str
+    candidate: str
+    category: str = ""
+    difficulty: str = ""
+    tag: str = ""
+    text: str
+    """Caption, brief description or prompt."""
+    status: str
+    overall: str
+    """Outcome, or score of a generated image."""
+    score: float | None
+    marks: dict[str, str]
+    """Dimension or tag, `overall` among them -> what the reader may choose it by."""
+    pictures: dict[str, str]
+    """Side -> SHA-256; empty: there is none."""
+    tier: str = ""
+    path: str = ""
+    notes: tuple[str, ...] = ()
+    """What else is known, a few words each."""
+    columns: tuple[str, str]
+    """Heads of the questions' names and verdicts."""
+    questions: tuple[Question, ...] = ()
+    aspects: tuple[Aspect, ...] = ()
+    change: float | None = None
+    """Against the evaluation before, in points of the overall score; None: nothing to compare with, or no change."""
+    changed: tuple[str, ...] = ()
+
+
+class Context(NamedTuple):
+    """What a card needs of the evaluation besides its own row."""
+
+    reasons: Mapping[tuple[str, str, str], tuple[Reason, ...]]
+    """(candidate, sample, dimension) -> what the judge said."""
+    changes: Mapping[tuple[str, str], Mapping[str, Any]]
+    """(candidate, sample) -> its row of `changes`."""
+    good_from: float
+    """Score from which a sample counts as good; 0 where there is no threshold."""
+    display: Display[Any]
+    """How what was judged is shown."""
 
 
 @dataclass(frozen=True)
@@ -72,8 +152,6 @@ class Evaluation:
     answers: Mapping[str, Answer]
     """By the name of the question; `changes` is missing where there is nothing to compare with."""
     cards: list[Card]
-    before: list[Before]
-    """The evaluations that the earlier verdicts of its samples are of, the newest first."""
     comparisons: list[Comparison]
     """With the last evaluation that this one may be compared with, a candidate each; none where there is none."""
     moved: list[str]
@@ -96,7 +174,7 @@ class Evaluation:
     @property
     def judge(self) -> str:
         """Name and host of the judge."""
-        return judge_words(self.about["model"], self.about["endpoint"])
+        return judge_words(self.about["judge"], self.about["endpoint"])
 
     @property
     def red(self) -> str:
@@ -127,14 +205,13 @@ class Evaluation:
     def notes(self) -> list[str]:
         """What must be known to read the headline."""
         terms = terms_of(self.flow, self.about["endpoint"], self.about["parameters"])
-        return self.display.headline_notes(self.scores, terms)
+        return self.display.notes(self.scores, terms)
 
     @property
     def layout(self) -> list[str]:
         """What stands beside scores in another layout than the published one."""
-        rows = [LayoutRow.model_validate(row) for row in self.answers["layout"].rows]
         tokens = [sum(row[kind] for row in self.answers["cost"].rows) for kind in ("tokens_in", "tokens_cached")]
-        return layout_lines(self.about["protocol"], self.about["run_id"], tokens[0], tokens[1], rows)
+        return layout_lines(self.about["protocol"], self.about["run_id"], tokens[0], tokens[1])
 
     @cached_property
     def scores(self) -> list[Scored]:
@@ -185,63 +262,192 @@ class Evaluation:
         return [kind(**{key: row[key] for key in kind.model_fields}) for row in self.answers[name].rows]
 
 
-def choose(store: Path, run: str = "", flow: str = "", last: int = 1) -> list[str]:
-    """Ids of the finished evaluations to report, newest first: the one that is named, or the last of a flow or of all.
+def choose(store: Path, run: str = "", flow: str = "") -> str:
+    """Return the id of the finished evaluation to report: the one that is named, or the newest of a flow or of all.
 
     Raises:
-        HistoryLocked: the history stayed in use.
-        InputError: there is no such evaluation, or several begin so, or they are too many for a page.
+        InputError: there is no such evaluation, or several begin so.
     """
     if run:
-        return [find(store, run).run_id]
-    if not 1 <= last <= MOST:
-        raise InputError(f"--last {last}: a page holds 1 to {MOST} evaluations")
-    newest = """SELECT run_id FROM evaluations WHERE $1 IN ('', flow) ORDER BY started_at DESC, run_id DESC LIMIT $2"""
-    found = [str(run_id) for (run_id,) in history.query(store, newest, values=(flow, last)).rows]
+        return find(store, run).run_id
+    newest = "SELECT run_id FROM evaluations WHERE $1 IN ('', flow) ORDER BY started_at DESC, run_id DESC LIMIT 1"
+    found = history.query(store, newest, values=(flow,)).rows
     if not found:
         what = f"finished {flow} evaluation" if flow else "finished evaluation"
         raise InputError(f"{store} holds no {what}; `jury status` shows what there is")
-    return found
+    return str(found[0][0])
 
 
-def gather(store: Path, run_ids: list[str]) -> list[Evaluation]:
-    """The evaluations with these ids.
+def gather(store: Path, run_id: str) -> Evaluation:
+    """Gather the evaluation with this id.
 
     Raises:
-        HistoryLocked: the history stayed in use.
         InputError: there is no history, or it cannot be asked.
     """
     with history.held_together(store):
-        return [_evaluation(store, run_id, number, REASONS // len(run_ids)) for number, run_id in enumerate(run_ids)]
+        answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
+        [about], samples, reasons = (ask(store, name, run=run_id).rows for name in ("evaluation", "samples", "reasons"))
+        comparisons = since_last(store, run_id, MOST_COMPARED)
+        if comparisons:
+            answers["changes"] = ask(store, "changes", run=run_id, previous=comparisons[0].before.run_id)
+        kind = kind_of(about["flow"])
+        changes = answers["changes"].rows if comparisons else []
+        context = Context(
+            reasons=reasons_by_question(reasons),
+            changes={(row["candidate"], row["sample_id"]): row for row in changes},
+            good_from=kind.good_from(about["parameters"]),
+            display=kind.display,
+        )
+        moved = [each.line for each in attributions(store, run_id)]
+        line = joined(store, about["flow"], points(answers["trend"].rows))
+        return Evaluation(about, answers, cards(samples, context), comparisons, moved, line, watched(store, run_id))
 
 
-def _evaluation(store: Path, run_id: str, number: int, budget: int) -> Evaluation:
-    answers = {name: ask(store, name, run=run_id) for name in _QUESTIONS}
-    [about] = ask(store, "evaluation", run=run_id).rows
-    previous = ask(store, "previous", run=run_id)
-    comparisons: list[Comparison] = []
-    for row in previous.rows if about["measured"] else ():
-        answers |= {"previous": previous, "changes": ask(store, "changes", run=run_id, previous=row["run_id"])}
-        shared = sorted(row["candidates"])[:MOST_COMPARED]
-        comparisons = [compare(store, row["run_id"], run_id, (name, name)) for name in shared]
-    changes = answers["changes"].rows if "changes" in answers else []
-    samples, reasons, earlier = (ask(store, name, run=run_id).rows for name in ("samples", "reasons", "earlier"))
-    display = kind_of(about["flow"]).display
-    known = earlier_verdicts(earlier, display)
-    context = Context(
-        run=number,
-        reasons=reasons_by_question(reasons, budget),
-        changes={(row["candidate"], row["sample_id"]): row for row in changes},
-        good_from=kind_of(about["flow"]).good_from(about["parameters"]),
-        display=display,
-        earlier=known.of,
+# The samples
+
+
+def cards(samples: Rows, context: Context) -> list[Card]:
+    """One card a row of `samples`, in the natural order of their ids: `test_2` comes before `test_10`."""
+    ordered = sorted(samples, key=lambda row: (natural(row["sample_id"]), row["candidate"]))
+    return [_card(row, context) for row in ordered]
+
+
+def _card(row: Mapping[str, Any], context: Context) -> Card:
+    place = row["candidate"], row["sample_id"]
+    changed = context.changes.get(place, {})
+    questions = [
+        _question(each, row["status"], context.reasons.get((*place, each["dimension"]), ()))
+        for each in row["dimensions"]
+    ]
+    answers = {each.name: each.verdict for each in questions}
+    labels = context.display.labels(row, answers, context.good_from)
+    return Card(
+        id=row["sample_id"],
+        candidate=row["candidate"],
+        category=row["category"],
+        difficulty=row["difficulty"],
+        tag=row["tag"] or "",
+        text=cut(row["prompt"] or row["caption"], LONGEST_TEXT),
+        status=row["status"],
+        overall=labels.overall,
+        score=row["score"],
+        marks=labels.marks,
+        tier=row["tier"],
+        path=cut(labels.path, LONGEST_TEXT),
+        notes=tuple(_notes(row)),
+        columns=context.display.columns,
+        questions=tuple(questions),
+        aspects=tuple(map(_aspect, row["aspects"] or ())),
+        pictures={side: row[side.lower()] or "" for side in context.display.sides},
+        change=changed.get("change"),
+        changed=tuple(changed.get("what", ())),
     )
-    moved = [each.line for each in attributions(store, run_id)]
-    points = joined(store, about["flow"], map(_point, answers["trend"].rows))
-    places, shown = watched(store, run_id), cards(samples, context)
-    return Evaluation(about, answers, shown, known.before, comparisons, moved, points, places)
 
 
-def _point(row: Mapping[str, Any]) -> Point:
-    point = Point(**{name: row[name] for name in COLUMNS})
-    return point._replace(started_at=datetime.fromisoformat(row["started_at"]))
+def _question(row: Mapping[str, Any], status: str, reasons: tuple[Reason, ...]) -> Question:
+    flip = bool(row["order_flip"])
+    # A tag has a score and no verdict, a forfeit scores without one.
+    other = MISSING if row["score"] is None else status if status == "forfeit" else number_words(row["score"])
+    return Question(
+        name=row["dimension"],
+        verdict=row["verdict"] or other,
+        orders=f"Human first: {row['human_first']}; Model first: {row['model_first']}" if flip else "",
+        flip=flip,
+        reversal=bool(row["reversal"]),
+        reasons=reasons,
+    )
+
+
+def _aspect(row: Mapping[str, Any]) -> Aspect:
+    score = "does not apply" if row["score"] is None else number_words(row["score"])
+    return Aspect(name=row["aspect"], score=score, explanation=cut(row["explanation"], LONGEST_TEXT))
+
+
+def _notes(row: Mapping[str, Any]) -> Iterable[str]:
+    """What else a reader should know of a sample, a few words each."""
+    if row["p_model"] is not None and max(row["p_model"], row["p_tie"], row["p_human"]) < 1:
+        yield f"Model {row['p_model']:.0%}, Tie {row['p_tie']:.0%}, Human {row['p_human']:.0%} by its votes"
+    if row["pivotal"]:
+        yield f"another verdict on {' or '.join(row['pivotal'])} alone would have changed the outcome"
+    if row["published"] and row["published"] != row["overall"]:
+        yield f"by the published protocol (Human first, first vote): {row['published']}"
+    if row["satisfied"] is not None:
+        yield "what was asked for is there" if row["satisfied"] else "what was asked for is not there"
+    if row["aspect_mean"] is not None:
+        yield f"mean of the aspects {number_words(row['aspect_mean'])}"
+    if row["injected"]:
+        found = {True: ", judged rightly", False: ", judged wrongly", None: ""}[row["caught"]]
+        yield f"drawn as: {row['injected'].replace('_', ' ')}{found}"
+    problem = row["problem"] if row["problem"] not in row["tier_path"] else ""
+    yield from (cut(text, LONGEST_TEXT) for text in (problem, *row["notes"]) if text)
+
+
+# What the judge said
+
+_HEADS = re.compile(
+    r"[\s;*_]{0,8}(?:\b[A-Za-z]+ of (?:the )?(Human|Model)|\b(Conclusion))\b[\s*_]*:[\s*_]*", re.IGNORECASE
+)
+_WANTED = ["Human", "Model", "Conclusion"]
+
+
+def reasons_by_question(rows: Rows, budget: int = REASONS) -> dict[tuple[str, str, str], tuple[Reason, ...]]:
+    """(candidate, sample, dimension) -> what the judge said of it, from the rows of the question `reasons`."""
+    limit = fair_share([len(_words(row).encode("utf-8", "replace")) for row in rows], budget)
+    found: defaultdict[tuple[str, str, str], list[Mapping[str, Any]]] = defaultdict(list)
+    for row in rows:
+        found[row["candidate"], row["sample_id"], row["dimension"]].append(row)
+    return {place: tuple(_reason(row, limit, len(calls) > 1) for row in calls) for place, calls in found.items()}
+
+
+def _words(row: Mapping[str, Any]) -> str:
+    return row["reasoning"] or row["error"]
+
+
+def _reason(row: Mapping[str, Any], limit: int, several: bool) -> Reason:
+    order = {"human_first": "Human first, ", "model_first": "Model first, "}.get(row["order"], "")
+    return Reason(
+        call=f"{order}vote {row['vote']}" if several else "",
+        verdict=(row["verdict"] or "") if row["status"] == "ok" else row["status"],
+        parts=_parts(_words(row), limit),
+        seen=_seen(row["seen"]),
+    )
+
+
+def _parts(words: str, limit: int) -> tuple[tuple[str, str], ...]:
+    """The parts of a reasoning, together within the limit: a long one must not cost the reader the conclusion."""
+    parts = split(words)
+    share = fair_share([len(text.encode("utf-8", "replace")) for _, text in parts], limit)
+    return tuple((heading, cut(text, share)) for heading, text in parts)
+
+
+def _seen(seen: Mapping[str, Any] | None) -> str:
+    if seen is None:
+        return ""
+    objects = [
+        f"{each['count']} × {each['name']}{each['color'] and ' (' + each['color'] + ')'}"
+        if each["present"]
+        else f"no {each['name']}"
+        for each in cast(Rows, seen["objects"] or ())
+    ]
+    relation = {True: ["the relation holds"], False: ["the relation does not hold"]}.get(seen["relation_holds"], [])
+    return ", ".join([*objects, *relation])
+
+
+def split(text: str) -> list[tuple[str, str]]:
+    """(heading, text) of the three parts, or the whole text under no heading where it has other parts."""
+    heads = list(_HEADS.finditer(text))
+    found = [(head[1] or head[2]).capitalize() for head in heads]
+    # A conclusion may speak of either side once more; what follows the first three heads belongs to it.
+    if found[:3] != _WANTED or text[: heads[0].start()].strip():
+        return [("", text)]
+    begins = [head.end() for head in heads[:3]]
+    ends = [heads[1].start(), heads[2].start(), len(text)]
+    return [(name, text[begin:end].strip()) for name, begin, end in zip(_WANTED, begins, ends, strict=True)]
+
+
+def cut(text: str, limit: int) -> str:
+    """The text itself where it has at most so many bytes of UTF-8, else its beginning and a word on the rest."""
+    data = text.encode("utf-8", "replace")
+    if len(data) <= limit:
+        return text
+    return f"{data[:limit].decode('utf-8', 'ignore')}… (cut; the history holds all {len(text):,} characters)"

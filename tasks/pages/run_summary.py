@@ -1,26 +1,29 @@
-"""What a run came to, gathered from its ledger for a person to read.
+"""What a run came to, gathered from its ledger, and in sentences for a person to read.
 
-Rows are read one at a time and let go: what stays is numbers, a few of them a sample (intervals are drawn from those),
-and a few chosen rows. How it is shown is for `summary_texts`, `rate_tables` and `artifact`.
+Rows are read one at a time and let go: numbers stay, a few a sample for the intervals, and a few chosen rows.
 """
 
 from collections.abc import Sequence
-from itertools import chain
+from itertools import chain, islice
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from tasks.controls.status import ControlRate, control_rates
+from tasks.comparing.layout_words import layout_lines
+from tasks.controls.status import ControlRate, control_rates, red_words
 from tasks.judging.results import results_of
-from tasks.judging.tallies import JudgmentTally, NotableSample, OutcomeTally
+from tasks.judging.tallies import SHOWN, Failure, JudgmentTally, NotableSample, OutcomeTally
 from tasks.kinds import kind_of, terms_of
 from tasks.kinds.display import Display, Terms
 from tasks.ledger.anew import replies_anew
 from tasks.ledger.evaluations import read_evaluation
 from tasks.ledger.reading import read_judgments
+from tasks.presentation.tables import LONGEST_NAME
 from tasks.presentation.wording import Scored
 from tasks.records import BudgetStop, RunEnd, RunStart
+from tasks.spending.money import in_currency, money
 from tasks.statistics.rates import RateRow
 from tasks.statistics.scores import ScoreRow
+from tasks.text import bounded, counted, one_line
 
 
 class Summary(NamedTuple):
@@ -105,3 +108,92 @@ def summarize(store: Path, run_id: str) -> Summary:
         rates=results.rates,
         unmeasured=replies_anew(store, evaluation).words if end else "",
     )
+
+
+def sentence(summary: Summary) -> str:
+    """The run in one sentence: scores, coverage, counts by status; before it what forbids to take it for a result."""
+    found = summary.display.in_words(summary.scores)
+    scores = bounded([f"{one_line(candidate, 40)} {words}" for candidate, words in found[:3]], len(found))
+    before = [red_words(summary.controls), summary.unmeasured]
+    counts = f"Judgments: {counted(summary.judgments.statuses())}. Outcomes: {counted(summary.outcomes.statuses)}."
+    return " ".join(filter(None, [*before, f"{'; '.join(scores)}. {counts}"]))
+
+
+def cost_lines(summary: Summary) -> list[str]:
+    """Calls, tokens and price."""
+    asked = summary.judgments
+    written = f", {asked.tokens_written:,} written to a cache" if asked.tokens_written else ""
+    cached = f"{asked.tokens_cached:,} of them cached{written}"
+    reasoned = f" ({asked.tokens_reasoning:,} of them reasoning)" if asked.tokens_reasoning else ""
+    return [
+        f"{asked.calls:,} calls made, {asked.reused:,} replies taken from earlier runs",
+        f"{asked.tokens_in:,} tokens in ({cached}), {asked.tokens_out:,} out{reasoned}",
+        *price_lines(summary),
+    ]
+
+
+def price_lines(summary: Summary) -> list[str]:
+    """The price, what may come to it, and what was saved; the first line alone where that is all."""
+    asked = summary.judgments
+    lines = [f"price: {in_currency(asked.price, asked.places)}"]
+    if asked.estimated != 0:
+        lines.append(
+            f"calls that timed out may have cost, besides: {money(asked.estimated)}"
+            + (", an estimate" if asked.estimated else "")
+        )
+    saved = [f"{money(amount)} by {what}" for what, amount in asked.saved.items() if round(amount, 4)]
+    return [*lines, f"saved: {', '.join(saved)}"] if saved else lines
+
+
+def beside_layout(summary: Summary) -> list[str]:
+    """What stands beside scores in another layout than the published one: how much of the input was read from a cache,
+    and how it is compared; nothing of other runs."""
+    end, asked = summary.end, summary.judgments
+    if end is None:
+        return []
+    return layout_lines(end.protocol, end.run_id, asked.tokens_in, asked.tokens_cached)
+
+
+def defect_lines(summary: Summary) -> list[str]:
+    """How many injected defects the judge caught, in all and by kind; nothing when none is known."""
+    counts = summary.outcomes.defects()
+    defective = [count for count in counts if not count.clean]
+    clean = [count for count in counts if count.clean]
+    lines: list[str] = []
+    if defective:
+        missing = sum(count.unjudged for count in defective)
+        known, caught = sum(count.known for count in defective), sum(count.caught for count in defective)
+        lines.append(f"caught {caught} of {known} injected defects" + (f", {missing} not judged" if missing else ""))
+        lines += [f"  {one_line(count.kind, LONGEST_NAME)} {count.caught}/{count.known}" for count in defective]
+    if clean:
+        judged = sum(count.known - count.unjudged for count in clean)
+        false = judged - sum(count.caught for count in clean)
+        lines.append(f"{summary.display.false_findings}: {false} of {judged}")
+    return lines
+
+
+def failure_lines(summary: Summary) -> list[str]:
+    """Judgments that are not ok and outcomes that are not complete: counts, then the first of each; nothing if none.
+
+    Pictures that are missing in the dataset are counted only: the run's warnings name them.
+    """
+    judgments, outcomes = summary.judgments, summary.outcomes
+    lines: list[str] = []
+    if judgments.not_ok:
+        first = [_failure_line(summary, failure) for failure in islice(judgments.not_ok.values(), SHOWN)]
+        lines += [f"judgments: {counted(judgments.statuses())}", *_indented(first, len(judgments.not_ok))]
+    if total := outcomes.statuses.total() - outcomes.statuses["complete"]:
+        first = [_failure_line(summary, failure) for failure in outcomes.not_complete]
+        lines += [f"outcomes: {counted(outcomes.statuses)}", *_indented(first, total - outcomes.told_before)]
+    return lines
+
+
+def _failure_line(summary: Summary, failure: Failure) -> str:
+    candidate = f" of {one_line(failure.candidate, LONGEST_NAME)}" if len(summary.start.candidates) > 1 else ""
+    dimension = f", {failure.dimension}" if failure.dimension else ""
+    status = failure.status.replace("_", " ")
+    return f"{one_line(failure.sample_id, LONGEST_NAME)}{candidate}{dimension}: {status}: {failure.words}"
+
+
+def _indented(first: Sequence[str], total: int) -> list[str]:
+    return [f"  {line}" for line in bounded(first, total)]

@@ -1,11 +1,9 @@
-"""What makes an HTML page one file that opens anywhere, and keeps strangers' texts in it from doing anything.
-
-Owns the page's own policy, which forbids it to load anything and to run any script but the one whose hash it names, and
-the way of templates, which escape whatever they are given.
-"""
+"""HTML pages that are one file each, load nothing, and run no script but their own."""
 
 import base64
 import hashlib
+import html
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from functools import cache
@@ -14,7 +12,14 @@ from pathlib import Path
 import jinja2
 from markupsafe import Markup
 
+HEAD_BYTES = 2000
+"""The first bytes of a page, which have its policy."""
 _HERE = Path(__file__).parent
+_META = re.compile('<meta http-equiv="Content-Security-Policy" content="([^"]*)">')
+_HASH = "'sha256-[A-Za-z0-9+/]{43}='"
+_POLICY = re.compile(
+    f"default-src 'none'; img-src data:; style-src {_HASH}; script-src {_HASH}; base-uri 'none'; form-action 'none'"
+)
 
 
 def rendered(template: str, script: str, values: Mapping[str, object], style: str = "page.css") -> str:
@@ -45,6 +50,16 @@ def _policy(css: str, js: str) -> str:
     style, script = (base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for text in (css, js))
     allowed = f"img-src data:; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
     return f"default-src 'none'; {allowed}; base-uri 'none'; form-action 'none'"
+
+
+def policy_of(head: bytes) -> str:
+    """Return the policy that a page has in its first bytes; one of another form, or none, allows nothing.
+
+    The page may be a stranger's: what it says goes into a header as it is.
+    """
+    found = _META.search(head.decode("utf-8", "replace"))
+    policy = html.unescape(found[1]) if found else ""
+    return policy if _POLICY.fullmatch(policy) else "default-src 'none'"
 
 
 @cache

@@ -1,22 +1,43 @@
 """The card of a passport: what the replies to its items come to, line by line.
 
-Owns what passes, fails or could not be measured. Nothing is made up: a question to which no reply came counts as wrong
-only where the line fails, or passes, whatever the reply would have been.
+Owns what passes, fails or could not be measured, and the technical lines, which measure how a judge replies, whatever
+it says. Nothing is made up: a question to which no reply came counts as wrong only where the line fails, or passes,
+whatever the reply would have been.
 """
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from statistics import median, quantiles
+from typing import NamedTuple
 
 from tasks.ledger.passports import CardLine, LineState, PassportReply
 from tasks.passport import lines
 from tasks.passport.items import Item
 from tasks.passport.lines import LINES, Line
-from tasks.passport.technical import measured
 from tasks.records import LimitsFound
-from tasks.text import one_line
+from tasks.text import number_words, one_line
 
 LONGEST = 160
 """Most characters of what is told of a line."""
+REPEAT, SEEDED = "repeat", "seed"
+TURNS = 4
+"""Times that one question is asked again without a seed, and as often with one."""
+READABLE = 0.9
+"""Share of replies that must have the form asked for: a run asks again for the others, and pays for them again."""
+LEAST_PICTURE_TOKENS = 30
+"""Fewer tokens for a second picture than any model takes: then pictures are not counted."""
+
+
+class _Found(NamedTuple):
+    """What a technical line came to."""
+
+    state: LineState
+    words: str
+
+
+def turns(kind: str) -> list[str]:
+    """Names of the times that one question is asked again."""
+    return [f"{kind} {number}" for number in range(1, TURNS + 1)]
 
 
 def card_lines(
@@ -24,7 +45,7 @@ def card_lines(
 ) -> tuple[CardLine, ...]:
     """All lines of a card, in their order."""
     counting = {(item.line, item.number) for item in items if item.counts}
-    technical = measured(rows, limits)
+    technical = _measured(rows, limits)
     found: list[CardLine] = []
     for line in LINES:
         if line.name in technical:
@@ -87,3 +108,84 @@ def _trouble(asked: Sequence[PassportReply]) -> str:
     given = Counter(str(row.answer) for row in asked if row.answer != "")
     answer, number = given.most_common(1)[0] if wrong and given else ("", 0)
     return f"answered {answer} {number} of {len(asked)} times" if number * 2 > len(asked) else ""
+
+
+def _measured(rows: Sequence[PassportReply], limits: LimitsFound | None) -> dict[str, _Found]:
+    """Technical line -> what was found, over all replies of a passport."""
+    asked = [row for row in rows if not row.turn]
+    came = [row for row in asked if row.status in ("ok", "invalid", "truncated")]
+    return {
+        lines.FORMAT: _format(came),
+        lines.USAGE: _usage(came),
+        lines.REPEATS: _Found("told", _repeats(rows, REPEAT)),
+        lines.SEED: _Found("told", _seed(rows)),
+        lines.CACHE: _Found("told", _cached([row for row in rows if row.status == "ok"])),
+        lines.LIMITS: _Found("told", (limits.in_words() if limits else "") or "none was met"),
+        lines.LATENCY: _Found("told", _latency([row.seconds for row in came])),
+    }
+
+
+def _format(came: Sequence[PassportReply]) -> _Found:
+    if not came:
+        return _Found("not measured", "no reply")
+    readable = sum(row.status == "ok" for row in came)
+    left_out = sorted({name for row in came for name in row.not_sent})
+    words = f"{came[-1].rung}, {readable} of {len(came)} read"
+    without = f"; without {', '.join(left_out)}" if left_out else ""
+    return _Found("passed" if readable >= READABLE * len(came) else "failed", words + without)
+
+
+def _usage(came: Sequence[PassportReply]) -> _Found:
+    """Whether tokens are told, and those of pictures with them: two questions differ by little but a picture."""
+    if not came:
+        return _Found("not measured", "no reply")
+    if not all(row.tokens_in for row in came):
+        return _Found(
+            "failed", "tokens are not always told" if any(row.tokens_in for row in came) else "no tokens are told"
+        )
+    one, two = ([row.tokens_in for row in came if row.line == line] for line in (lines.BLANK, lines.TWO))
+    if not (one and two):
+        return _Found("not measured", "too few replies")
+    more = round(median(two) - median(one))
+    if more < LEAST_PICTURE_TOKENS:
+        return _Found("failed", "pictures are not counted")
+    return _Found("passed", f"about {more:,} for a picture of 480 x 320 pixels")
+
+
+def _same(rows: Sequence[PassportReply], kind: str, of: Callable[[PassportReply], object]) -> tuple[int, int]:
+    """Replies of a kind of turn, and how many different ones there are among them."""
+    found = [of(row) for row in rows if row.turn.startswith(kind) and row.status == "ok"]
+    return len(found), len(set(found))
+
+
+def _repeats(rows: Sequence[PassportReply], kind: str) -> str:
+    number, answers = _same(rows, kind, lambda row: row.answer)
+    _, wordings = _same(rows, kind, lambda row: row.raw)
+    return f"{number} replies to one question: {_several(answers, 'answer')}, {_several(wordings, 'wording')}"
+
+
+def _several(number: int, thing: str) -> str:
+    return f"{number} {thing}" + "s" * (number != 1)
+
+
+def _seed(rows: Sequence[PassportReply]) -> str:
+    if any("seed" in row.not_sent for row in rows if row.turn.startswith(SEEDED)):
+        return "the endpoint refuses it"
+    _, free = _same(rows, REPEAT, lambda row: row.raw)
+    number, seeded = _same(rows, SEEDED, lambda row: row.raw)
+    if number < TURNS:
+        return "not measured: replies are missing"
+    if seeded > 1:
+        return f"no: {seeded} wordings in {number} replies with one seed"
+    return "yes" if free > 1 else "cannot tell: replies are alike without one, too"
+
+
+def _cached(replied: Sequence[PassportReply]) -> str:
+    return f"{sum(row.tokens_cached > 0 for row in replied)} of {len(replied)} replies took tokens from a cache"
+
+
+def _latency(seconds: Sequence[float]) -> str:
+    if len(seconds) < 2:
+        return "not measured: replies are missing"
+    middle, most = number_words(median(seconds), 1), number_words(quantiles(seconds, n=10)[-1], 1)
+    return f"{middle} in the middle, 9 in 10 within {most}"

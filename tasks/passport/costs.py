@@ -36,7 +36,7 @@ def _earlier(store: Path, judge: Judge) -> list[OtherCall]:
     """The calls for the newest passport of this judge, those whose prices are known."""
     rows = (row for place in reversed(OTHER_CALLS.folders(store)) for row in _readable(place))
     named = (judge.model, judge.base_url)
-    like = [row for row in rows if row.asked_by and row.price and (row.model_asked, row.endpoint) == named]
+    like = [row for row in rows if row.asked_by and row.price and (row.judge_asked, row.endpoint) == named]
     return [row for row in like if row.asked_by == like[0].asked_by]
 
 

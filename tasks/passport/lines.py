@@ -2,7 +2,7 @@
 
 Owns the pass marks. A mark is the highest that a good judge, right in `GOOD` of all items, misses in at most `MISSED`
 of its passports; and a line has so many items that guessing reaches that mark in less than 5%. What is asked for a line
-stands in `items`, what technical lines measure in `technical`.
+stands in `items`, what technical lines measure in `card`.
 """
 
 from math import comb

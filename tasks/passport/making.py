@@ -1,38 +1,52 @@
 """A passport made: every item asked through the client that runs use, every reply kept the moment it arrives.
 
-Owns the order of the questions and which replies of an unfinished passport are taken over. What they come to stands in
-`card`, how they are kept in `ledger.passports`.
+Owns the form and the order of the questions, the answer in a reply, and which replies of an unfinished passport are
+taken over. Questions are laid out as those of the flows are (`judging.questions`); their pictures go the way of all
+pictures. What replies come to stands in `card`, how they are kept in `ledger.passports`.
 """
 
 import asyncio
+import json
 import secrets
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from datetime import UTC, datetime, timedelta
 from importlib.metadata import version
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+from tasks.demo.chat import ANSWERED_MODEL
 from tasks.endpoint.api_keys import Secret
 from tasks.endpoint.client import Vlm
 from tasks.endpoint.completion import Reply
-from tasks.endpoint.requests import Request, probe_request
+from tasks.endpoint.reply_text import objects, reply_words, shown, unwrapped
+from tasks.endpoint.requests import Image, Request, probe_request
 from tasks.errors import InputError, first_of
 from tasks.ledger.passports import Card, PassportLedger, PassportReply, PassportStart, unfinished_replies
+from tasks.ledger.protocol_keys import digest
 from tasks.ledger.reading import moment_of
-from tasks.parameters import Judge
-from tasks.passport import asking, lines
-from tasks.passport.card import card_lines
-from tasks.passport.items import Item, items_of
-from tasks.passport.technical import REPEAT, SEEDED, TURNS, turns
-from tasks.pictures.prepare import Picture
+from tasks.parameters import EMBEDDED, Judge
+from tasks.passport import lines
+from tasks.passport.card import REPEAT, SEEDED, TURNS, card_lines, turns
+from tasks.passport.items import Answer, Item, items_of
+from tasks.pictures.prepare import Picture, Policy, prepare
 from tasks.records import LimitsFound
 from tasks.spending.bill import billed
 from tasks.spending.budget import Budget
 from tasks.spending.money import money
+from tasks.spending.month import VARIABLE
 from tasks.spending.other_calls import OtherCalls
-from tasks.spending.reservations import VARIABLE
 
+SEEN, ANSWER = "seen", "answer"
+SYSTEM = (
+    "You look at pictures and answer a plain question about them. Say first what you see, then answer. Answer by what "
+    "the pictures show and by nothing else."
+)
+POLICY = Policy(max_bytes=20_000_000, max_side=8000, normalize=False)
+"""That of a run with its defaults."""
+_LABELS = {1: ("Picture",), 2: ("First picture", "Second picture")}
+REPEATED = (lines.COUNTING, 0)
+"""Line and number of the item that is asked again and again."""
 OWN_SEED = 7
 """Of the replies that must be alike, where the judge is given none."""
 
@@ -78,8 +92,25 @@ async def make_passport(
         JudgeStopped: no call can succeed, or the judge was away for too long; what it replied is taken over by the next
             passport.
     """
-    start = _start(judge, seed, passport_id or new_passport_id())
+    start = PassportStart(
+        passport_id=passport_id or new_passport_id(),
+        judge=judge.model,
+        endpoint=judge.base_url,
+        started_at=datetime.now(UTC).isoformat(),
+        version=version("image-jury"),
+        edition=lines.EDITION,
+        seed=seed,
+        settings=_settings(judge),
+    )
     return await _Making(store, judge, start, secret, heard, budget).card()
+
+
+class Read(NamedTuple):
+    """What a reply says."""
+
+    answer: Answer | None
+    error: str = ""
+    """Why there is no answer; empty where there is one."""
 
 
 class _Asked(NamedTuple):
@@ -119,7 +150,7 @@ class _Making:
 
     async def _ask_all(self) -> LimitsFound | None:
         """All questions; returns what was found of the judge's limits."""
-        again = next(item for item in self._items if (item.line, item.number) == asking.REPEATED)
+        again = next(item for item in self._items if (item.line, item.number) == REPEATED)
         free = self._judge.model_copy(update={"seed": -1})
         seeded = self._judge.model_copy(update={"seed": self._judge.seed if self._judge.seed >= 0 else OWN_SEED})
         limits = await self._ask(self._judge, [_Asked(item) for item in self._items])
@@ -141,15 +172,14 @@ class _Making:
             return vlm.gate.found()
 
     async def _ask_one(self, vlm: Vlm, asked: _Asked) -> None:
-        pictures = await asyncio.to_thread(asking.prepared, asked.item)
-        question = asking.request(asked.item, pictures)
-        key = asking.key(question, pictures, vlm.judge, asked.turn)
+        pictures = await asyncio.to_thread(prepared, asked.item)
+        question = question_of(asked.item, pictures)
+        key = question_key(question, pictures, vlm.judge, asked.turn)
         passport_id, earlier = self._earlier.get(key, ("", None))
         if earlier and earlier.status == "ok" and _is_fresh(earlier):
             row = earlier.model_copy(update={"reused_from": earlier.reused_from or passport_id})
         else:
-            told = _row(asked, key, pictures, await self._reply(vlm, question, key)).model_dump_json()
-            row = PassportReply.model_validate_json(vlm.without_key(told))
+            row = _row(asked, key, pictures, await self._reply(vlm, question, key))
         self._ledger.append(row)
         self._rows.append(row)
         self._heard()
@@ -178,9 +208,9 @@ class _Making:
         start = self._start
         return Card(
             passport_id=start.passport_id,
-            model=start.model,
+            judge=start.judge,
             endpoint=start.endpoint,
-            model_answered=_distinct(row.model_answered for row in self._rows),
+            judge_answered=", ".join(sorted({row.judge_answered for row in self._rows} - {""})),
             finished_at=datetime.now(UTC).isoformat(),
             edition=start.edition,
             seed=start.seed,
@@ -190,20 +220,6 @@ class _Making:
         )
 
 
-def _start(judge: Judge, seed: int, passport_id: str) -> PassportStart:
-    now = datetime.now(UTC)
-    return PassportStart(
-        passport_id=passport_id,
-        model=judge.model,
-        endpoint=judge.base_url,
-        started_at=now.isoformat(),
-        version=version("image-jury"),
-        edition=lines.EDITION,
-        seed=seed,
-        settings=asking.settings(judge),
-    )
-
-
 def _most_tokens(question: Request) -> int:
     """No text takes more tokens than it has bytes; no picture of a passport is a large one."""
     texts = sum(len(part.encode()) for part in (question.system, *question.content) if isinstance(part, str))
@@ -211,7 +227,7 @@ def _most_tokens(question: Request) -> int:
 
 
 def _row(asked: _Asked, key: str, pictures: Sequence[Picture], reply: Reply) -> PassportReply:
-    read = asking.read(reply.text, asked.item) if reply.status == "ok" else asking.Read(None, reply.error)
+    read = read_reply(reply.text, asked.item) if reply.status == "ok" else Read(None, reply.error)
     return PassportReply(
         key=key,
         line=asked.item.line,
@@ -225,7 +241,7 @@ def _row(asked: _Asked, key: str, pictures: Sequence[Picture], reply: Reply) -> 
         error=read.error,
         pictures=tuple(picture.note.sent_sha256 for picture in pictures),
         rung=reply.rung,
-        model_answered=reply.model,
+        judge_answered=reply.model,
         tokens_in=reply.tokens_in,
         tokens_out=reply.tokens_out,
         tokens_cached=reply.tokens_cached,
@@ -241,5 +257,92 @@ def _is_fresh(row: PassportReply) -> bool:
     return asked is not None and datetime.now(UTC) - asked < timedelta(hours=FRESH_HOURS)
 
 
-def _distinct(names: Iterable[str]) -> str:
-    return ", ".join(sorted({name for name in names if name}))
+def prepared(item: Item) -> list[Picture]:
+    """The pictures of an item, drawn and ready to be sent; takes some hundredths of a second."""
+    return [prepare(draw(), POLICY) for draw in item.draws]
+
+
+def question_of(item: Item, pictures: Sequence[Picture]) -> Request:
+    """The question as it is sent."""
+    content: list[str | Image] = [f"Question:\n{item.question}"]
+    for label, picture in zip(_LABELS[len(pictures)], pictures, strict=True):
+        content += [f"{label}:", Image(picture.data_url)]
+    form, words = _form(item)
+    content.append(
+        "Reply with a single JSON object and nothing around it. It has two keys, in this order: "
+        f'"{SEEN}", a string with what you see, then "{ANSWER}", {words}.'
+    )
+    schema = {
+        "type": "object",
+        "properties": {SEEN: {"type": "string"}, ANSWER: form},
+        "required": [SEEN, ANSWER],
+        "additionalProperties": False,
+    }
+    return Request(SYSTEM, tuple(content), f"passport_{item.line}", schema)
+
+
+def question_key(asked: Request, pictures: Sequence[Picture], judge: Judge, turn: str) -> str:
+    """SHA-256 of all that makes this question the same; time-outs, concurrency and prices are not among it."""
+    return digest(
+        {
+            "texts": [asked.system, *(part for part in asked.content if isinstance(part, str))],
+            "schema": asked.schema,
+            "pictures": [picture.note.sent_sha256 for picture in pictures],
+            "judge": _settings(judge),
+            "turn": turn,
+        }
+    )
+
+
+def _settings(judge: Judge) -> dict[str, str]:
+    """What of a judge decides its replies, in words."""
+    named = judge.model_dump(include={"model", "base_url", "temperature", "max_output_tokens", "detail"})
+    version = {"version": ANSWERED_MODEL} if judge.base_url == EMBEDDED else {}
+    return {name: str(value) for name, value in named.items()} | judge.asked_besides | version
+
+
+def read_reply(text: str, item: Item) -> Read:
+    """The answer in a reply: none where there is none or several, or where it is none of those allowed."""
+    body, taken_off = unwrapped(text)
+    found = [value for name, value in objects(body).pairs if name == ANSWER]
+    answers = [_answer(value, item) for value in found]
+    if not found:
+        return Read(None, f"no answer found in {reply_words(text, taken_off)}")
+    if len(set(answers)) > 1:
+        return Read(None, "several answers in one reply")
+    return Read(
+        answers[0], "" if answers[0] is not None else f"the answer {shown(found[0])} is not of the form asked for"
+    )
+
+
+def _form(item: Item) -> tuple[dict[str, Any], str]:
+    """The schema of an answer, and the same in words."""
+    words = ", ".join(map(json.dumps, item.allowed))
+    if isinstance(item.answer, tuple):
+        each = {"type": "string", "enum": list(item.allowed)}
+        return {"type": "array", "items": each}, f"an array of {len(item.answer)} strings, each one of {words}"
+    if isinstance(item.answer, int):
+        return {"type": "integer"}, "a whole number"
+    if item.allowed:
+        return {"type": "string", "enum": list(item.allowed)}, f"a string that is exactly one of {words}"
+    return {"type": "string"}, "a string with what is written and nothing else"
+
+
+def _answer(value: Any, item: Item) -> Answer | None:
+    """A value out of a reply as an answer of the item's form; None: it has another."""
+    if isinstance(item.answer, tuple):
+        parts = [_word(each, item) for each in value] if isinstance(value, list) else [None]  # pyright: ignore
+        return None if None in parts else tuple(filter(None, parts))
+    if isinstance(item.answer, int):
+        digits = value.strip() if isinstance(value, str) else value
+        whole = str(digits).isdecimal() and len(str(digits)) < 10 and not isinstance(digits, bool)
+        return int(digits) if whole else None
+    return _word(value, item)
+
+
+def _word(value: Any, item: Item) -> str | None:
+    """A word as it is allowed, whatever its case; of a text that is read, the text."""
+    if not isinstance(value, str):
+        return None
+    plain = value.strip(" \t\n.*_`'\"").casefold()
+    return value.strip() if not item.allowed else next((word for word in item.allowed if word == plain), None)

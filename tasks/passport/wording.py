@@ -1,13 +1,15 @@
 """A card in words: as a table of 80 columns, in sentences below it, and as the one sentence that a run warns with."""
 
 import shlex
+import tomllib
 from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
+from functools import cache
 from pathlib import Path
+from typing import NamedTuple
 
 from tasks.ledger.passports import Card, CardLine, newest_card
 from tasks.parameters import DEFAULT_STORE, EMBEDDED, FLOWS, Judge, default_store
-from tasks.passport.causes import causes_of
 from tasks.passport.lines import LINE, needed
 from tasks.presentation.tables import Grid
 from tasks.text import one_line
@@ -16,6 +18,29 @@ STALE_DAYS = 30
 """Age from which on a passport says little: what stands behind a model's name changes."""
 MATCHED = "It is the judge's by name and address: with another effort or detail it may see otherwise."
 _MARKS = {"passed": "✓ passed", "failed": "✗ FAILED", "not measured": "? not measured", "told": ""}
+
+
+class Cause(NamedTuple):
+    """Something that is wrong with a judge."""
+
+    name: str
+    words: str
+    """What such a judge does."""
+    fails: frozenset[str]
+    """Exactly the lines that it does not pass."""
+
+
+@cache
+def causes() -> tuple[Cause, ...]:
+    """Return all known causes, from `causes.toml`, the passport's specification."""
+    found = tomllib.loads(Path(__file__).with_name("causes.toml").read_text(encoding="utf-8"))
+    return tuple(Cause(name, each["words"], frozenset(each["fails"])) for name, each in found.items())
+
+
+def causes_of(failed: Iterable[str]) -> list[Cause]:
+    """Those that make a judge fail exactly these lines; often none, for a judge may have several faults."""
+    lines = frozenset(failed)
+    return [cause for cause in causes() if cause.fails == lines]
 
 
 def card_grid(card: Card) -> Grid:
@@ -65,7 +90,7 @@ def summary_line(card: Card) -> str:
     failed = card.failed()
     words = f"; not passed: {_titles(failed)}" if failed else ""
     passed = f"{len(marked) - len(failed)} of {len(marked)} lines passed"
-    return f"Passport of {one_line(card.model)}, {_day(card)}: {passed}{words}. {MATCHED}"
+    return f"Passport of {one_line(card.judge)}, {_day(card)}: {passed}{words}. {MATCHED}"
 
 
 def warning(store: Path, flow: str, judge: Judge, asked_store: str = DEFAULT_STORE, now: datetime | None = None) -> str:

@@ -1,7 +1,4 @@
-"""Why bytes are no picture that can be judged, in two kinds: nobody could read them, or only this machine cannot.
-
-Owns the two errors and the bound on pixels, for everything that opens a picture.
-"""
+"""Why bytes are no picture that can be judged, in two kinds: nobody could read them, or only this machine cannot."""
 
 from tasks.errors import InputError
 

@@ -1,8 +1,4 @@
-"""Decoding: from the bytes of a file, which may be damaged or hostile, to pixels, or to the reason why not.
-
-Owns the formats that may be shown to a judge and the defence against harmful files. Those that few people use are read
-by `rare_formats`, in a process of its own. What is then changed about a picture stands in `prepare`.
-"""
+"""Decoding: from the bytes of a file, which may be damaged or hostile, to pixels, or to the reason why not."""
 
 import re
 import warnings
@@ -19,7 +15,7 @@ from PIL.JpegImagePlugin import JpegImageFile
 from PIL.PngImagePlugin import PngImageFile
 from PIL.WebPImagePlugin import WebPImageFile
 
-from tasks.pictures import jpeg, png
+from tasks.pictures import jpeg
 from tasks.pictures.bad_picture import MAX_MEGAPIXELS, BadPicture, NoReader, check_megapixels
 from tasks.pictures.rare_formats import decoded_apart, require_reader
 
@@ -30,6 +26,8 @@ MAX_FRAMES = 20_000
 """Of a GIF, whose frames are counted by walking through them, at about fifty thousand a second."""
 MAX_CHUNKS = 200_000
 """Of a PNG: its chunks are read one by one, and each may be empty."""
+ORIENTATION = (b"eXIf", b"Raw profile type exif", b"XML:com.adobe.xmp")
+"""What marks a PNG that may be turned. Marks are sought in all of its bytes, since they may follow the pixels."""
 
 # Pillow warns of decompression bombs, which are refused here at a lower size, and of damaged metadata, of which only
 # the orientation is used here. `catch_warnings` at the call would not be safe in threads.
@@ -77,7 +75,7 @@ class Decoded(NamedTuple):
     """Bits per sample; 8 unless a PNG says otherwise."""
     frames: int
     plain: bool = False
-    """Proven whole, upright and opaque without its pixels having been read."""
+    """Found whole, upright and opaque without its pixels having been read."""
     notes: tuple[str, ...] = ()
     """What was done to show it, where that is not seen from the rest."""
 
@@ -124,8 +122,10 @@ def decode(data: bytes, least: int | None = None) -> Decoded:
 
 
 def check(data: bytes, least: int) -> Decoded:
-    """As sure a check as decoding, at less cost where that is possible: no pixels are read of a PNG or JPEG that is
-    proven by its bytes.
+    """Check a file whole, and read its pixels only where they must be known.
+
+    A PNG is checked by its structure and checksums, a JPEG of one scan by its tables and its end; others are decoded.
+    Pixels that do not inflate although their checksum holds are the encoder's fault, and go unseen here.
 
     Args:
         least: as for `decode`.
@@ -154,13 +154,19 @@ def _read(data: bytes, load: Callable[[str, ImageFile], bool]) -> Decoded:
     except Image.DecompressionBombError as error:
         raise BadPicture(f"more than {MAX_MEGAPIXELS} megapixels, which is the most allowed") from error
     except Exception as error:  # On hostile bytes the decoders raise nearly anything.
-        raise BadPicture(f"{name} file is damaged or cut short: {error}") from error
+        reason = str(error) or "a part of it is missing"
+        raise BadPicture(f"{name} file is damaged or cut short: {reason}") from error
     _widen_transparent_color(image, bits)
     return Decoded(image, size, name, bits, frames, plain)
 
 
 def _is_plain(name: str, data: bytes, image: ImageFile) -> bool:
-    return (name == "PNG" and png.is_plain(data, image)) or (name == "JPEG" and jpeg.is_plain(data, image))
+    """Whether a PNG or JPEG is whole, and its pixels need not be known. A damaged PNG raises nearly anything."""
+    if name != "PNG":
+        return name == "JPEG" and jpeg.is_plain(data, image)
+    PngImageFile(BytesIO(data)).verify()  # of its own, since it cannot be read afterwards
+    wide, animated = data[24] > 8, getattr(image, "is_animated", False)
+    return not (wide or animated or image.has_transparency_data or any(mark in data for mark in ORIENTATION))
 
 
 def _load(least: int | None, name: str, image: ImageFile) -> bool:
@@ -178,9 +184,17 @@ def _check_parts(name: str, data: bytes) -> None:
     frames = data.count(b"\0,") if name == "GIF" else 0
     if frames > MAX_FRAMES:
         raise BadPicture(f"GIF of about {frames:,} frames, allowed are {MAX_FRAMES:,}")
-    chunks = png.count_chunks(data, MAX_CHUNKS) if name == "PNG" else 0
-    if chunks > MAX_CHUNKS:
+    if name == "PNG" and _has_too_many_chunks(data):
         raise BadPicture(f"PNG of more than {MAX_CHUNKS:,} chunks, which is the most allowed")
+
+
+def _has_too_many_chunks(data: bytes) -> bool:
+    """Whether there are more than `MAX_CHUNKS`, by their lengths alone."""
+    place, count = 8, 0
+    while place + 12 <= len(data) and count <= MAX_CHUNKS:
+        place += 12 + int.from_bytes(data[place : place + 4], "big")
+        count += 1
+    return count > MAX_CHUNKS
 
 
 def _check_size(name: str, image: Image.Image, data: bytes) -> None:

@@ -1,9 +1,4 @@
-"""Pictures: what may be shown to a judge, and what is changed for it.
-
-Owns the limits and the repairs. How bytes are checked and decoded is in `decoding`, what stays of a picture in
-`thumbnails`, whether both sides of a pair are comparable in `comparability`. All here is plain CPU work on bytes and
-safe in any thread.
-"""
+"""Pictures: what may be shown to a judge, and what is changed for it."""
 
 import base64
 import hashlib
@@ -150,7 +145,9 @@ def _png_within(image: Image.Image, policy: Policy) -> tuple[Image.Image, bytes]
     scale = min(1.0, policy.max_side / max(image.size))
     for _ in range(SHRINK_ROUNDS):
         shown = scaled(image, scale, Image.Resampling.LANCZOS)
-        sent = _encoded(shown, "PNG", compress_level=3)
+        buffer = BytesIO()
+        shown.save(buffer, "PNG", compress_level=3)
+        sent = buffer.getvalue()
         if len(sent) <= policy.max_bytes:
             return shown, sent
         scale *= min(0.9, 0.95 * math.sqrt(policy.max_bytes / len(sent)))
@@ -177,9 +174,3 @@ def _picture(
     )
     data_url = f"data:image/{sent_format.lower()};base64,".encode() + base64.b64encode(sent)
     return Picture(note, data_url)
-
-
-def _encoded(image: Image.Image, name: str, **options: int) -> bytes:
-    buffer = BytesIO()
-    image.save(buffer, name, **options)
-    return buffer.getvalue()

@@ -11,7 +11,6 @@ import subprocess
 import sys
 from functools import cache
 from importlib.util import find_spec
-from typing import NamedTuple
 
 from tasks.pictures.bad_picture import BadPicture, NoReader
 from tasks.text import one_line
@@ -33,14 +32,6 @@ BAD, UNSHOWABLE, FAILED = 3, 4, 5
 """Exit codes of the process: its words are for a `BadPicture`, or for a `NoReader`; or the reader broke down."""
 _BY_ITSELF = {getattr(signal, name, 0) for name in ("SIGABRT", "SIGSEGV", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP")}
 """How a reader dies of the bytes it was given, or of the bound on memory."""
-
-
-class Decoded(NamedTuple):
-    """A picture made a PNG."""
-
-    png: bytes
-    notes: tuple[str, ...]
-    """What was done for that, beside the change of format."""
 
 
 def require_reader(name: str) -> None:
@@ -74,8 +65,8 @@ def import_fault(package: str) -> str:
     return one_line(words[-1]) if words else f"its import ends with code {ran.returncode}"
 
 
-def decoded_apart(name: str, data: bytes) -> Decoded:
-    """The first frame or page of a file in one of these formats, as a PNG that shows the same.
+def decoded_apart(name: str, data: bytes) -> tuple[bytes, tuple[str, ...]]:
+    """The first frame or page of a file in one of these formats, as a PNG that shows the same, and what was done to it.
 
     Raises:
         BadPicture: it is damaged, too large, or takes too much time or memory.
@@ -89,7 +80,7 @@ def decoded_apart(name: str, data: bytes) -> Decoded:
     )
     if ran.returncode == 0:
         notes, _, png = ran.stdout.partition(b"\n")
-        return Decoded(png, tuple(json.loads(notes)))
+        return png, tuple(json.loads(notes))
     raise _error(name, ran.returncode, ran.stderr.decode(errors="replace").strip())
 
 

@@ -9,12 +9,15 @@ import json
 import os
 import re
 import sys
+from base64 import b64decode, b64encode
 from collections.abc import Callable
+from contextlib import chdir
 from importlib import import_module
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
 from xml.etree import ElementTree
 
 from PIL import Image, ImageFont
@@ -31,8 +34,16 @@ _WRITTEN = {"1", "L", "LA", "P", "RGB", "RGBA", "I;16"}
 """Modes that a PNG has."""
 _CONVERTED = {"CMYK": "RGB", "YCbCr": "RGB", "RGBX": "RGB", "PA": "RGBA", "I;16B": "I;16", "I;16L": "I;16"}
 _FAMILIES = ("font", "serif", "sans_serif", "monospace", "cursive", "fantasy")
-_DRAWN_INSIDE = re.compile(r"#|data:image/")
-"""What a reference in an SVG may begin with: all else is outside of the file."""
+_RASTER = re.compile(r"data:image/(?:png|jpe?g|gif|webp)[;,]")
+_NESTED = re.compile(r"data:image/svg\+xml[;,]")
+"""Pictures that a drawing may hold: the renderer decodes the first as what they name, and reads the second as SVG."""
+_FONT = re.compile(r"data:(?:font/|application/(?:x-)?font)")
+"""What a style sheet may hold beside pictures."""
+_REFERENCES = {"href", "src", "base"}
+"""Attributes that name another place, in every namespace: of two of one name, the renderer takes the one it likes."""
+_CSS_REFERENCE = re.compile(r"(?:url|src|image|image-set)\(\s*[\"']?\s*([^)\"']*)|(@import)", re.IGNORECASE)
+_CSS_ESCAPE = re.compile(r"\\(?:([0-9a-fA-F]{1,6})\s?|(.))", re.DOTALL)
+_CSS_COMMENT = re.compile(r"/\*.*?\*/", re.DOTALL)
 
 
 class _Shown(NamedTuple):
@@ -59,7 +70,8 @@ def _svg(data: bytes) -> _Shown:
     # the names they have and for the letters that this one lacks.
     font: Any = ImageFont.load_default(12)
     families = dict.fromkeys((f"{kind}_family" for kind in _FAMILIES), font.getname()[0])
-    with TemporaryDirectory() as folder:
+    with TemporaryDirectory() as folder, TemporaryDirectory() as nothing, chdir(nothing):
+        # Names without a folder would be looked for in the working directory.
         file = Path(folder, "font")
         file.write_bytes(font.font_bytes)
         fonts = {"font_files": [str(file)], **families}
@@ -67,29 +79,70 @@ def _svg(data: bytes) -> _Shown:
 
 
 def self_contained(data: bytes) -> str:
-    """The drawing as this parser understands it, so that the renderer sees what was checked: entities are resolved."""
+    """Return the drawing as this parser understands it, so that the renderer sees what was checked: entities are
+    resolved, what stands beside the elements is left out, and drawings within are checked and written anew, too.
+
+    Raises:
+        NoReader: it shows anything outside of its own bytes, or what only a browser shows.
+        BadPicture: it is no SVG.
+    """
     try:
         root = ElementTree.fromstring(data)
-        text = ElementTree.tostring(root, encoding="unicode")
+        if _name(root.tag) != "svg":
+            raise BadPicture(f"XML whose outermost element is {_name(root.tag)!r}, and no SVG")
+        for element in root.iter():
+            _check_element(element)
+        return ElementTree.tostring(root, encoding="unicode")
     except (ElementTree.ParseError, ValueError, LookupError, RecursionError) as error:
+        if isinstance(error, BadPicture):
+            raise
         raise BadPicture(f"SVG file is damaged or cut short: {error}") from error
-    if _name(root.tag) != "svg":
-        raise BadPicture(f"XML whose outermost element is {_name(root.tag)!r}, and no SVG")
-    for element in root.iter():
-        _check_element(_name(element.tag), {_name(key): value.strip() for key, value in element.attrib.items()})
-    return text
 
 
-def _check_element(tag: str, attributes: dict[str, str]) -> None:
+def _check_element(element: ElementTree.Element) -> None:
+    tag = _name(element.tag)
     if tag == "foreignObject":
         words = "SVG with text in HTML (foreignObject), which only a browser shows"
         raise NoReader(f"{words}: save it as PNG with a browser or with the program that made it")
-    href = attributes.get("href", "#")
-    if tag != "a" and not _DRAWN_INSIDE.match(href):
-        raise NoReader(
-            f"SVG that shows another file, {href[:80]!r}, and nothing outside of it is read: embed that file, or "
-            f"convert the SVG ({CONVERSIONS['SVG']})"
-        )
+    if tag == "style":
+        _check_css("".join(element.itertext()))
+    for key, value in element.attrib.items():
+        if _name(key).lower() in _REFERENCES and tag != "a":  # a link to click on shows nothing
+            element.set(key, _checked_reference(value.strip()))
+        elif _name(key) == "attributeName" and value.rpartition(":")[2].strip().lower() in _REFERENCES:
+            raise _outside(f"{value} that changes")
+        else:
+            _check_css(value)
+
+
+def _checked_reference(value: str) -> str:
+    """Return a reference that stays inside; a drawing that it holds is checked like the one around it."""
+    if value.startswith("#") or _RASTER.match(value):
+        return value
+    if not _NESTED.match(value):
+        raise _outside(value)
+    head, _, body = value.partition(",")
+    text = unquote_to_bytes(body)
+    drawing = b64decode(text) if head.rstrip().endswith(";base64") else text
+    return f"data:image/svg+xml;base64,{b64encode(self_contained(drawing).encode()).decode()}"
+
+
+def _check_css(text: str) -> None:
+    """Check the style sheet of an element or of an attribute, as it is and as one reads it who knows escapes."""
+    if "(" not in text and "@" not in text and "\\" not in text:
+        return
+    plain = _CSS_ESCAPE.sub(lambda found: chr(int(found[1], 16)) if found[1] else found[2], text)
+    for form in (text, plain, _CSS_COMMENT.sub("", plain)):
+        for target, imported in _CSS_REFERENCE.findall(form):
+            if imported or not (target.startswith("#") or _RASTER.match(target) or _FONT.match(target)):
+                raise _outside(imported or target)
+
+
+def _outside(reference: str) -> NoReader:
+    return NoReader(
+        f"SVG that shows another file, {reference[:80]!r}, and nothing outside of it is read: embed that file as PNG, "
+        f"JPEG, GIF, WebP or SVG, or convert the SVG ({CONVERSIONS['SVG']})"
+    )
 
 
 def _name(tag: str) -> str:

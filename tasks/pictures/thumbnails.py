@@ -8,12 +8,12 @@ show it before that. Run as a module, this file is such a process. What a killed
 import atexit
 import errno
 import os
-import re
 import signal
 import subprocess
 import sys
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Self
@@ -21,8 +21,9 @@ from typing import Self
 from PIL import Image
 
 from tasks.errors import InputError
-from tasks.files import drafted, keep_private, open_regular, private_folder, read_regular, write_whole
+from tasks.files import drafted, keep_private, open_regular, private_folder, read_regular
 from tasks.pictures.decoding import decode
+from tasks.store_files import is_sha256, names_in, remove_file, write_file
 
 SIDES = (256, 640)
 """Least and most pixels on the longest side; between them any fraction that JPEG decodes to will do."""
@@ -45,7 +46,8 @@ _KEPT_MEMORY = {"MALLOC_MMAP_THRESHOLD_": str(2**25), "MALLOC_TRIM_THRESHOLD_": 
 back and to take it anew costs a sixth of the processor's time."""
 
 _END_OF_JPEG = b"\xff\xd9"
-_SHA256 = re.compile("[0-9a-f]{64}")
+WAITING = "pictures/waiting"
+"""Pictures of a store whose thumbnails are still to be made, by their hashes."""
 
 
 def place_of(store: Path, sha256: str) -> Path:
@@ -59,7 +61,7 @@ def made(store: Path, sha256: str) -> Path | None:
     Hash and store may be a stranger's: what is no hash is no file name either, and what is no file, or one larger than
     any thumbnail, is none that was kept.
     """
-    if not _SHA256.fullmatch(sha256):
+    if not is_sha256(sha256):
         return None
     place = place_of(store, sha256)
     if not place.exists():
@@ -70,8 +72,8 @@ def made(store: Path, sha256: str) -> Path | None:
 def waiting(store: Path) -> list[str]:
     """Hashes of the pictures that are put by, whose thumbnails are to be made."""
     try:
-        return [path.name for path in _waiting_folder(store).iterdir() if _SHA256.fullmatch(path.name)]
-    except FileNotFoundError:
+        return [name for name in names_in(store, WAITING) if is_sha256(name)]
+    except InputError:  # of a link: what lies behind it is not ours
         return []
 
 
@@ -96,6 +98,10 @@ class Thumbnails:
     """
 
     def __init__(self, store: Path) -> None:
+        """Raises InputError where the folder of pictures is a link: what lies behind it is not ours."""
+        for folder in (store / "pictures", store / WAITING):
+            if folder.is_symlink():
+                raise InputError(f"{folder}: refused: it is a link; nothing behind it is changed")
         self._store = store
         self._lock = threading.Lock()
         self._put_by = 0
@@ -122,9 +128,7 @@ class Thumbnails:
         """Keep a plain picture, whose pixels nobody has read, until its thumbnail is made."""
         if _is_kept(self._store, sha256):
             return
-        folder = _waiting_folder(self._store)
-        private_folder(folder)
-        write_whole(folder / sha256, data, private=True)
+        write_file(self._store, f"{WAITING}/{sha256}", data)
         with self._lock:
             self._put_by += 1
             if self._put_by > FEW and not self._processes:
@@ -163,19 +167,15 @@ def _is_kept(store: Path, sha256: str) -> bool:
     """Whether there is a thumbnail, whose time becomes that of its last judgment: `JURY_KEEP_DAYS` goes by it."""
     place = place_of(store, sha256)
     try:
-        os.utime(place)
+        os.utime(place, follow_symlinks=False)
     except OSError:  # there is none, or it is another user's
         return place.exists()
     return True
 
 
-def _waiting_folder(store: Path) -> Path:
-    return store / "pictures" / "waiting"
-
-
 def _make(store: Path, sha256: str) -> None:
     """Make a thumbnail from the picture that is put by, if it still is."""
-    kept = _waiting_folder(store) / sha256
+    kept = store / WAITING / sha256
     try:
         data = read_regular(kept, MOST_BYTES)
         _write(store, sha256, decode(data, SIDES[0]).image.convert("RGB"))
@@ -183,7 +183,8 @@ def _make(store: Path, sha256: str) -> None:
         return
     except InputError:
         pass  # damaged since it was put by, or never a picture: there is nothing to be kept of it
-    kept.unlink(missing_ok=True)
+    with suppress(InputError):  # a link leads there: what lies behind it is not ours
+        remove_file(store, f"{WAITING}/{sha256}")
 
 
 def _write(store: Path, sha256: str, image: Image.Image) -> None:

@@ -1,7 +1,7 @@
-"""How all charts look: sizes, colours of what is no data, labels that may be strangers' names. Written as Vega-Lite.
+"""The look of all charts, written as Vega-Lite.
 
-A chart is described once and drawn twice: as SVG it stands in the report and takes the page's text colour, as PNG it
-stands in an artifact on white. So whatever is neutral has the `INK` of its surroundings or a grey that both can bear.
+A chart is drawn as SVG, in the text color of its page, and as PNG on white: neutral parts have the `INK` of their
+surroundings or a grey that both can bear.
 """
 
 import json
@@ -73,6 +73,11 @@ def faceted(title: Chart, values: Sequence[Chart], panels: Sequence[str], panel:
         "spec": panel,
         "config": _LOOK,
     }
+
+
+def layer(mark: str | Chart, where: str = "", **encoding: Chart) -> Chart:
+    """A layer of a panel: marks of the records of which an expression is true; empty: of all."""
+    return {"transform": [{"filter": where}] if where else [], "mark": mark, "encoding": encoding}
 
 
 def lines(labels: Sequence[str]) -> Chart:

@@ -1,38 +1,47 @@
-"""Vega-Lite charts drawn as PNG or SVG, in a process of their own.
+"""Vega-Lite charts drawn as PNG, or as SVG that is safe in an HTML page, in a process of their own.
 
 The drawing engine takes a third of a second to start, holds Python's lock until it is done, and keeps 100 MB: in the
-judging process no reply would be read meanwhile. So a process is started ahead of its use, draws the charts of one
-artifact or page, and ends. Run as a module, this file is that process: a line comes in, a JSON object with `format` and
-`charts`; a list of drawings in base64 goes out, nothing at all comes of nothing.
+judging process no reply would be read meanwhile. Run as a module, this file is that process: it reads a line, a JSON
+object with `format` and `charts`, and writes a list of drawings in base64; without a line it ends.
 """
 
 import atexit
 import base64
 import json
-import os
+import re
 import subprocess
 import sys
-import threading
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from io import BytesIO
-from typing import Any, BinaryIO, Literal, NoReturn, cast
-
-from tasks.presentation.svg import inline_svg
+from typing import Any, BinaryIO, Literal, cast
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element, SubElement
 
 SCALE = 2.0
 COLOURS = 64
 MARGIN = 12
 """Pixels of white around a PNG."""
-PATIENCE_SECONDS, PATIENCE_PER_CHART = 60.0, 5.0
-"""Longest wait for the process, and what each chart adds to it; a chart takes some hundredths of a second."""
-GIVING_WAY = 10.0
-"""So many times as long does wait whoever gives way to all else on the machine, as the process does that it starts:
-where much is judged, that one has the processor for moments alone."""
+PATIENCE_SECONDS = 300.0
+"""Longest wait for the process. A chart takes some hundredths of a second, but the process that makes the pages of a
+large run gives way to all others, and so does the one that draws for it."""
 
 _waiting: list[subprocess.Popen[bytes]] = []
 _at_work: dict[bytes, subprocess.Popen[bytes]] = {}
 """Processes that draw ahead, by the line that each was given."""
+
+_ELEMENTS = frozenset({"svg", "g", "path", "line", "text", "tspan"})
+_ATTRIBUTES = frozenset(
+    {
+        "d", "x", "y", "dx", "dy", "x2", "y2", "transform", "viewBox", "width", "height",
+        "fill", "fill-opacity", "stroke", "stroke-dasharray", "stroke-miterlimit", "stroke-opacity", "stroke-width",
+        "opacity", "font-size", "font-weight", "text-anchor",
+    }
+)  # fmt: skip
+_DEFAULTS = {"opacity": "1", "stroke-width": "1"}
+_VALUE = re.compile(r"(?!.*url)[\w\s.,+()#%-]*")
+"""Numbers, path commands, transformations and names of colours; no quotes and no references."""
+_NUMBER = re.compile(r"-?\d+\.\d{2,}")
 
 
 def warm_up() -> None:
@@ -70,6 +79,62 @@ def svgs(charts: Sequence[Mapping[str, Any]]) -> list[str]:
     ]
 
 
+def inline_svg(drawing: str, words: str) -> str:
+    """The drawing as one SVG element for an HTML page.
+
+    It is one picture to a screen reader, what the engine says of a single mark becomes its tooltip, and without a font
+    family it takes the page's. Charts of one page share no ids, because they have none.
+
+    Args:
+        words: what the picture says, for who cannot see it.
+
+    Raises:
+        RuntimeError: the drawing is none that this module knows how to keep.
+    """
+    try:
+        found = ElementTree.fromstring(drawing)
+    except ElementTree.ParseError as error:
+        raise RuntimeError(f"the engine drew no SVG: {error}") from None
+    root = _kept(found)
+    if root is None or root.tag != "svg":
+        raise RuntimeError(f"the engine drew {found.tag}, not an SVG")
+    root.attrib |= {"class": "chart", "role": "img", "aria-label": words}
+    return ElementTree.tostring(root, encoding="unicode")
+
+
+def _kept(element: Element) -> Element | None:
+    """The element with what may stay of it; None where nothing of it would be seen."""
+    name = element.tag.rpartition("}")[2]
+    if name not in _ELEMENTS or element.get("display") == "none":
+        return None
+    kept = Element(name, _attributes(element.attrib))
+    kept.text = element.text if name in ("text", "tspan") else None
+    if name == "path" and "aria-label" in element.attrib:
+        SubElement(kept, "title").text = element.attrib["aria-label"]
+    kept.extend(child for child in map(_kept, element) if child is not None)
+    return kept if _is_seen(kept) else None
+
+
+def _attributes(found: Mapping[str, str]) -> dict[str, str]:
+    return {
+        name: _NUMBER.sub(lambda number: f"{float(number[0]):.1f}".removesuffix(".0"), value)
+        for name, value in found.items()
+        if name in _ATTRIBUTES and _DEFAULTS.get(name) != value and _VALUE.fullmatch(value)
+    }
+
+
+def _is_seen(element: Element) -> bool:
+    match element.tag:
+        case "g":
+            return len(element) > 0
+        case "path":
+            return bool(element.get("d")) and ("fill" in element.attrib or "stroke" in element.attrib)
+        case "text" | "tspan":
+            return bool(element.text) or len(element) > 0
+        case _:
+            return True
+
+
 def _on_white(chart: Mapping[str, Any]) -> dict[str, Any]:
     return {**chart, "background": "white", "padding": MARGIN}
 
@@ -94,23 +159,16 @@ def _draw(form: Literal["png", "svg"], charts: Sequence[Mapping[str, Any]]) -> l
         process = begun or _taken()
     except OSError as error:
         raise RuntimeError(f"the chart could not be drawn: no process for it could be started: {error}") from None
-    patience = (PATIENCE_SECONDS + PATIENCE_PER_CHART * len(charts)) * (GIVING_WAY if _gives_way() else 1.0)
     with process:
         try:
-            output, errors = process.communicate(None if begun else order, patience)
+            output, errors = process.communicate(None if begun else order, PATIENCE_SECONDS)
         except subprocess.TimeoutExpired:
             process.kill()
-            raise RuntimeError(f"the chart was not drawn within {patience:g} seconds") from None
+            raise RuntimeError(f"the chart was not drawn within {PATIENCE_SECONDS:g} seconds") from None
     if process.returncode:
         reason = errors.decode(errors="replace").strip() or f"exit code {process.returncode}"
         raise RuntimeError(f"the chart could not be drawn: {reason}")
     return [base64.b64decode(drawing) for drawing in json.loads(output)]
-
-
-def _gives_way() -> bool:
-    """Whether this thread has a lower priority than others."""
-    # Elsewhere a thread has no priority of its own.
-    return sys.platform == "linux" and os.getpriority(os.PRIO_PROCESS, threading.get_native_id()) > 0
 
 
 def _taken() -> subprocess.Popen[bytes]:
@@ -142,37 +200,26 @@ def _main() -> None:
     if not order:
         return
     asked = json.loads(order)
-    draw = _svg if asked["format"] == "svg" else _png
-    json.dump([base64.b64encode(draw(chart)).decode("ascii") for chart in asked["charts"]], sys.stdout)
+    drawn = (_drawing(asked["format"], chart) for chart in asked["charts"])
+    json.dump([base64.b64encode(each).decode("ascii") for each in drawn], sys.stdout)
 
 
-def _svg(chart: Mapping[str, Any]) -> bytes:
-    import vl_convert
-
-    try:
-        return vl_convert.vegalite_to_svg(dict(chart), allowed_base_urls=[]).encode()
-    except ValueError as error:
-        _give_up(error)
-
-
-def _png(chart: Mapping[str, Any]) -> bytes:
+def _drawing(form: str, chart: Mapping[str, Any]) -> bytes:
     import vl_convert
     from PIL import Image
 
     try:
+        if form == "svg":
+            return vl_convert.vegalite_to_svg(dict(chart), allowed_base_urls=[]).encode()
         drawn = vl_convert.vegalite_to_png(dict(chart), scale=SCALE, allowed_base_urls=[])
     except ValueError as error:
-        _give_up(error)
+        # What follows the first two lines of the engine's words is where in it the error arose.
+        sys.exit(" ".join(str(error).splitlines()[:2]))
     small = BytesIO()
     with Image.open(BytesIO(drawn)) as drawing:
         # A palette makes a fifth of the size, and nothing is lost that an eye would miss.
         drawing.convert("RGB").quantize(COLOURS).save(small, format="png")
     return small.getvalue()
-
-
-def _give_up(error: ValueError) -> NoReturn:
-    """End this process; what follows the first two lines of the engine's words is where in it the error arose."""
-    sys.exit(" ".join(str(error).splitlines()[:2]))
 
 
 if __name__ == "__main__":

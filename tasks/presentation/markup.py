@@ -1,7 +1,4 @@
-"""Markdown that holds strangers' texts: they show as plain text and make a reader's browser load nothing.
-
-Knows GitHub's dialect, which the Prefect UI shows; what stands in it is for its users.
-"""
+"""Markdown (GitHub's dialect) in which strangers' texts are plain text and load nothing."""
 
 import base64
 import re

@@ -1,7 +1,4 @@
-"""A table of plain texts, and how a terminal shows it; what is in it is for others.
-
-The same cells go into artifacts as Markdown and into pages as HTML.
-"""
+"""A table of plain texts, and how a terminal shows it. Artifacts and pages show the same cells."""
 
 import sys
 from collections.abc import Sequence

@@ -1,7 +1,4 @@
-"""How numbers and strangers' texts are put into words, the same on the terminal, in charts and in the Prefect UI.
-
-Owns phrases and nothing else.
-"""
+"""Numbers and strangers' texts in words, the same on the terminal, in charts and in the Prefect UI."""
 
 from collections.abc import Iterable
 from urllib.parse import urlsplit
@@ -94,6 +91,14 @@ def signed(value: float | None, decimals: int) -> str:
     return f"{rounded:+.{decimals}f}".replace("-", _MINUS) if rounded else f"{0:.{decimals}f}"
 
 
+def change_words(
+    value: float | None, low: float | None, high: float | None, decimals: int, none: str = "(no interval)"
+) -> str:
+    """A change with its 95% interval: `+6.2 [+1.0, +11.4]`; `none` says that it has none."""
+    ends = none if low is None or high is None else f"[{signed(low, decimals)}, {signed(high, decimals)}]"
+    return f"{signed(value, decimals)} {ends}"
+
+
 def vs_best_words(row: Scored) -> str:
     """The paired difference from the best candidate, without its interval; nothing where there is none."""
     return "" if row.vs_best is None else signed(row.vs_best, row.decimals)
@@ -102,17 +107,11 @@ def vs_best_words(row: Scored) -> str:
 def vs_best_notes(rows: Iterable[Scored]) -> list[str]:
     """A line for each score that has a difference from the best candidate, with its interval and number of pairs."""
     return [
-        f"{one_line(row.candidate, LONGEST_NAME)} vs best, {row.dimension}: {vs_best_words(row)} {_reach(row)}, "
-        f"paired at n = {row.vs_best_n}"
+        f"{one_line(row.candidate, LONGEST_NAME)} vs best, {row.dimension}: "
+        f"{change_words(row.vs_best, row.vs_best_low, row.vs_best_high, row.decimals)}, paired at n = {row.vs_best_n}"
         for row in rows
         if row.vs_best is not None
     ]
-
-
-def _reach(row: Scored) -> str:
-    if row.vs_best_low is None or row.vs_best_high is None:
-        return "(no interval)"
-    return f"[{signed(row.vs_best_low, row.decimals)}, {signed(row.vs_best_high, row.decimals)}]"
 
 
 def coverage_words(row: Scored) -> str:

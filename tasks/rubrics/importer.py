@@ -1,36 +1,52 @@
 """A published prompt document made a prompt set: each prompt word for word, under the front matter that it declares.
 
-Owns the folder that an import writes, and what it may overwrite. The document is taken apart by `published_document`,
-and `published_prompt` finds what a text declares; whether a set can be used is decided by `rubric`, as for any other.
+Owns how such a document is taken apart, which question each of its texts asks, and the folder that an import writes.
+Whether a set can be used is decided by `rubric`, as for any other.
 """
 
 import json
 import os
 import re
 import shlex
-from collections.abc import Iterable, Mapping
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from functools import lru_cache
 from hashlib import sha256
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
-
-from pydantic import BaseModel, ValidationError
+from typing import Any, NamedTuple, cast
 
 from tasks.errors import SHOWN, InputError, Problems
+from tasks.files import read_regular_text, real_place
 from tasks.rubrics import rubric
-from tasks.rubrics.published_document import FORMS, Quoted, read_published
-from tasks.rubrics.published_prompt import front_matter, names_allowed, question_named
-from tasks.rubrics.rubric import DEFAULT_SET, NOTE, Prompt, holdings, load_rubric
-from tasks.text import bounded, listed, well_formed
+from tasks.rubrics.rubric import DEFAULT_SET, NOTE, PROMPT_MODELS, Prompt, holdings, load_rubric
+from tasks.text import bounded, json_fault, listed, well_formed
 
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+FORMS = "Markdown with each prompt in a fenced block under its heading, or a JSON object with each prompt under its tag"
+
+LONGEST = 5_000_000
+"""Bytes of a document."""
+_PART = re.compile(
+    r"^ {0,3}(?P<fence>`{3,}+|~{3,}+)[^`\n]*\n(?P<text>(?:.*\n)*?) {0,3}(?P=fence)[`~]*[ \t]*$"
+    r"|^ {0,3}(?P<signs>#{1,6})[ \t]+(?P<words>.*?)[ \t#]*$"
+    r"|^[ \t]*(?P<rule>(?:[-*_][ \t]*){3,})$"
+    r"|^(?P<prose>.*\S.*)$",
+    re.MULTILINE,
+)
+_OPEN_FENCE = re.compile(r"^ {0,3}(?:```|~~~)", re.MULTILINE)
+_ESCAPED_FENCE = re.compile(r"^([ \t]*)\\`\\`\\`", re.MULTILINE)
 
 
-class _Note(BaseModel):
-    """What is needed of an import's note."""
+class Quoted(NamedTuple):
+    """A text that a document quotes."""
 
-    files: dict[str, str]
-    """Path in the set -> SHA-256."""
+    names: tuple[str, ...]
+    """What it stands under, the outermost first: headings, or the parts of a key."""
+    text: str
+    where: str
+    """Its line, or its key."""
 
 
 class Imported(NamedTuple):
@@ -44,7 +60,7 @@ class Imported(NamedTuple):
 
 
 def import_prompts(source: Path, name: str) -> Imported:
-    """Make a prompt set of a published document, whole or not at all. An earlier import of that name is replaced.
+    """Make a prompt set of a published document, whole or not at all.
 
     Args:
         source: Markdown with each prompt in a fenced block, or a JSON object of prompts.
@@ -52,17 +68,18 @@ def import_prompts(source: Path, name: str) -> Imported:
 
     Raises:
         InputError: the document cannot be read or holds no prompt, prompts declare too little for their front matter
-            (all of them, a line each), or the folder holds what no import wrote.
+            (all of them, a line each), or the folder exists.
     """
     folder = _folder(name)
-    _refuse_foreign(folder)
-    document = read_published(source)
+    if folder.exists():
+        raise InputError(f"{folder}: exists; allowed: a name that is free")
+    quoted, rest = _read(source)
     defaults = _prompts(DEFAULT_SET, holdings())
     problems = Problems()
-    texts, unplaced = _placed(document.quoted, defaults, problems)
-    files = {question: _file(quoted, defaults[question], problems) for question, quoted in texts.items()}
+    texts, unplaced = _placed(quoted, defaults, problems)
+    files = {question: _file(text, defaults[question], problems) for question, text in texts.items()}
     problems.stop(str(source))
-    unplaced += document.rest
+    unplaced += rest
     if not files:
         raise InputError(f"{source}: found no prompt, but {listed(unplaced, 3)}; allowed: {FORMS}")
     return Imported(folder, _write(folder, files, texts, source), unplaced)
@@ -94,22 +111,6 @@ def _folder(name: str) -> Path:
     return rubric.SETS / name
 
 
-def _refuse_foreign(folder: Path) -> None:
-    """Raise InputError where something else than a folder as an import left it would be overwritten."""
-    if not folder.exists() or (folder.is_dir() and not any(folder.iterdir())):
-        return
-    try:
-        own = _Note.model_validate_json((folder / NOTE).read_bytes()).files
-    except (OSError, ValidationError):
-        raise InputError(f"{folder}: exists, and no import wrote it; allowed: a name that is free") from None
-    held = {file.relative_to(folder).as_posix(): file for file in folder.rglob("*") if file.is_file()}
-    foreign = [name for name, file in held.items() if name != NOTE and own.get(name) != _sha256(file)]
-    if foreign:
-        raise InputError(
-            f"{folder}: added or changed after the import: {listed(sorted(foreign))}; allowed: a name that is free"
-        )
-
-
 def _prompts(prompt_set: str, flows: Iterable[str]) -> dict[str, Prompt]:
     """`<flow>/<dimension>` -> prompt of these flows under a prompt set."""
     prompts = (prompt for flow in flows for prompt in load_rubric(flow, prompt_set).prompts)
@@ -120,11 +121,11 @@ def _placed(quoted: Iterable[Quoted], known: Iterable[str], problems: Problems) 
     """The texts by the question that each asks, and a line for all that finds no place."""
     placed, unplaced = dict[str, Quoted](), list[str]()
     for text in quoted:
-        question = question_named(text.names, known)
+        question = _question_named(text.names, known)
         if not question:
             unplaced.append(
                 f"{text.where}: a text under {' / '.join(text.names)!r}, which names none of the prompts, or several; "
-                f"allowed: {names_allowed(known)}"
+                f"allowed: {_names_allowed(known)}"
             )
         elif question in placed:
             problems.add(text.where, f"found another text for {question} after {placed[question].where}; allowed: one")
@@ -138,7 +139,8 @@ def _placed(quoted: Iterable[Quoted], known: Iterable[str], problems: Problems) 
 def _file(quoted: Quoted, default: Prompt, problems: Problems) -> str:
     """The prompt file of a text; empty when it declares too little, which is noted."""
     try:
-        return f"+++\n{front_matter(quoted.text, default)}+++\n\n{quoted.text}\n"
+        front = "\n".join(_toml(default.of_published(quoted.text))).strip()
+        return f"+++\n{front}\n+++\n\n{quoted.text}\n"
     except InputError as error:
         problems.add(quoted.where, str(error))
         return ""
@@ -154,19 +156,13 @@ def _write(folder: Path, files: Mapping[str, str], texts: Mapping[str, Quoted], 
                 file = draft / f"{question}.md"
                 file.parent.mkdir(parents=True, exist_ok=True)
                 file.write_text(well_formed(content), encoding="utf-8", newline="\n")
-            (draft / NOTE).write_text(_note(draft, source), encoding="utf-8")
+            note = {"source": source.name, "source_sha256": sha256(source.read_bytes()).hexdigest()}
+            (draft / NOTE).write_text(json.dumps(note, indent=1) + "\n", encoding="utf-8")
             placed = _checked(draft, texts, source, folder)
-            if folder.exists():
-                folder.rename(Path(beside) / "before")
             draft.rename(folder)
     except OSError as error:
         raise InputError(f"{folder}: cannot be written: {error.strerror}") from None
     return placed
-
-
-def _note(draft: Path, source: Path) -> str:
-    files = {file.relative_to(draft).as_posix(): _sha256(file) for file in sorted(draft.rglob("*.md"))}
-    return json.dumps({"source": source.name, "source_sha256": _sha256(source), "files": files}, indent=1) + "\n"
 
 
 def _checked(draft: Path, texts: Mapping[str, Quoted], source: Path, folder: Path) -> dict[str, str]:
@@ -187,5 +183,125 @@ def _checked(draft: Path, texts: Mapping[str, Quoted], source: Path, folder: Pat
     return {question: prompts[question].sha256 for question in texts}
 
 
-def _sha256(file: Path) -> str:
-    return sha256(file.read_bytes()).hexdigest()
+def _read(source: Path) -> tuple[list[Quoted], list[str]]:
+    """The quoted texts of a document, and what it holds beside them; one that begins with `{` is JSON, else Markdown.
+
+    Line breaks are read as `\\n`, whatever the file's. A block's text is what stands between its fences; an inner fence
+    that is escaped at the beginning of a line is unescaped, and nothing else is touched.
+
+    Raises:
+        InputError: the file cannot be read, or is broken, and where.
+    """
+    try:
+        text = read_regular_text(source, LONGEST, (real_place(source),))
+    except UnicodeDecodeError as error:
+        raise InputError(f"{source}: found a byte at {error.start} that is not UTF-8; allowed: UTF-8") from None
+    except OSError as error:
+        raise InputError(f"{source}: cannot be read: {error.strerror}") from None
+    return _json(source, text) if text.lstrip().startswith("{") else _markdown(source, text)
+
+
+def _json(source: Path, text: str) -> tuple[list[Quoted], list[str]]:
+    try:
+        pairs = cast(tuple[tuple[str, object], ...], json.loads(text, object_pairs_hook=tuple))
+    except json.JSONDecodeError as error:
+        raise InputError(f"{source}, {json_fault(error)}; allowed: {FORMS}") from None
+    except RecursionError:
+        raise InputError(f"{source}: found JSON too deep to be read; allowed: {FORMS}") from None
+    if twice := [key for key, count in Counter(key for key, _ in pairs).items() if count > 1]:
+        raise InputError(f"{source}, key {twice[0]!r}: found it more than once; allowed: each key once")
+    texts = [Quoted(tuple(key.split("/")), value, f"key {key!r}") for key, value in pairs if isinstance(value, str)]
+    return texts, [f"key {key!r}: holds no text" for key, value in pairs if not isinstance(value, str)]
+
+
+def _markdown(source: Path, text: str) -> tuple[list[Quoted], list[str]]:
+    quoted, prose = list[Quoted](), Counter[tuple[str, ...]]()
+    headings = dict[int, str]()
+    for part in _PART.finditer(text):
+        names = tuple(headings.values())
+        if part["fence"]:
+            quoted.append(Quoted(names, _block(source, part), f"line {_line(part)}"))
+        elif level := len(part["signs"] or ""):
+            headings = {above: words for above, words in headings.items() if above < level} | {level: part["words"]}
+        elif part["prose"]:
+            if _OPEN_FENCE.match(part["prose"]):
+                open_at = f"{source}, line {_line(part)}"
+                raise InputError(f"{open_at}: found a block without an end; allowed: a fence that closes it")
+            prose[names] += 1
+    return quoted, [_prose_words(names, lines) for names, lines in prose.items()]
+
+
+def _block(source: Path, part: re.Match[str]) -> str:
+    # A bare fence would have ended the block: what stands here has words behind it, so it opens one inside.
+    body = part["text"].removesuffix("\n")
+    if part["fence"].startswith("`") and (inner := re.search(rf"^ {{0,3}}{part['fence']}", body, re.MULTILINE)):
+        line = _line(part) + 1 + body.count("\n", 0, inner.start())
+        raise InputError(
+            f"{source}, line {line}: found a code fence inside the block of line {_line(part)}, whose end is then "
+            "unclear; allowed: inner fences escaped (\\`\\`\\`), or an outer fence that is longer"
+        )
+    return _ESCAPED_FENCE.sub(r"\1```", body)
+
+
+def _line(part: re.Match[str]) -> int:
+    """Number of the line in which a part begins, from 1."""
+    return bisect_left(_line_ends(part.string), part.start()) + 1
+
+
+@lru_cache(maxsize=1)
+def _line_ends(text: str) -> list[int]:
+    return [end.start() for end in re.finditer("\n", text)]
+
+
+def _prose_words(names: tuple[str, ...], lines: int) -> str:
+    number = "1 line" if lines == 1 else f"{lines} lines"
+    return f"{number} of text {f'under the heading {names[-1]!r}' if names else 'before the first heading'}"
+
+
+def _question_named(names: Sequence[str], known: Iterable[str]) -> str:
+    """The question, `<flow>/<dimension>`, that headings or the parts of a key name; empty when none or several.
+
+    A dimension is named under its flow, and its heading may say more. A tag stands for itself, and, being a common
+    word, must be all of its heading.
+    """
+    last = names[-1] if names else ""
+    tag = "_".join(re.findall(r"[a-z0-9]+", last.lower()))
+    by_flow = [flow for flow, model in PROMPT_MODELS.items() if model.named_by_flow]
+    said = ([flow for flow in by_flow if _says(name, flow)] for name in reversed(names))
+    flows = next(filter(None, said), list[str]())
+    matches = list[str]()
+    for question in known:
+        flow, _, dimension = question.partition("/")
+        if (flow in flows and _says(last, dimension)) if flow in by_flow else (not flows and dimension == tag):
+            matches.append(question)
+    return matches[0] if len(matches) == 1 else ""
+
+
+def _names_allowed(known: Iterable[str]) -> str:
+    """What may name a question, in words: a flow with one of its dimensions, or a tag."""
+    of_flows, tags = dict[str, list[str]](), list[str]()
+    for question in known:
+        flow, _, dimension = question.partition("/")
+        if PROMPT_MODELS[flow].named_by_flow:
+            of_flows.setdefault(flow, []).append(dimension)
+        else:
+            tags.append(dimension)
+    found = [f"{flow} with {', '.join(dimensions[:-1])} or {dimensions[-1]}" for flow, dimensions in of_flows.items()]
+    return "; ".join([*found, *([f"alone {', '.join(tags[:-1])} or {tags[-1]}"] if tags else [])])
+
+
+def _says(name: str, word: str) -> bool:
+    return re.search(rf"\b{word}s?\b", name, re.IGNORECASE) is not None
+
+
+def _toml(values: Mapping[str, Any], name: str = "") -> Iterator[str]:
+    """Lines of a table, then those of the tables in it; one that holds nothing else has no heading."""
+    own = {key: value for key, value in values.items() if not isinstance(value, dict)}
+    if name and own:
+        yield f"\n[{name}]"
+    for key, value in own.items():
+        # TOML writes texts and arrays as JSON does, but has no surrogate pairs: nothing may be escaped to one.
+        yield f"{key} = {json.dumps(value, ensure_ascii=False)}"
+    for key, value in values.items():
+        if key not in own:
+            yield from _toml(value, f"{name}.{key}" if name else key)

@@ -12,7 +12,7 @@ from pydantic import Field, ValidationInfo, field_validator
 
 from tasks.errors import InputError
 from tasks.records import VERDICTS, Verdict
-from tasks.rubrics.prompt import Asked, FrontMatter, Label, kept, once_each
+from tasks.rubrics.prompt import Asked, FrontMatter, Label, kept
 from tasks.text import listed
 
 _LABEL = re.compile(r"^\d+\.[ \t]+\*\*(.+?)\*\*: \[", re.MULTILINE)
@@ -49,7 +49,7 @@ class PairwiseFrontMatter(FrontMatter):
     @field_validator("inputs")
     @classmethod
     def _labelled(cls, inputs: dict[str, str], info: ValidationInfo) -> dict[str, str]:
-        rules = {"both human and model": {"human", "model"} <= inputs.keys(), **once_each(inputs)}
+        rules = {"both human and model": {"human", "model"} <= inputs.keys()}
         if info.context:
             absent = [label for label in inputs.values() if label not in info.context["body"]]
             rules[f"labels that the body names (it lacks {listed(absent)})"] = not absent
@@ -75,7 +75,7 @@ class PairwiseFrontMatter(FrontMatter):
         ]
 
     def of_published(self, text: str) -> dict[str, Any]:
-        """Labels as the published prompts list their inputs: `1.  **Diagram Caption**: [content]`."""
+        """Labels as published prompts list their inputs, `1.  **Diagram Caption**: [content]`; the rest is as here."""
         labels: list[str] = _LABEL.findall(text)
         inputs = dict(zip(self.inputs, labels, strict=False))
         figures = all(role in inputs.get(role, "").lower() for role in ("human", "model"))

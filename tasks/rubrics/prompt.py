@@ -1,10 +1,5 @@
-"""What every prompt has, whichever way it judges, and what a model of prompts must be able to tell of them.
+"""What every prompt has, whichever way it judges."""
 
-Owns what is shared. Which keys there are and what is allowed in them stands in `pairwise_prompt` and `rubric_prompt`,
-which of the two a flow has in `rubric`.
-"""
-
-from abc import abstractmethod
 from collections.abc import Mapping
 from typing import Annotated, Any, ClassVar
 
@@ -23,11 +18,6 @@ class FrontMatter(Record):
     """How a published document names a prompt: under its flow, in a heading that may say more than the dimension; or by
     the dimension alone, which, being a common word, must be all of its heading."""
 
-    @property
-    @abstractmethod
-    def about(self) -> str:
-        """What is worth telling of it, in a few words."""
-
     @classmethod
     def problems_together(cls, fronts: Mapping[str, Mapping[str, Any]]) -> list[str]:
         """What is wrong with the prompts of one flow beside each other, a line each.
@@ -36,14 +26,6 @@ class FrontMatter(Record):
             fronts: dimension -> its front matter, unchecked: what is at fault in itself is reported with its file.
         """
         return []
-
-    @abstractmethod
-    def of_published(self, text: str) -> dict[str, Any]:
-        """The front matter of a published text that asks what this prompt asks; what it leaves open is as here.
-
-        Raises:
-            InputError: what the text declares does not fit, with what was found and what is allowed.
-        """
 
 
 class Asked(Record):
@@ -61,13 +43,9 @@ class Asked(Record):
     file: str
 
 
-def once_each(inputs: Mapping[str, str]) -> dict[str, bool]:
-    """The rule that no two inputs have one label, and whether it is kept."""
-    return {"a label once only": len(set(inputs.values())) == len(inputs)}
-
-
 def kept(rules: Mapping[str, bool], inputs: dict[str, str]) -> dict[str, str]:
-    """The inputs, if they keep the rules; InputError names those that are broken."""
-    if broken := [rule for rule, is_kept in rules.items() if not is_kept]:
+    """The inputs, if they have different labels and keep the rules; InputError names what is broken."""
+    different = {"a label once only": len(set(inputs.values())) == len(inputs)}
+    if broken := [rule for rule, is_kept in {**different, **rules}.items() if not is_kept]:
         raise InputError(" and ".join(broken))
     return inputs

@@ -1,31 +1,35 @@
-"""What the judge is asked: prompt files, the sets they form, and the rubric of one run.
+"""What the judge is asked: prompt files, the sets they form, and the rubric of one run."""
 
-Owns the overlay of a prompt set over the default prompts, and every check that can be made before the first call. One
-file is read by `prompt_file`, the keys of its front matter are those of `pairwise_prompt` or `rubric_prompt`; the
-request that is made of a prompt is laid out in `tasks.endpoint`, and what may be replied is in `tasks.kinds`.
-"""
-
+import re
+import tomllib
 from hashlib import sha256
 from pathlib import Path
+from typing import Any, NamedTuple
+
+from pydantic import ValidationError
+from pydantic_core import ErrorDetails
 
 from tasks.errors import InputError
+from tasks.files import read_regular_text, real_place
 from tasks.parameters import PAIRWISE, T2I
 from tasks.records import Record, Sample
 from tasks.rubrics.pairwise_prompt import PairwisePrompt
-from tasks.rubrics.prompt_file import PromptFile, file_problems, read_prompt_file
-from tasks.rubrics.rubric_prompt import RubricPrompt
+from tasks.rubrics.rubric_prompt import Aspect, RubricPrompt
 from tasks.text import listed
 
 DEFAULT_SET = "default"
 PROMPTS = Path(__file__).parents[2] / "prompts"
 SETS = PROMPTS / "sets"
 NOTE = "imported.json"
-"""File of an imported set: its source, and the SHA-256 of each file, by which a later import knows them as its own."""
+"""File of an imported set, which names its source."""
 DIMENSION_SEQUENCE = (
     *("faithfulness", "conciseness", "readability", "aesthetics"),
     *("single_object", "two_object", "counting", "colors", "color_attr", "position"),
 )
 """Dimensions and tags in the sequence in which the protocols name them; others follow by name."""
+_FILE = re.compile(r"\+\+\+[ \t]*\n(?P<front>.*?)^\+\+\+[ \t]*$(?P<body>.*)", re.DOTALL | re.MULTILINE)
+LONGEST = 1_000_000
+"""Bytes of a prompt file."""
 
 
 Prompt = PairwisePrompt | RubricPrompt
@@ -35,6 +39,16 @@ PROMPT_MODELS: dict[str, PromptModel] = {
     **dict.fromkeys(T2I, RubricPrompt),
 }
 """Flow -> what its prompts are; by this its kind of judging is found."""
+
+
+class _PromptFile(NamedTuple):
+    """A prompt file taken apart; nothing in its front matter is checked yet."""
+
+    file: Path
+    front: dict[str, Any]
+    body: str = ""
+    problem: str = ""
+    """Why it could not be taken apart; empty when it could."""
 
 
 class Rubric(Record):
@@ -67,7 +81,7 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
     if not default:
         raise InputError(f"there are no prompts for flow {flow!r}; flows with prompts: {listed(_holdings(PROMPTS))}")
     own = _overlay(flow, prompt_set)
-    sources = {dimension: read_prompt_file(own.get(dimension, file)) for dimension, file in default.items()}
+    sources = {dimension: _read_file(own.get(dimension, file)) for dimension, file in default.items()}
     unknown = [
         f"{file}: {name!r} is no dimension of {flow}; allowed: {listed(default)}"
         for name, file in own.items()
@@ -75,7 +89,7 @@ def load_rubric(flow: str, prompt_set: str = DEFAULT_SET) -> Rubric:
     ]
     model = PROMPT_MODELS[flow]
     problems = unknown + [
-        problem for source in sources.values() for problem in file_problems(source, model.front_matter)
+        problem for source in sources.values() for problem in _file_problems(source, model.front_matter)
     ]
     problems += model.problems_together({dimension: source.front for dimension, source in sources.items()})
     if problems:
@@ -129,7 +143,61 @@ def _prompt_files(folder: Path) -> dict[str, Path]:
     return {file.stem: file for file in sorted(folder.glob("*.md"))}
 
 
-def _prompt(model: PromptModel, flow: str, dimension: str, source: PromptFile) -> Prompt:
+def _prompt(model: PromptModel, flow: str, dimension: str, source: _PromptFile) -> Prompt:
     digest = sha256(source.body.encode()).hexdigest()
     named = {"flow": flow, "dimension": dimension, "body": source.body, "sha256": digest, "file": str(source.file)}
     return model.model_validate({**source.front, **named})
+
+
+def _read_file(file: Path) -> _PromptFile:
+    """Take a prompt file apart. What is wrong with it becomes its `problem`, so that all files are looked at."""
+    try:
+        # A link may lead to another file of its set.
+        parts = _FILE.fullmatch(read_regular_text(file, LONGEST, (real_place(file.parent.parent),)))
+    except UnicodeDecodeError as error:
+        return _PromptFile(file, {}, problem=f"found a byte at {error.start} that is not UTF-8; allowed: UTF-8")
+    except InputError as error:
+        return _PromptFile(file, {}, problem=str(error).removeprefix(f"{file}: "))
+    except OSError as error:
+        return _PromptFile(file, {}, problem=f"cannot be read: {error.strerror}")
+    if not parts:
+        return _PromptFile(file, {}, problem="found no front matter; allowed: TOML between two `+++` lines, at the top")
+    try:
+        # An empty line stands in for the opening `+++`, so that a TOML error counts lines as the file does.
+        front = tomllib.loads("\n" + parts["front"])
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        return _PromptFile(file, {}, problem=f"front matter is not TOML: {error}")
+    return _PromptFile(file, front, parts["body"].strip())
+
+
+def _file_problems(source: _PromptFile, front_matter: type[Record]) -> list[str]:
+    """All that is wrong with one file, a line each; `front_matter` is what may stand above its body."""
+    if source.problem:
+        return [f"{source.file}: {source.problem}"]
+    problems = [] if source.body else [f"{source.file}: found an empty body; allowed: the text of the prompt"]
+    try:
+        front_matter.model_validate(source.front, context={"body": source.body})
+    except ValidationError as error:
+        problems += [f"{source.file}: {_sentence(detail, front_matter)}" for detail in error.errors()]
+    return problems
+
+
+def _sentence(detail: ErrorDetails, front_matter: type[Record]) -> str:
+    """One problem of one key: what was found and what is allowed."""
+    key = ".".join(str(part) for part in detail["loc"] if part != "[key]")
+    if detail["type"] == "extra_forbidden":
+        known = Aspect.model_fields if len(detail["loc"]) > 1 else front_matter.model_fields
+        return f"unknown key `{key}`; allowed: {listed(known)}"
+    allowed = front_matter.model_fields[str(detail["loc"][0])].description
+    if detail["type"] == "value_error":
+        allowed = str(_found_by_rule(detail))
+    found = "nothing" if detail["type"] == "missing" else repr(detail["input"])
+    return f"key `{key}`: found {found}; allowed: {allowed}"
+
+
+def _found_by_rule(detail: ErrorDetails) -> InputError:
+    """What a rule of the front matter found. Any other ValueError in a rule, which pydantic collects too, is raised."""
+    error: Exception = detail.get("ctx", {})["error"]
+    if not isinstance(error, InputError):
+        raise error
+    return error

@@ -1,8 +1,4 @@
-"""Prompts that score a generated image: what their files declare, and what is taken from the text of a published one.
-
-Owns the keys and what is allowed in them. Of a published text the aspects are taken, what 0 and 10 mean, and where one
-does not apply, if it says so. What the scores come to is for `tasks.kinds`.
-"""
+"""Prompts that score a generated image: the keys of their files, and what a published text gives for them."""
 
 import re
 from typing import Annotated, Any, Literal
@@ -11,7 +7,7 @@ from pydantic import Field, StringConstraints, field_validator
 
 from tasks.errors import InputError
 from tasks.records import OVERALL_SCORE, SEEN, Record
-from tasks.rubrics.prompt import Asked, FrontMatter, Label, kept, once_each
+from tasks.rubrics.prompt import Asked, FrontMatter, Label, kept
 from tasks.text import listed
 
 _KEYS = re.compile(r"\bkeys\b[^`.\n]*(`[^.\n]*)")
@@ -58,7 +54,6 @@ class RubricFrontMatter(FrontMatter):
         rules = {
             "both prompt and image": {"prompt", "image"} <= inputs.keys(),
             "relation only with objects": "relation" not in inputs or "objects" in inputs,
-            **once_each(inputs),
         }
         return kept(rules, inputs)
 

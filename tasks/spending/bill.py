@@ -1,8 +1,4 @@
-"""What the calls of one run cost, reply by reply.
-
-Owns what is written into a row: its price, where that is from, and an estimate of what came of sends that got no reply
-in time and may have been billed all the same. Prices are those of `prices`; nothing here is written anywhere.
-"""
+"""Bill of one run, call by call, with an estimate for calls that got no reply in time and may be billed."""
 
 import math
 from collections.abc import Iterable
@@ -22,13 +18,13 @@ CHARACTERS_A_TOKEN, PICTURE_TOKENS, REPLY_TOKENS = 4, 1000, 500
 
 
 class Charge(NamedTuple):
-    """What one call cost."""
+    """Cost of one call, in the fields of a row of the ledger."""
 
     price: float | None = None
     """None: unknown. This and the others: as the row of the ledger has them."""
     price_source: str = ""
     estimated: float | None = 0.0
-    saved_by_tier: float | None = None
+    saved_by_service_tier: float | None = None
     saved_by_cache: float | None = None
 
 
@@ -48,7 +44,7 @@ class _Mean:
 
 
 def billed(call: Judgment | Charge) -> float | None:
-    """What a call cost, with an estimate of what it may have cost besides; None: that is not known."""
+    """Return what a call cost, with an estimate of what it may have cost besides; None: not known."""
     return None if call.price is None or call.estimated is None else call.price + call.estimated
 
 
@@ -57,7 +53,7 @@ class Bill:
 
     def __init__(self, judge: Judge) -> None:
         self._prices = Prices(judge)
-        self._tier = STANDARD if judge.tier == BATCH else judge.tier
+        self._tier = STANDARD if judge.service_tier == BATCH else judge.service_tier
         """Of a call that no reply came to; what is bought as a batch comes with its own."""
         self._means: dict[str, _Mean] = {}
         self.spent: float | None = 0.0
@@ -65,13 +61,11 @@ class Bill:
         self._decided, self._cases, self._of_decided, self._most = 0, 0, 0.0, math.inf
 
     def prepare(self) -> None:
-        """A call is about to be sent."""
+        """Begin to read the table of prices, as a call is about to be sent."""
         self._prices.prepare()
 
     async def charge(self, request: Request, reply: Reply, dimension: str) -> Charge:
-        """What came of a call costs. A reply that does not tell its tier counts as a standard one: none is dearer that
-        is asked for.
-        """
+        """Return what a call costs. A reply without a tier counts as a standard one, the dearest that is asked for."""
         came = reply.model or reply.tokens_in
         now, tier = datetime.now(UTC), reply.tier or (STANDARD if came else self._tier)
         tariff = await self._prices.tariff(reply.model, tier, now)
@@ -85,20 +79,16 @@ class Bill:
         return charge
 
     def expect(self, cases: int, most: float = 0.0) -> None:
-        """So many samples are judged in all, controls and anchors among them.
-
-        Args:
-            most: that they may cost, by the run's budget; 0: it has none.
-        """
+        """Take the number of samples in all, and the run's budget; 0: it has none."""
         self._cases, self._most = cases, most or math.inf
 
     def decide(self, rows: Iterable[Judgment]) -> None:
-        """A sample is decided, with these rows."""
+        """Take the rows of a decided sample."""
         self._decided += 1
         self._of_decided += sum(row.price or 0.0 for row in rows)
 
     def words(self) -> str:
-        """What is spent so far and what it will be at the end; nothing while that is unknown, or nothing at all."""
+        """Return what is spent so far and what is expected at the end; nothing while that is unknown or 0."""
         if not self.spent:
             return ""
         at_end = self._of_decided / self._decided * self._cases if self._decided else None

@@ -1,15 +1,6 @@
-"""What one run may cost: what it has spent, what it holds for calls in flight, and whether the next calls fit.
+"""Budget of one run: a unit of samples starts only if all its calls fit, each at its 95th percentile.
 
-Owns the rule. A unit of samples starts only if all its calls, each at the 95th percentile of what such a call costs,
-fit into what is left. While calls are in flight it is waited for them, as most turn out cheaper than what is held for
-them; the first unit that does not fit when nothing is held ends the run. None is skipped for a cheaper one behind it,
-or what was judged would be no random part of the samples.
-
-Before the first reply of a judge that nothing is known of, only the most that its calls can cost is known, which is far
-more than what they do cost. Where a unit does not fit so, its calls are made one after another, each only if the most
-that it can cost fits: the first few tell what the others cost, and the budget is not exceeded.
-
-Prices are for `prices`, the month that runs share for `reservations`, the order of the units for `order`.
+None is skipped for a cheaper one behind it, or what was judged would be no random part of the samples.
 """
 
 import asyncio
@@ -20,7 +11,7 @@ from collections.abc import Callable, Hashable, Mapping
 from typing import Protocol
 
 from tasks.spending.money import money
-from tasks.spending.prices import Amounts, Tariff, Tokens
+from tasks.spending.prices import Amounts, Tariff
 
 ENOUGH = 20
 """Calls of a dimension that were billed in this run, from which on their own 95th percentile counts."""
@@ -29,25 +20,15 @@ FEW = 4
 """Of fewer calls the dearest counts, and so many n-ths of it besides: after the first call five times its price, after
 twelve a third more than the dearest."""
 _ROUNDING = 1e-9
-"""Share of a limit by which sums of prices may be off."""
 
 Known = Callable[[str], float | None]
 """Dimension -> 95th percentile of what a call of it cost before this run; None: it is not known."""
 
 
-def _unknown(_: str) -> float | None:
-    return None
-
-
 class CallCosts:
-    """What a call of each dimension costs at most, in 95 of 100 cases.
+    """Cost of a call of each dimension at most, in 95 of 100 cases; `known` tells that of earlier runs."""
 
-    Args:
-        longest_reply: in tokens.
-        known: of earlier runs.
-    """
-
-    def __init__(self, tariff: Tariff, longest_reply: int, known: Known = _unknown) -> None:
+    def __init__(self, tariff: Tariff, longest_reply: int, known: Known = lambda _: None) -> None:
         self.guessed = False
         """The most that a call can cost had to stand for what one costs, for nothing else was known."""
         self._tariff, self._longest_reply, self._known = tariff, longest_reply, known
@@ -57,9 +38,9 @@ class CallCosts:
         """Take in what a call was billed."""
         insort(self._billed[dimension], price)
 
-    def price(self, took: Tokens) -> float:
-        """What a call costs that takes so much."""
-        return self._tariff.price(took)
+    def known(self, dimension: str) -> float | None:
+        """What a call cost at most before this run, in 95 of 100 cases; None: it is not known."""
+        return self._known(dimension)
 
     @property
     def are_unknown(self) -> bool:
@@ -67,11 +48,10 @@ class CallCosts:
         return self.guessed and not any(self._billed.values())
 
     def of(self, dimension: str, sent: int) -> float:
-        """By this run once enough of its calls were billed, else by earlier ones and no less than the dearest of this
-        one, else by the few that were billed, and before the first of them the most that it can cost.
+        """Return the cost of a call at most, in 95 of 100 cases, where the question takes at most so many tokens.
 
-        Args:
-            sent: most tokens that the question can take.
+        By this run once enough of its calls were billed, else by earlier runs and no less than the dearest of this one,
+        else by the few that were billed, and before the first of them by the most that the call can cost.
         """
         billed = self._billed[dimension]
         if len(billed) >= ENOUGH:
@@ -100,22 +80,17 @@ class Share(Protocol):
         """The budget that runs share."""
         ...
 
-    async def claim(self, total: float, spent: float) -> bool:
-        """Whether the run may come to so much in all, of which so much is spent; then no other run gets it."""
+    async def has_room(self, total: float) -> bool:
+        """Whether the run may come to so much in all."""
         ...
 
     async def keep(self, total: float) -> None:
-        """Claim so much for a run that waits, until it is settled, however long that takes."""
+        """Leave the rest to others: the run waits, and comes to no more than so much."""
         ...
 
 
 class Budget:
-    """The money of one run. To be used in one event loop.
-
-    Args:
-        limit: of the run's own; None: it has none.
-        share: of the month's; None: there is none.
-    """
+    """Money of one run, for one event loop; a limit of None: no own one; a share of None: none of a month's."""
 
     def __init__(self, limit: float | None, costs: CallCosts, share: Share | None = None) -> None:
         self.spent = 0.0
@@ -126,10 +101,10 @@ class Budget:
         self.exhausted: Share | None = None
         """What it did not fit into; None: the run's own budget."""
         self.warnings: list[str] = []
-        """What the reader of the run should know of it, a sentence each."""
         self.waits = False
         """What is held stays held when this process is done with the run: its calls are bought as a batch."""
-        self._limit, self._costs, self._share = limit, costs, share
+        self.share = share
+        self._limit, self._costs = limit, costs
         self._held: dict[Hashable, float] = {}
         self._one_by_one: set[Hashable] = set()
         """Calls of a unit that is judged call by call; see `starts`."""
@@ -147,11 +122,7 @@ class Budget:
         return self._costs.of(dimension, sent)
 
     async def fits_now(self, calls: Mapping[Hashable, float]) -> bool:
-        """Hold what these calls may cost, if there is room for all of them at once.
-
-        Args:
-            calls: what each is expected to cost.
-        """
+        """Hold what these calls are expected to cost, if there is room for all of them at once."""
         async with self._turn:
             if not await self._has_room(self.used + sum(calls.values())):
                 return False
@@ -159,7 +130,7 @@ class Budget:
             return True
 
     async def fits(self, calls: Mapping[Hashable, float]) -> bool:
-        """The same as soon as there is room; False, and the run is over, where none is left when nothing is held."""
+        """Hold the cost of calls as soon as there is room; False, and the run is over, where none is left."""
         while True:
             next_one = self._settled
             if await self.fits_now(calls):
@@ -170,13 +141,11 @@ class Budget:
             await next_one.wait()
 
     async def starts(self, calls: Callable[[], Mapping[Hashable, float]]) -> bool:
-        """Whether a unit may start, as soon as that is clear; False: the run is over.
+        """Wait until it is clear whether a unit may start; False: the run is over.
 
-        Where nothing is known of what calls cost, and not all of the unit fit at their most, it starts if each of them
-        does by itself: `covers` then lets them in one after another, and no other unit starts before they have ended.
-
-        Args:
-            calls: what each is expected to cost, as far as is known when it is asked.
+        Before anything is known of what calls cost, only the most that they can cost is, which is far more. Where a
+        unit does not fit so, it starts if each call fits by itself: `covers` then lets them in one after another, and
+        no other unit starts before they have ended.
         """
         while not self.over:
             next_one = self._settled
@@ -190,17 +159,17 @@ class Budget:
         return False
 
     async def fits_or_ends(self, calls: Mapping[Hashable, float]) -> bool:
-        """The same for a run of which nothing comes free: its calls are bought at once; False, and the run is over."""
+        """Hold the cost of calls of a batch, of which none comes free; False, and the run is over, where none fits."""
         if await self.fits_now(calls):
             return True
         self.over, self.needed = True, sum(calls.values())
         return False
 
     async def wait(self) -> None:
-        """From now on the run waits for a batch: what is held for it stays held until that is taken in."""
+        """Keep what is held, since the run waits for a batch."""
         self.waits = True
-        if self._share:
-            await self._share.keep(self.used)
+        if self.share:
+            await self.share.keep(self.used)
 
     @property
     def limit(self) -> float:
@@ -208,41 +177,16 @@ class Budget:
         return self._limit or 0.0
 
     @property
-    def month(self) -> str:
-        """Of which month it has a share; empty: of none."""
-        return self._share.month if self._share else ""
-
-    @property
     def guessed(self) -> bool:
         """Whether what is held for a call is the most that it can cost, for want of anything known; see `CallCosts`."""
         return self._costs.guessed
-
-    def take_in(self, dimension: str, took: Tokens, billed: float | None, most: float) -> None:
-        """A reply came by a batch: what it cost is spent, what it took tells what the same costs when asked again.
-
-        Args:
-            billed: None: that is not known.
-            most: what it was expected to cost at most, which counts as spent where its tokens are not known, either.
-        """
-        again = self._costs.price(took)
-        self.spent += (again or most) if billed is None else billed
-        if again:
-            self._costs.note(dimension, again)
 
     async def covers(self, call: Hashable, price: float) -> bool:
         """Whether a call of a unit that was started may be made: it is held for, or fits as any other does."""
         return call in self._held or await self.fits({call: price})
 
-    def holds(self, call: Hashable) -> bool:
-        """Whether there is room for a call already."""
-        return call in self._held
-
     def settle(self, call: Hashable, dimension: str, price: float | None) -> None:
-        """A call has ended: what is held for it is free again.
-
-        Args:
-            price: what it was billed; None: that is not known, and what was held for it counts as spent.
-        """
+        """Free what is held for a call that has ended; of an unknown price (None), what was held counts as spent."""
         held = self._held.pop(call, 0.0)
         self._one_by_one.discard(call)
         self.spent += held if price is None else price
@@ -277,5 +221,5 @@ class Budget:
         if self._limit is not None and total > self._limit * (1 + _ROUNDING):
             self.exhausted = None
             return False
-        self.exhausted = self._share
-        return self._share is None or await self._share.claim(total, self.spent)
+        self.exhausted = self.share
+        return self.share is None or await self.share.has_room(total)

@@ -1,9 +1,6 @@
-"""What calls that are still to be made are expected to take: tokens, money and time, by dimension, as ranges.
+"""Tokens, money and time that calls are expected to take, as ranges, estimated from earlier replies.
 
-Learned from replies that there are, of earlier runs or of a pilot. How long a question is and how large its pictures
-are is known before it is asked: where that is known of the replies, too, input tokens are fitted to it, so that a few
-samples tell those of all; else each call is expected to take what the mean reply about its dimension took. A range has
-two sides: how far a mean of so few replies may be off, and how far single calls scatter.
+Input tokens are fitted to the length of questions and the size of pictures where both are known.
 """
 
 import math
@@ -18,7 +15,7 @@ import numpy as np
 
 from tasks.errors import InputError
 from tasks.ledger.reading import read_judgments, read_start, run_folders
-from tasks.records import Judgment, PictureNote, RunStart
+from tasks.records import Judgment, PictureNote, Record, RunStart
 from tasks.spending.prices import Amounts, Tariff
 
 ENOUGH = 20
@@ -45,8 +42,8 @@ class Call(NamedTuple):
     """Of the pictures as they are sent."""
 
 
-class Range(NamedTuple):
-    """What is expected, and the ends between which it is in 95 of 100 cases."""
+class Range(Record):
+    """An estimate, and the ends between which the figure lies in 95 of 100 cases."""
 
     low: float
     middle: float
@@ -65,13 +62,10 @@ class Seen(NamedTuple):
 
 
 Worth = Callable[[Amounts], float]
-"""What is summed up: a price, or one kind of token."""
 
 
 def past_replies(store: Path, like: RunStart) -> list[Judgment]:
-    """The replies of a run's judge to the same prompts in earlier runs, newest runs first; a ledger that cannot be read
-    tells nothing.
-    """
+    """Return replies of a run's judge to the same prompts, newest runs first; unreadable ledgers are skipped."""
     found: defaultdict[str, list[Judgment]] = defaultdict(list)
     for run in reversed(run_folders(store)):
         if all(len(found[dimension]) >= MOST for dimension in like.prompts):
@@ -85,7 +79,7 @@ def past_replies(store: Path, like: RunStart) -> list[Judgment]:
 
 
 def seen(rows: Iterable[Judgment], calls: Iterable[Call]) -> list[Seen]:
-    """What replies took, with the length of their questions where these calls have the same texts."""
+    """Return what replies took, with the length of their questions where these calls have the same texts."""
     letters = {(call.dimension, call.text_sha256): call.letters for call in calls}
     return [
         Seen(
@@ -101,7 +95,7 @@ def seen(rows: Iterable[Judgment], calls: Iterable[Call]) -> list[Seen]:
 
 
 def tries(rows: Iterable[Judgment]) -> float:
-    """Billed replies for each call: some are asked again because what came could not be used."""
+    """Return the billed replies for each call: some are asked again because what came could not be used."""
     calls = [
         (row.run_id, row.sample_id, row.candidate, row.control, row.dimension, row.order, row.vote)
         for row in rows
@@ -111,17 +105,12 @@ def tries(rows: Iterable[Judgment]) -> float:
 
 
 def megapixels(pictures: Mapping[str, PictureNote]) -> float:
-    """Of pictures as they are sent."""
+    """Return the megapixels of pictures as they are sent."""
     return sum(note.sent_width * note.sent_height for note in pictures.values()) / 1e6
 
 
 class Expected:
-    """What calls take, by the replies that there are.
-
-    Args:
-        replies: of the same judge to the same prompts.
-        tries: replies for each call.
-    """
+    """Estimate of what calls take, by replies of the same judge to the same prompts; `tries`: replies for each call."""
 
     def __init__(self, replies: Sequence[Seen], tries: float = 1.0) -> None:
         self._tries = tries
@@ -145,7 +134,7 @@ class Expected:
             count[call.dimension] += 1
         # The dimensions of one sample are long or short together, so that what they may be off by is added up.
         off = self._tries * sum(self._off(dimension, n, worth) for dimension, n in count.items())
-        return Range(max(0.0, middle - off), middle, middle + off)
+        return Range(low=max(0.0, middle - off), middle=middle, high=middle + off)
 
     def percentile(self, dimension: str, tariff: Tariff, share: float = 0.95) -> float | None:
         """What a call of a dimension costs at most in that share of cases; None where there are too few replies."""
@@ -160,7 +149,7 @@ class Expected:
         means = sum(float(np.mean(taken[call.dimension])) for call in calls)
         slow = sum(float(np.quantile(taken[call.dimension], 0.95)) for call in calls)
         mostly, at_most = (self._tries * each / in_flight for each in (means, max(means, slow)))
-        return Range(mostly, mostly, at_most)
+        return Range(low=mostly, middle=mostly, high=at_most)
 
     def _scaled(self, dimension: str, sized: float | None) -> Amounts:
         replies = self._replies[dimension]
@@ -219,7 +208,7 @@ def _dimension(reply: Seen) -> str:
 
 
 def _same_judge(one: RunStart, other: RunStart) -> bool:
-    if (one.flow, one.model, one.endpoint) != (other.flow, other.model, other.endpoint):
+    if (one.flow, one.judge, one.endpoint) != (other.flow, other.judge, other.endpoint):
         return False
     if one.protocol.get("layout") != other.protocol.get("layout"):
         return False
@@ -227,7 +216,7 @@ def _same_judge(one: RunStart, other: RunStart) -> bool:
 
 
 def _setting(start: RunStart, name: str) -> object:
-    """Of the judge, or of the flow; a run of before there was the setting did without it."""
+    """Return a setting of the judge, or of the flow."""
     judge: Any = start.parameters.get("judge")
     given: dict[str, Any] = {**start.parameters, **(judge or {})}
     return given.get(name) or None

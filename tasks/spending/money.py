@@ -1,4 +1,4 @@
-"""Amounts of money in words, and whose prices they are made of."""
+"""Amounts of money in words."""
 
 from collections.abc import Collection
 
@@ -8,9 +8,7 @@ UNKNOWN = "unknown"
 
 
 def money(amount: float | None) -> str:
-    """An amount: four decimals of what is below 100, two of what is more; `unknown` for None. What is too small for
-    four decimals is not shown as 0.
-    """
+    """Return an amount with four decimals below 100, else two; `unknown` for None. No amount above 0 reads as 0."""
     if amount is None:
         return UNKNOWN
     if 0 < amount < 0.00005:
@@ -24,9 +22,7 @@ def place(price_source: str) -> str:
 
 
 def in_currency(amount: float | None, places: Collection[str]) -> str:
-    """An amount with its currency, by the places of its prices: tables and files are in US dollars, a judge's own
-    prices in any currency.
-    """
+    """Return an amount with its currency: tables and files are in US dollars, a judge's own prices in any currency."""
     own = {"", GIVEN} & {*places}
     listed = ", ".join(sorted({*places} - {"", GIVEN, FREE.source}))
     if not amount or not (own or listed):

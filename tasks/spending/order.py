@@ -1,7 +1,6 @@
-"""The order in which a run with a budget judges its samples, so that whatever it comes to is a random part of them.
+"""Order in which a run with a budget judges, so that whatever it comes to is a random part of the samples.
 
-A unit is what is taken or left as a whole: a sample as the ledger names it, with all its candidates, so that these stay
-comparable pair by pair; of generated images all those of a prompt, since scores are means over prompts.
+A unit is judged whole: a sample with all its candidates, or all images of a prompt.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -15,12 +14,10 @@ T = TypeVar("T")
 
 
 def in_random_order(samples: Sequence[Sample], seed: str) -> tuple[Sample, ...]:
-    """The samples unit by unit, in an order that the seed and the ids alone decide.
+    """Return the samples unit by unit, in an order that the seed and the ids alone decide.
 
-    Each unit has a place of its own in it: samples that are added or left out change nothing for the others.
-
-    Args:
-        seed: the dataset's key, so that the same command with more budget goes on where this one stops.
+    Samples that are added or left out change nothing for the others. The seed is the dataset's key, so that the same
+    command with more budget goes on where this one stops.
     """
     return tuple(sorted(samples, key=lambda sample: _place(f"{seed}\n{sample.subject}")))
 
@@ -30,7 +27,7 @@ def _place(name: str) -> bytes:
 
 
 def units(ordered: Iterable[T], sample_of: Callable[[T], Sample]) -> Iterator[list[T]]:
-    """What stands in such an order, unit by unit; a control belongs to its sample, an anchor to none."""
+    """Yield what stands in such an order, unit by unit; a control belongs to its sample, an anchor to none."""
 
     def unit_of(one: T) -> tuple[bool, str]:
         sample = sample_of(one)
@@ -40,7 +37,7 @@ def units(ordered: Iterable[T], sample_of: Callable[[T], Sample]) -> Iterator[li
 
 
 def chunks(ordered: Sequence[Sample], size: int, whole_units: bool) -> Iterator[Sequence[Sample]]:
-    """Samples in their order, so many at once; or a few more, where a unit is not to be parted."""
+    """Yield samples in their order, so many at once; or a few more, where a unit is not to be parted."""
     if not whole_units:
         yield from (ordered[first : first + size] for first in range(0, len(ordered), size))
         return

@@ -1,9 +1,4 @@
-"""Calls that judge no sample, priced and written down: the money that is in no ledger of a run.
-
-Owns when rows are written: a few together, so that a passport that is killed leaves at most a few of them out, and what
-a client asked by itself with the first chance. What a row holds is for `ledger.other_calls`. The embedded judge costs
-nothing, and nothing of it is written down.
-"""
+"""Calls that judge no sample, priced and written down a few at a time: pilots, exams and first questions."""
 
 import asyncio
 import secrets
@@ -21,16 +16,10 @@ from tasks.parameters import EMBEDDED, Judge
 from tasks.spending.bill import Bill, Charge
 
 TOGETHER = 8
-"""Calls that are written down at once."""
 
 
 class OtherCalls:
-    """What is asked for one purpose.
-
-    Args:
-        flow: of the run that it is asked for, if any.
-        asked_by: the passport that it is asked for, if any.
-    """
+    """Calls for one purpose, of a run's flow or asked by a passport, if any."""
 
     def __init__(self, store: Path, judge: Judge, purpose: Purpose, flow: str = "", asked_by: str = "") -> None:
         self._store, self._judge, self._bill = store, judge, Bill(judge)
@@ -39,7 +28,7 @@ class OtherCalls:
         self._due: list[OtherCall] = []
 
     async def note(self, request: Request, reply: Reply) -> Charge:
-        """Take in a call that has ended; returns what it cost."""
+        """Take in a call that has ended; return what it cost. The embedded judge's calls are not written down."""
         charge = await self._bill.charge(request, reply, self._purpose)
         if self._judge.base_url != EMBEDDED:
             self._due.append(self._row(reply, charge))
@@ -48,11 +37,7 @@ class OtherCalls:
         return charge
 
     async def write_down(self) -> None:
-        """Keep what was taken in since the last time.
-
-        Raises:
-            OSError: the disk fails.
-        """
+        """Write down the calls noted since the last time."""
         due, self._due = self._due, []
         if due:
             calls_id = _new_id(self._purpose)
@@ -67,30 +52,18 @@ class OtherCalls:
             flow=self._flow,
             asked_at=datetime.now(UTC).isoformat(),
             status=reply.status,
-            model_asked=self._judge.model,
-            model_answered=reply.model,
+            judge_asked=self._judge.model,
+            judge_answered=reply.model,
             endpoint=self._judge.base_url,
-            tier=reply.tier,
-            tokens_in=reply.tokens_in,
-            tokens_out=reply.tokens_out,
-            tokens_cached=reply.tokens_cached,
-            tokens_written=reply.tokens_written,
-            tokens_pictures=reply.tokens_pictures,
-            tokens_reasoning=reply.tokens_reasoning,
-            price=charge.price,
-            price_source=charge.price_source,
-            estimated=charge.estimated,
-            saved_by_tier=charge.saved_by_tier,
-            saved_by_cache=charge.saved_by_cache,
+            service_tier=reply.tier,
+            **reply.usage._asdict(),
+            **charge._asdict(),
             seconds=reply.seconds,
         )
 
 
 async def note_first_questions(vlm: Vlm, store: Path, flow: str = "") -> None:
-    """Write down what a client asked by itself since this was last called: whether the judge is there.
-
-    A run does not fail for want of it: what a full disk does not take of it, the disk takes of the run's rows no more.
-    """
+    """Write down the first questions that a client asked since this was last called; a full disk stops no run."""
     asides = vlm.take_asides()
     if not asides:
         return

@@ -1,32 +1,36 @@
-"""What the tokens of a call cost: by endpoint, model, tier, date and kind of token, each price with where it is from.
+"""Prices of tokens, from the first place that knows: the judge's parameters, the worker's file, ours, genai-prices.
 
-Four places are asked, one after another: the prices that the judge was given, the worker's file and ours (`overlay`),
-and the table of public prices that comes with the package genai-prices, in US dollars. It takes a quarter of a second
-to import, so that it is read in a thread while the first calls are out (`Prices`), and never for a judge on this
-machine, whose price nobody else knows. What no place knows is unknown, and never 0.
+What no place knows is unknown, and never 0.
 """
 
 import asyncio
-from datetime import UTC, datetime
-from functools import lru_cache
+import os
+from datetime import UTC, date, datetime
+from fnmatch import fnmatchcase
+from functools import lru_cache, partial
+from pathlib import Path
 from typing import Any, NamedTuple, get_args
 from urllib.parse import urlsplit
 
+from pydantic import Field, model_validator
+
 from tasks.endpoint.api_keys import is_loopback
 from tasks.endpoint.completion import Reply
+from tasks.endpoint.known import endpoints, read_tables
 from tasks.endpoint.usage import STANDARD, Usage
+from tasks.errors import InputError
 from tasks.parameters import EMBEDDED, Judge, Tier
-from tasks.records import Judgment
-from tasks.spending import overlay
+from tasks.records import Judgment, Record
 
+PRICES = "JURY_PRICES"
+"""Environment variable of the worker that names a file of prices."""
+SHIPPED = Path(__file__).with_name("prices.toml")
 MILLION = 1e6
 SENT_SECONDS = 0.2
 """From the first call on until the calls that can be in flight at once have been sent: to read the table meanwhile
 would hold them up, and models take longer to reply."""
 TIERS = get_args(Tier)
-"""Tiers that calls can be bought in."""
 BATCH = "batch"
-"""The tier of calls that go as a batch."""
 
 
 class Amounts(NamedTuple):
@@ -39,7 +43,6 @@ class Amounts(NamedTuple):
 
 
 Tokens = Amounts | Usage | Reply | Judgment
-"""Whatever tells the tokens of a call."""
 
 
 class Rates(NamedTuple):
@@ -73,17 +76,68 @@ class Tariff(NamedTuple):
         return self.price(Amounts(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out))
 
 
+class Entry(Record):
+    """One price of a file of prices; `prices.toml` explains the fields."""
+
+    name: str
+    endpoint: str = Field(pattern=r"^([a-z][a-z0-9]*|https?://\S+)$")
+    model: str = Field(min_length=1)
+    tier: str = Field(default=STANDARD, pattern="^[a-z0-9_]+$")
+    since: date = date.min
+    of_standard: float | None = Field(default=None, ge=0)
+    input: float | None = Field(default=None, ge=0)
+    cached: float | None = Field(default=None, ge=0)
+    written: float | None = Field(default=None, ge=0)
+    output: float | None = Field(default=None, ge=0)
+    page: str = ""
+    looked_up: date
+
+    @model_validator(mode="after")
+    def _says_one_price(self) -> "Entry":
+        own = self.input is not None and self.output is not None
+        if own == (self.of_standard is not None):
+            raise InputError("either input and output are needed, or of_standard alone")
+        if self.of_standard is not None and self.tier == STANDARD:
+            raise InputError("of_standard is a share of the standard tier's price: name another tier")
+        if "://" not in self.endpoint and self.endpoint not in endpoints():
+            raise InputError(f"endpoint must be an address or one of {', '.join(endpoints())}")
+        return self
+
+    def fits(self, base_url: str, model: str, tier: str, at: datetime) -> bool:
+        """Whether it is the price of a call to this address, of this model and tier, at this time (UTC)."""
+        known = endpoints().get(self.endpoint)
+        here = known.stands_at(base_url) if known else base_url.startswith(self.endpoint)
+        return here and tier == self.tier and self.since <= at.date() and fnmatchcase(model.lower(), self.model)
+
+
+def check_price_files() -> None:
+    """Read the files of prices, so that mistakes in the worker's own are listed before the first call."""
+    for file in _files():
+        _entries(file, file.stat().st_mtime_ns)
+
+
+def _files() -> list[Path]:
+    """Return the files of prices, the one that counts first."""
+    named = os.environ.get(PRICES, "")
+    if named and not Path(named).is_file():
+        raise InputError(f"{PRICES} names {named!r}, which is no file: set it to a file of prices, or unset it")
+    return [Path(named), SHIPPED] if named else [SHIPPED]
+
+
+@lru_cache(maxsize=8)
+def _entries(file: Path, _changed: int) -> list[Entry]:
+    return list(read_tables(file, Entry).values())
+
+
 GIVEN = "the judge's own parameters"
-"""The place of prices that were given with the judge."""
 FREE = Tariff((Rates(0.0, 0.0, 0.0, 0.0),), "the embedded judge costs nothing")
 
 
 def tariff(judge: Judge, model: str, tier: str, at: datetime) -> Tariff | None:
-    """The prices of a call; None: they are unknown.
+    """Return the prices of a call; None: they are unknown.
 
     Args:
-        model: that answered; empty: none did, or none yet. The model that was asked for is looked up where this one is
-            not known.
+        model: that answered; empty: none did. The model asked for is looked up where this one is not known.
         tier: as billed; empty: not told, which stands for the standard one.
         at: when the call was answered, with a time zone.
 
@@ -101,7 +155,7 @@ def tariff(judge: Judge, model: str, tier: str, at: datetime) -> Tariff | None:
 
 
 def is_looked_up(judge: Judge) -> bool:
-    """Whether the table of public prices may be asked for this judge's."""
+    """Return whether the table of public prices may be asked for this judge's."""
     given = judge.price_in or judge.price_out or judge.base_url == EMBEDDED
     return not given and not is_loopback(urlsplit(judge.base_url).hostname or "")
 
@@ -112,7 +166,7 @@ class Prices:
     def __init__(self, judge: Judge) -> None:
         self._judge = judge
         self._begun = False
-        self._table: asyncio.Future[None] | None = None
+        self._table: asyncio.Future[Tariff | None] | None = None
 
     def prepare(self) -> None:
         """Have the table read once the calls that are about to be sent are out. To be called with each of them."""
@@ -126,13 +180,11 @@ class Prices:
             await asyncio.shield(self._read())
         return tariff(self._judge, model, tier, at)
 
-    def _read(self) -> asyncio.Future[None]:
+    def _read(self) -> asyncio.Future[Tariff | None]:
         if self._table is None:
-            self._table = asyncio.get_running_loop().run_in_executor(None, self._look_one_up)
+            look_one_up = partial(tariff, self._judge, self._judge.model, STANDARD, datetime.now(UTC))
+            self._table = asyncio.get_running_loop().run_in_executor(None, look_one_up)
         return self._table
-
-    def _look_one_up(self) -> None:
-        tariff(self._judge, self._judge.model, STANDARD, datetime.now(UTC))
 
 
 def _given(judge: Judge) -> Tariff:
@@ -141,10 +193,16 @@ def _given(judge: Judge) -> Tariff:
 
 
 def _overlaid(base_url: str, model: str, tier: str, at: datetime) -> Tariff | None:
-    found = overlay.find(base_url, model, tier, at)
-    if not found:
-        return None
-    entry, source = found.entry, f"{found.file} of {found.entry.looked_up}: {found.entry.name}, {tier}"
+    """Return the prices of a file; of several entries that fit, the last of the first file counts."""
+    for file in _files():
+        fitting = [each for each in _entries(file, file.stat().st_mtime_ns) if each.fits(base_url, model, tier, at)]
+        if fitting:
+            return _of_entry(fitting[-1], file.name, base_url, model, at)
+    return None
+
+
+def _of_entry(entry: Entry, file: str, base_url: str, model: str, at: datetime) -> Tariff | None:
+    source = f"{file} of {entry.looked_up}: {entry.name}, {entry.tier}"
     if entry.of_standard is not None:
         standard = _overlaid(base_url, model, STANDARD, at) or _listed(base_url, model, STANDARD, at)
         return standard and _share(standard, entry.of_standard, source)

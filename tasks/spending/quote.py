@@ -1,13 +1,10 @@
-"""A quote: what a run will take, told before it is made.
-
-Owns the quote as a record, how it comes of what is expected, and its words; what is expected is for `expected`.
-"""
+"""Quote of a run: its calls, tokens, price and time, estimated before it is made."""
 
 from collections.abc import Mapping, Sequence
 
 from tasks.parameters import Judge
 from tasks.records import Record
-from tasks.spending.expected import Call, Expected, Range, Worth
+from tasks.spending.expected import Call, Expected, Range
 from tasks.spending.money import in_currency, money, place
 from tasks.spending.prices import BATCH, FREE, Tariff
 from tasks.text import duration
@@ -16,33 +13,22 @@ BATCH_HOURS = 24
 """Within which endpoints promise a batch."""
 
 
-class Span(Record):
-    """What is expected, and between which ends."""
-
-    low: float
-    middle: float
-    high: float
-
-
 class TierPrice(Record):
     """What the calls cost in one tier."""
 
     tier: str
-    price: Span
+    price: Range
     source: str
-    """Where the price is from."""
 
 
 class Taken(Record):
     """What calls are expected to take."""
 
-    tokens_in: Span
-    tokens_out: Span
+    tokens_in: Range
+    tokens_out: Range
     prices: tuple[TierPrice, ...]
-    """In each tier of which a price is known; empty: in none."""
-    seconds: Span
+    seconds: Range
     replies: int
-    """By which all this is known."""
 
 
 class Quote(Record):
@@ -54,7 +40,6 @@ class Quote(Record):
     samples: int
     """About which there are calls to be made, controls included."""
     calls: int
-    """To be made."""
     reused: int = 0
     """Replies that there are already, which cost nothing."""
     pictures: int
@@ -66,7 +51,6 @@ class Quote(Record):
     pilot_samples: int = 0
     """That were judged for it just now; 0: it is by the judge's history alone."""
     pilot_price: float | None = 0.0
-    """What that cost."""
 
     @property
     def sentence(self) -> str:
@@ -104,11 +88,7 @@ class Quote(Record):
 def quote_of(
     flow: str, judge: Judge, calls: Sequence[Call], expected: Expected, tariffs: Mapping[str, Tariff]
 ) -> Quote:
-    """The quote of calls that are to be made.
-
-    Args:
-        tariffs: tier -> its prices, for those that are known.
-    """
+    """Return the quote of calls that are to be made; `tariffs` has the prices of each tier where they are known."""
     counted = Quote(
         flow=flow,
         model=judge.model,
@@ -121,27 +101,19 @@ def quote_of(
     if not calls or not all(expected.replies(call.dimension) for call in calls):
         return counted
     taken = Taken(
-        tokens_in=_span(expected.total(calls, lambda each: each.tokens_in)),
-        tokens_out=_span(expected.total(calls, lambda each: each.tokens_out)),
+        tokens_in=expected.total(calls, lambda each: each.tokens_in),
+        tokens_out=expected.total(calls, lambda each: each.tokens_out),
         prices=tuple(
-            TierPrice(tier=tier, price=_span(expected.total(calls, _price(found))), source=found.source)
+            TierPrice(tier=tier, price=expected.total(calls, found.price), source=found.source)
             for tier, found in tariffs.items()
         ),
-        seconds=_span(expected.seconds(calls, judge.concurrency)),
+        seconds=expected.seconds(calls, judge.concurrency),
         replies=sum(expected.replies(dimension) for dimension in {call.dimension for call in calls}),
     )
     return counted.model_copy(update={"taken": taken})
 
 
-def _price(tariff: Tariff) -> Worth:
-    return tariff.price
-
-
-def _span(found: Range) -> Span:
-    return Span(**found._asdict())
-
-
-def _counted(span: Span) -> str:
+def _counted(span: Range) -> str:
     return f"{span.middle:,.0f} ({span.low:,.0f} to {span.high:,.0f})"
 
 

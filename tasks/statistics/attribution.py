@@ -1,8 +1,7 @@
 """Whether a judge moved, or the candidate, from nights on which frozen anchors were judged beside it.
 
-Pure statistics on two tables of one and the same quantity, nights by anchors and the same nights by the candidate's
-units. What moves the anchors is the judge, for nothing else about them can; what moves the candidate beside them is the
-candidate. Which nights make up a series is the caller's.
+What moves the anchors is the judge, for nothing else about them can; what moves the candidate beside them is the
+candidate.
 
 The anchors have an alarm of their own, in both directions. Its limit is above that of scores: six flows with anchors
 are twelve sums. An alarm, of the score or of the anchors, says since when; what moved since then is told by the mean of
@@ -99,14 +98,12 @@ class Series(NamedTuple):
         return Attribution(_MOVED[judge.moved, candidate.moved], nights[0], len(nights), judge, candidate)
 
     def _own(self, nights: Sequence[int]) -> tuple[Shift, Shift]:
-        """Of the anchors and of the candidate, each from its own baseline."""
         return _shift([self.drops[night] for night in nights]), _shift([self.candidate[night] for night in nights])
 
     def _both_known(self, night: int) -> bool:
         return all(each[night].change is not None for each in (self.drops, self.candidate))
 
     def _whole_from(self) -> int:
-        """The first night after the baselines of both."""
         return max(_whole_from(self.drops), _whole_from(self.candidate))
 
 

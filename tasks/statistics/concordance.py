@@ -1,11 +1,7 @@
 """How far two raters agree: raw agreement, Cohen's kappa and Kendall's tau-b, with 95% intervals from 50 samples on.
 
-Owns the statistics. Which answers stand against each other is for `tasks.labels`, which of the statistics fit them, and
-what a verdict is worth on a scale, for `tasks.kinds`.
-
 All three are counted from how often each distinct pair of answers occurs, so that ten thousand resamples are a few
-matrix products. What is undefined stays undefined: a rater with one answer agrees by habit, and kappa and tau, which
-would be 0 or 0/0 whatever the other said, are None.
+matrix products. A rater with one answer agrees by habit: kappa and tau, 0 or 0/0 whatever the other said, are None.
 """
 
 from collections.abc import Callable, Iterator, Sequence

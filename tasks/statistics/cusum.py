@@ -1,8 +1,7 @@
 """Whether a series of nights has dropped: each night against a frozen baseline, and the sum of what it lies below.
 
-Pure statistics on a table of scores, nights by units; a unit is a sample, or a prompt of generated images. A night is
-compared unit by unit with the mean of the baseline's nights, so that a missing unit shifts nothing, and what the same
-units have in common is no noise. Which nights make up a series is the caller's.
+A unit is a sample, or a prompt of generated images. A night is compared unit by unit with the mean of the baseline's
+nights, so that a missing unit shifts nothing, and what the same units have in common is no noise.
 
 The sum is that of Page (1954), with the allowance and the limit of the design. Two things are added, as the baseline is
 itself an estimate. Its nights are few: an outlier among them is pulled in, where mean and scatter would follow it. And
@@ -134,7 +133,6 @@ class _Watch:
         return night if self._raised is None else night._replace(raised=self._raised, since=self._since)
 
     def _whole_baseline(self) -> _Baseline | None:
-        """The frozen baseline, once there are all of its nights."""
         if self._whole is None and len(self._nights) == BASELINE:
             rows = self._scores[self._nights]
             self._whole = self._of(rows, *_without_outliers(_changes(rows)), _error_within(rows))
@@ -194,7 +192,6 @@ def _means(rows: Floats) -> Floats:
 
 
 def _changes(rows: Floats) -> Floats:
-    """Of each night from the mean of all, over the units that it has scored."""
     return np.nanmean(rows - _means(rows), axis=1)
 
 

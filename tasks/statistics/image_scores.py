@@ -1,8 +1,7 @@
 """The numbers of a text-to-image run: means over prompts and over images, shares, intervals and coverage.
 
-Computed once, from the outcomes of a ledger; the history keeps them and the report shows them. Images of one prompt are
-alike, so the mean over prompts is the score, and intervals resample prompts. No number here is a GenEval score: that is
-a detector's, these are a judge's.
+Images of one prompt are alike, so the mean over prompts is the score, and intervals resample prompts. No number here is
+a GenEval score: that is a detector's, these are a judge's.
 """
 
 from collections import defaultdict
@@ -10,20 +9,20 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from statistics import fmean
 from typing import ClassVar, NamedTuple
 
-from tasks.records import HistoryRecord, Outcome
+from tasks.records import Outcome
 from tasks.statistics.alike import Alike
 from tasks.statistics.intervals import interval, worst_case
+from tasks.statistics.scores import LevelRow
 
 HIGHEST = 10.0
 
 
-class GradeRow(HistoryRecord):
+class GradeRow(LevelRow):
     """One candidate on one tag by one measure."""
 
     decimals: ClassVar[int] = 2
     """Of the score, where it is shown."""
 
-    candidate: str
     dimension: str
     """Of generated images the tag."""
     measure: str
@@ -44,31 +43,6 @@ class GradeRow(HistoryRecord):
     0-1."""
     image_mean: float | None
     """Mean over images, 0-10 or a share."""
-    ci_low: float | None
-    ci_high: float | None
-    method: str
-    worst_low: float | None
-    """Below 97% coverage: lower end of the interval where every missing score is the lowest; else None."""
-    worst_high: float | None
-    """Below 97% coverage: upper end of the interval where every missing score is the highest; else None."""
-    coverage: float
-    """scored / n."""
-    vs_best: float | None = None
-    """Score minus that of the best candidate of the run, paired: on the samples (of generated images: prompts) that
-    both scored. None for the best one itself, where there is one candidate, and for groups of samples and aspects."""
-    vs_best_low: float | None = None
-    """Lower end of the 95% interval of that difference."""
-    vs_best_high: float | None = None
-    """Upper end of the 95% interval of that difference."""
-    vs_best_n: int | None = None
-    """Pairs of that difference."""
-    full_n: int | None = None
-    """Of a run that stopped at its budget: samples (of generated images: prompts) that it would have judged in all;
-    None for any other run, and for groups of samples."""
-    full_low: float | None = None
-    """Lower end of the 95% interval of the score that this full run is expected to have, which is the score itself."""
-    full_high: float | None = None
-    """Upper end of that interval."""
 
     @property
     def inapplicable(self) -> bool:
@@ -180,8 +154,7 @@ def _row(
         ci_low=found.ci_low,
         ci_high=found.ci_high,
         method=found.method,
-        worst_low=bounds.worst_low,
-        worst_high=bounds.worst_high,
+        **bounds._asdict(),
         coverage=len(known) / len(marks),
     )
 

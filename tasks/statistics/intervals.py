@@ -1,11 +1,11 @@
 """How sure a level is: 95% confidence intervals of means on a bounded scale, scores and rates.
 
-Owns the method and its parameters; `tests/simulate_intervals.py` measures what it covers. What counts as a value, and
-over what the mean goes (samples for figures, prompts for generated images), is the caller's. Differences have intervals
-of their own (`paired`): what stands here for values that were not met would hide every change.
+`tests/simulate_intervals.py` measures what they cover. Differences have intervals of their own (`paired`): what stands
+here for values that were not met would hide every change.
 """
 
 from collections.abc import Sequence
+from math import sqrt
 from typing import Literal, NamedTuple
 
 import numpy as np
@@ -88,6 +88,26 @@ def worst_case(found: Interval, means: tuple[float, float], coverage: float, hig
         return Bounds(None, None)
     half = (found.ci_high - found.ci_low) / 2
     return Bounds(max(0.0, means[0] - half), min(high, means[1] + half))
+
+
+def full_run_interval(
+    mean: float | None, ends: tuple[float | None, float | None], share: float
+) -> tuple[float | None, float | None]:
+    """95% interval of the mean of all values, where those of a random share of them are known.
+
+    It is narrower than the ordinary one, by the correction for a finite population (Cochran, 1977, section 2.6).
+    `tests/simulate_budget.py` measures what it covers.
+
+    Args:
+        mean: of those that are known.
+        ends: of the ordinary interval of that mean; None: there is none, and none here.
+        share: 0-1.
+    """
+    low, high = ends
+    if mean is None or low is None or high is None:
+        return None, None
+    left = sqrt(1 - share)
+    return mean - left * (mean - low), mean + left * (high - mean)
 
 
 def of_equal_values(value: float, n: int, low: float, high: float, tail: float = TAIL) -> tuple[float, float]:

@@ -1,7 +1,4 @@
-"""How far one judge's scores lie from another's on the same samples, and what that allows.
-
-Pure statistics on pairs of numbers. What is paired with what, and whether it may be, is for `comparing.bridge`.
-"""
+"""How far one judge's scores lie from another's on the same samples, and what that allows."""
 
 from collections.abc import Sequence
 from math import ceil, floor, log10

@@ -1,7 +1,7 @@
 """How two measurements of the same samples differ, and how sure that is.
 
-Pure statistics on pairs of numbers: the mean difference with its interval, the test on wins, the correction for several
-tests, and the smallest difference that so many pairs could have shown. What is paired with what is for `pairing`.
+The mean difference with its interval, the test on wins, the correction for several tests, and the smallest difference
+that so many pairs could have shown.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ could reach 5%."""
 
 Decision = Literal["better", "worse", "no difference shown", "few differ", "too few"]
 NO_DIFFERENCE: Decision = "no difference shown"
-"""That two runs are equal is another claim, which takes a margin."""
+"""That two runs are equal is another claim."""
 
 
 class Difference(Record):

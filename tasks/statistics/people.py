@@ -1,9 +1,7 @@
 """What a score would be if people had judged every sample: the judge's score, corrected by those that people judged.
 
 Prediction-powered inference (PPI++; Angelopoulos, Duchi and Zrnic, 2023), for labels that are a random part of the
-very samples that the judge judged: what people say of these, and of all others the judge's score, as far as it is of
-use. Owns estimate, weight and interval; `tests/simulate_labels.py` measures what they cover. Which labels count is for
-`history.correcting`.
+samples that the judge judged; `tests/simulate_labels.py` measures what its intervals cover.
 """
 
 from collections.abc import Sequence

@@ -1,28 +1,22 @@
-"""How far the judge agrees with itself, and what its outcomes depend on: rates of a run with their intervals.
-
-Computed once, from the rows of a ledger; the history keeps them and the report shows them. Scores are for `scores` and
-`image_scores`.
-"""
+"""How far the judge agrees with itself, and what its outcomes depend on: rates of a run with their intervals."""
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import accumulate, combinations, pairwise
 from statistics import fmean
 from typing import Literal
 
-from tasks.records import OVERALL, HistoryRecord, Judgment, Order, Outcome, RunStart
+from tasks.records import OVERALL, OVERALL_SCORE, WINNERS, HistoryRecord, Judgment, Order, Outcome, RunStart
 from tasks.statistics.image_scores import HIGHEST
-from tasks.statistics.intervals import interval
-from tasks.statistics.repeats import (
-    Answer,
-    Asked,
-    agreement,
-    answer,
-    chance_agreement,
-    chance_difference,
-    difference,
-    first_position,
-)
+from tasks.statistics.intervals import Interval, interval
+
+SHOWN_FIRST: dict[Order, str] = {"human_first": "Human", "model_first": "Model"}
+
+Answer = str | float
+"""The verdict on a pair of figures, or the overall score of an image, 0-10."""
+Asked = Mapping[Order, Sequence[Answer]]
+"""Order -> the ok answers that one question got in it."""
 
 Measure = Literal[
     "order_flip",
@@ -149,12 +143,7 @@ def _decided(outcome: Outcome) -> _Found:
 
 
 def _says_what_decided(outcome: Outcome) -> bool:
-    """Whether this is a decided pair, in a row that says what it depends on.
-
-    Rows of schema 1 and 2 have none of these fields; those of schema 3 have one at least. Where no verdict is missing
-    the chances are known, and where one is, another would have left the outcome open: that dimension is pivotal. A
-    prompt set may forbid the verdict that would; then some dimension's first vote still says how it came about.
-    """
+    """Whether this is a decided pair, in a row that says what it depends on."""
     voted = any(each.published is not None for each in outcome.dimensions)
     return outcome.status == "complete" and (outcome.p_model is not None or bool(outcome.pivotal) or voted)
 
@@ -191,18 +180,8 @@ def _by_chance(
             dimension=dimension,
             measure=measure,
             n=n,
-            value=fmean(own),
-            ci_low=None,
-            ci_high=None,
-            method="none",
+            **Interval(fmean(own), None, None, "none")._asdict(),
         )
-
-
-_CHANCE: Mapping[Measure, tuple[Measure, Callable[[Mapping[Order, Counter[Answer]]], float]]] = {
-    "repeat_agreement": ("chance_agreement", chance_agreement),
-    "repeat_difference": ("chance_difference", chance_difference),
-}
-"""What votes are measured by -> what that is held against, and how it is found."""
 
 
 def _known(questions: Mapping[str, Asked], of: Callable[[Asked], float | None]) -> dict[str, float]:
@@ -218,13 +197,70 @@ def _with_overall(measure: Measure, found: Mapping[str, float]) -> _Found:
 
 def _row(candidate: str, dimension: str, measure: Measure, values: list[float]) -> RateRow:
     found = interval(values, high=HIGHEST if measure == "repeat_difference" else 1.0)
-    return RateRow(
-        candidate=candidate,
-        dimension=dimension,
-        measure=measure,
-        n=len(values),
-        value=found.value,
-        ci_low=found.ci_low,
-        ci_high=found.ci_high,
-        method=found.method,
-    )
+    return RateRow(candidate=candidate, dimension=dimension, measure=measure, n=len(values), **found._asdict())
+
+
+# Measures of one question that was asked more than once, and of one sample.
+
+
+def answer(judgment: Judgment) -> Answer | None:
+    """What a judgment says; None unless it is ok."""
+    if judgment.status != "ok":
+        return None
+    return judgment.verdict or next(each.score for each in judgment.scores if each.aspect == OVERALL_SCORE)
+
+
+def first_position(asked: Asked) -> float | None:
+    """Share of the decisive verdicts, Model or Human, that name the figure shown first.
+
+    Both orders count alike, so that the better figure favours neither: a judge that does not mind the order comes to
+    0.5 on average. None unless both orders were answered, and where no verdict is decisive.
+    """
+    shares = [
+        fmean(verdict == SHOWN_FIRST[order] for verdict in decisive)
+        for order, verdicts in asked.items()
+        if (decisive := [verdict for verdict in verdicts if verdict in WINNERS])
+    ]
+    return fmean(shares) if len(asked) == len(SHOWN_FIRST) and shares else None
+
+
+def agreement(asked: Asked) -> float | None:
+    """Share of the pairs of verdicts in the same order that agree; None where there is no pair."""
+    same = [one == other for order in SHOWN_FIRST for one, other in combinations(asked.get(order, ()), 2)]
+    return fmean(same) if same else None
+
+
+def chance_agreement(votes: Mapping[Order, Counter[Answer]]) -> float:
+    """How often two votes in the same order would agree if each were drawn from all there are in that order.
+
+    Args:
+        votes: order -> answer -> how often it was given, at least once.
+    """
+    return fmean(sum((n / given.total()) ** 2 for n in given.values()) for given in votes.values())
+
+
+def chance_difference(votes: Mapping[Order, Counter[Answer]]) -> float:
+    """How far two scores would be apart on average, 0-10, if each were drawn from all there are (Gini's mean
+    difference).
+
+    Args:
+        votes: the only order of images -> score -> how often it was given, at least once.
+    """
+    [given] = votes.values()
+    scores = sorted((float(score), n) for score, n in given.items())
+    below = (n / given.total() for n in accumulate(n for _, n in scores))
+    steps = (upper - lower for (lower, _), (upper, _) in pairwise(scores))
+    return sum(2 * share * (1 - share) * step for share, step in zip(below, steps, strict=False))
+
+
+def difference(asked: Asked) -> float | None:
+    """Mean absolute difference of the pairs of scores of one image, 0-10; None where there is no pair."""
+    apart = [abs(float(one) - float(other)) for one, other in combinations(asked.get("single", ()), 2)]
+    return fmean(apart) if apart else None
+
+
+_CHANCE: Mapping[Measure, tuple[Measure, Callable[[Mapping[Order, Counter[Answer]]], float]]] = {
+    "repeat_agreement": ("chance_agreement", chance_agreement),
+    "repeat_difference": ("chance_difference", chance_difference),
+}
+"""What votes are measured by -> what that is held against, and how it is found."""

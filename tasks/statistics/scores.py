@@ -1,7 +1,4 @@
-"""The numbers of a run: counts, mean score, interval and coverage for every candidate, dimension and group.
-
-Computed once, from the outcomes of a ledger; the history keeps them and the report shows them.
-"""
+"""The numbers of a run: counts, mean score, interval and coverage for every candidate, dimension and group."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping
@@ -24,7 +21,42 @@ def verdict_score(verdict: str | None) -> float | None:
     return None if verdict is None else SCORES.get(verdict, NEUTRAL_SCORE)
 
 
-class ScoreRow(HistoryRecord):
+class LevelRow(HistoryRecord):
+    """What is known of any score of a candidate: how sure it is, and how it lies beside others."""
+
+    candidate: str
+    """System whose figures or images were judged."""
+    ci_low: float | None
+    """Lower end of the 95% interval; None below 8 scored samples (of generated images: prompts)."""
+    ci_high: float | None
+    """Upper end of the 95% interval; None below 8 scored samples (of generated images: prompts)."""
+    method: str
+    """How the interval was made: bayesian bootstrap, binomial (all scores equal) or none."""
+    worst_low: float | None
+    """Below 97% coverage: lower end of the interval where every missing score is the lowest; else None."""
+    worst_high: float | None
+    """Below 97% coverage: upper end of the interval where every missing score is the highest; else None."""
+    coverage: float
+    """scored / n."""
+    vs_best: float | None = None
+    """Score minus that of the best candidate of the run, paired: on the samples (of generated images: prompts) that
+    both scored. None for the best one itself, where there is one candidate, and for groups of samples and aspects."""
+    vs_best_low: float | None = None
+    """Lower end of the 95% interval of that difference."""
+    vs_best_high: float | None = None
+    """Upper end of the 95% interval of that difference."""
+    vs_best_n: int | None = None
+    """Pairs of that difference."""
+    full_n: int | None = None
+    """Of a run that stopped at its budget: samples (of generated images: prompts) that it would have judged in all;
+    None for any other run, and for groups of samples."""
+    full_low: float | None = None
+    """Lower end of the 95% interval of the score that this full run is expected to have, which is the score itself."""
+    full_high: float | None = None
+    """Upper end of that interval."""
+
+
+class ScoreRow(LevelRow):
     """One candidate on one dimension (`overall` among them) in one group of samples.
 
     The seven counts add up to `scored`; a forfeit is counted in `forfeits` alone and scores 0.
@@ -35,8 +67,6 @@ class ScoreRow(HistoryRecord):
     inapplicable: ClassVar[bool] = False
     """No score of a figure is one that cannot be."""
 
-    candidate: str
-    """System whose figures or images were judged."""
     dimension: str
     """A dimension, or overall: what the tier rule makes of them."""
     measure: Measure = "score"
@@ -73,40 +103,12 @@ class ScoreRow(HistoryRecord):
     score: float | None
     """Mean of the scored samples: Model 100, neutral or Tie 50, Human or forfeit 0; Human is 50 by definition. In the
     plot flow faithfulness cannot exceed 50."""
-    ci_low: float | None
-    """Lower end of the 95% interval; None below 8 scored samples (of generated images: prompts)."""
-    ci_high: float | None
-    """Upper end of the 95% interval; None below 8 scored samples (of generated images: prompts)."""
-    method: str
-    """How the interval was made: bayesian bootstrap, binomial (all scores equal) or none."""
-    worst_low: float | None
-    """Below 97% coverage: lower end of the interval where every missing score is the lowest; else None."""
-    worst_high: float | None
-    """Below 97% coverage: upper end of the interval where every missing score is the highest; else None."""
-    coverage: float
-    """scored / n."""
     shift: float | None
     """Of the measure published: its mean minus that of the score, over the samples that have both."""
     shift_low: float | None
     """Lower end of that paired difference's 95% interval; None below 8 samples, and where fewer than 5 differ."""
     shift_high: float | None
     """Upper end of that paired difference's 95% interval; None below 8 samples, and where fewer than 5 differ."""
-    vs_best: float | None = None
-    """Score minus that of the best candidate of the run, paired: on the samples (of generated images: prompts) that
-    both scored. None for the best one itself, where there is one candidate, and for groups of samples and aspects."""
-    vs_best_low: float | None = None
-    """Lower end of the 95% interval of that difference."""
-    vs_best_high: float | None = None
-    """Upper end of the 95% interval of that difference."""
-    vs_best_n: int | None = None
-    """Pairs of that difference."""
-    full_n: int | None = None
-    """Of a run that stopped at its budget: samples (of generated images: prompts) that it would have judged in all;
-    None for any other run, and for groups of samples."""
-    full_low: float | None = None
-    """Lower end of the 95% interval of the score that this full run is expected to have, which is the score itself."""
-    full_high: float | None = None
-    """Upper end of that interval."""
 
 
 class _Place(NamedTuple):
@@ -136,11 +138,7 @@ class ScoreTally:
     """The scores of a pairwise run while its outcomes are read."""
 
     def __init__(self, ceilings: Mapping[str, float] | None = None) -> None:
-        """A tally without outcomes.
-
-        Args:
-            ceilings: dimension -> its highest score, where that is not 100.
-        """
+        """Begin a tally; `ceilings` maps a dimension to its highest score where that is not 100."""
         self._marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
         self._ceilings = ceilings or {}
 
@@ -155,13 +153,8 @@ class ScoreTally:
         return [_row(place, found, self._ceilings) for place, found in self._marks.items()]
 
 
-class PublishedScoreTally:
+class PublishedScoreTally(ScoreTally):
     """The published protocol's scores of a run that asked for more, while its outcomes are read."""
-
-    def __init__(self, ceilings: Mapping[str, float] | None = None) -> None:
-        """Likewise."""
-        self._marks: defaultdict[_Place, list[_Mark]] = defaultdict(list)
-        self._ceilings = ceilings or {}
 
     def add(self, outcome: Outcome) -> None:
         """Take in the outcome of a real sample."""
@@ -169,11 +162,8 @@ class PublishedScoreTally:
             self._marks[_Place(outcome.candidate, dimension, measure="published")].append(mark)
 
     def rows(self) -> list[ScoreRow]:
-        """Rows over all samples; none of a dimension of which no verdict is known by that protocol alone, as in ledgers
-        of schema 1 and 2.
-        """
-        rows = [_row(place, found, self._ceilings) for place, found in self._marks.items()]
-        return [row for row in rows if row.scored > row.forfeits]
+        """Rows over all samples; none of a dimension of which no verdict is known by that protocol alone."""
+        return [row for row in super().rows() if row.scored > row.forfeits]
 
 
 def _groups(outcome: Outcome) -> list[tuple[str, str]]:
@@ -225,8 +215,7 @@ def _row(place: _Place, marks: list[_Mark], ceilings: Mapping[str, float]) -> Sc
         ci_low=found.ci_low,
         ci_high=found.ci_high,
         method=found.method,
-        worst_low=bounds.worst_low,
-        worst_high=bounds.worst_high,
+        **bounds._asdict(),
         coverage=coverage,
         shift=shift.change,
         shift_low=shift.ci_low,

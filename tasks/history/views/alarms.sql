@@ -33,7 +33,7 @@ WITH raised AS (
         AND b.restarted_at > r.raised_at
     GROUP BY ALL
 )
-SELECT r.flow, e.dataset, r.candidate, e.model,
+SELECT r.flow, e.dataset, r.candidate, e.judge,
        CASE WHEN r.last_night < a.newest_night THEN 'back'
             WHEN x.restarted_at IS NOT NULL THEN 'restarted' ELSE 'open' END AS state,
        d.since_at, r.raised_at, d.last_at, d.nights, r.baseline_score, r.baseline_score + d.change AS score, d.change,

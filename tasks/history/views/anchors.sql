@@ -9,25 +9,25 @@ WITH judged AS (
     GROUP BY ALL HAVING count(score) = count(*)
 ), answered AS (
     SELECT s.evaluation_id AS run_id, list_sort(list_distinct(list(j.system_fingerprint))) AS fingerprints,
-           list_sort(list_distinct(list(j.model_answered))) AS models_answered
+           list_sort(list_distinct(list(j.judge_answered))) AS judges_answered
     FROM judgments j JOIN shard_runs s USING (run_id)
     WHERE j.status = 'ok' AND j.reused_from = '' AND j."control" = 'anchor' GROUP BY ALL
 )
-SELECT r.run_id, r.flow, r.started_at, r.dataset, m.candidate, r.model, r.prompt_set, r.anchors_key, j.anchors,
+SELECT r.run_id, r.flow, r.started_at, r.dataset, m.candidate, r.judge, r.prompt_set, r.anchors_key, j.anchors,
        j.judged, j.anchor_score, m.candidate_score, m.candidate_score - j.anchor_score AS difference,
        r.protocol_key = lag(r.protocol_key) OVER series AND r.dataset_key = lag(r.dataset_key) OVER series
            AND r.anchors_key = lag(r.anchors_key) OVER series AS comparable,
        n.moved, n.moved_since, n.moved_nights, n.judge_shift, n.judge_low, n.judge_high, n.candidate_shift,
-       n.candidate_low, n.candidate_high, n.judge_since, a.models_answered, a.fingerprints, r.protocol_key, r.dataset_key
+       n.candidate_low, n.candidate_high, n.judge_since, a.judges_answered, a.fingerprints, r.protocol_key, r.dataset_key
 FROM judged j JOIN evaluations r USING (run_id) LEFT JOIN measured m USING (run_id) LEFT JOIN answered a USING (run_id)
     LEFT JOIN anchor_nights n USING (run_id, candidate)
 WINDOW series AS (
-    PARTITION BY r.flow, r.dataset, m.candidate, r.model, r.prompt_set ORDER BY r.started_at, r.run_id)
-ORDER BY r.flow, r.dataset, m.candidate, r.model, r.prompt_set, r.started_at, r.run_id;
+    PARTITION BY r.flow, r.dataset, m.candidate, r.judge, r.prompt_set ORDER BY r.started_at, r.run_id)
+ORDER BY r.flow, r.dataset, m.candidate, r.judge, r.prompt_set, r.started_at, r.run_id;
 COMMENT ON VIEW anchors IS
     'What scheduled runs came to on their anchors, and beside it each candidate by the same quantity: the mean of its '
     'dimensions'' scores (of its tags''), oldest first. anchors: how many are frozen; judged: those with every score. '
     'moved: what an open alarm of the score, or of the anchors, is put down to, by the shift of the anchors since it '
     'began and that of the candidate beside them, each with its 95% interval. '
     'comparable: judged alike, on the same dataset and the same anchors as the row before; NULL for the first. '
-    'fingerprints, models_answered: what the judge said that it is, in the replies about anchors.';
+    'fingerprints, judges_answered: what the judge said that it is, in the replies about anchors.';

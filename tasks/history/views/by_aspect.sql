@@ -1,5 +1,5 @@
 CREATE VIEW by_aspect AS
-SELECT group_name AS aspect, run_id, flow, started_at, candidate, model, prompt_set, dataset, dimension AS tag, n,
+SELECT group_name AS aspect, run_id, flow, started_at, candidate, judge, prompt_set, dataset, dimension AS tag, n,
        scored, prompts, score, image_mean, ci_low, ci_high, "method", worst_low, worst_high,
        dataset_key, protocol_key
 FROM by_group WHERE "grouping" = 'aspect'

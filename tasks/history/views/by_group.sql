@@ -1,5 +1,5 @@
 CREATE VIEW by_group AS
-SELECT r.run_id, r.flow, r.started_at, s.candidate, r.model, r.prompt_set, r.dataset, r.dataset_key, r.protocol_key,
+SELECT r.run_id, r.flow, r.started_at, s.candidate, r.judge, r.prompt_set, r.dataset, r.dataset_key, r.protocol_key,
        s."grouping", s.group_name, s.dimension, s.measure, s.n, s.scored, s.model_wins, s.human_wins, s.both_good,
        s.both_bad, s.mixed, s.mixed_votes, s.ties, s.forfeits, s.carried, s.prompts, s.score, s.image_mean, s.ci_low,
        s.ci_high, s."method", s.worst_low, s.worst_high, s.coverage, s.shift, s.shift_low, s.shift_high,

@@ -29,7 +29,7 @@ SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS st
        count(*) AS shards, bool_or(scheduled) AS scheduled, any_value(dataset) AS dataset,
        any_value(dataset_key) AS dataset_key, list_sort(list_distinct(flatten(list(candidates)))) AS candidates,
        sum(samples)::BIGINT AS samples, any_value(prompt_set) AS prompt_set, any_value(prompts) AS prompts,
-       any_value(dimensions) AS dimensions, any_value(model) AS model, any_value(endpoint) AS endpoint,
+       any_value(dimensions) AS dimensions, any_value(judge) AS judge, any_value(endpoint) AS endpoint,
        coalesce(max(anchors_key), '') AS anchors_key,
        joint_key(protocol_key, protocol['model answered'] <> '') AS protocol_key,
        joint_key(judge_key, protocol['model answered'] <> '') AS judge_key,
@@ -42,8 +42,8 @@ SELECT s.evaluation_id AS run_id, any_value(flow) AS flow, min(started_at) AS st
            'judged': sum(coalesce(stopped.judged, samples))::BIGINT, 'samples': sum(samples)::BIGINT,
            'whole': CASE WHEN count(*) = 1 THEN any_value(stopped.whole) END} END AS stopped,
        count(stopped) = 0 AND CASE WHEN any_value(f.replies) > 0 THEN 2 * any_value(f.anew) >= any_value(f.replies)
-            ELSE sum(calls) > coalesce(sum(sham_calls), 0) OR sum(reused) = 0 END AS measured,
-       list_distinct(flatten(list(warnings))) AS warnings, sum(forgotten)::BIGINT AS forgotten
+            ELSE sum(calls) > coalesce(sum(control_calls), 0) OR sum(reused) = 0 END AS measured,
+       list_distinct(flatten(list(warnings))) AS warnings, max(revision) AS revision
 FROM shard_runs s JOIN runs USING (run_id) LEFT JOIN fresh f ON f.evaluation_id = s.evaluation_id
 GROUP BY s.evaluation_id;
 COMMENT ON VIEW evaluations IS

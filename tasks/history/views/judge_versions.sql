@@ -1,18 +1,18 @@
 CREATE VIEW judge_versions AS
 WITH told AS (
-    SELECT s.evaluation_id AS run_id, j.model_answered, coalesce(j.system_fingerprint, '') AS system_fingerprint,
+    SELECT s.evaluation_id AS run_id, j.judge_answered, coalesce(j.system_fingerprint, '') AS system_fingerprint,
            count(*) AS replies, min(j.judged_at) AS first_at, max(j.judged_at) AS last_at
     FROM judgments j JOIN shard_runs s USING (run_id)
-    WHERE j.reused_from = '' AND j.model_answered <> '' GROUP BY ALL
+    WHERE j.reused_from = '' AND j.judge_answered <> '' GROUP BY ALL
 ), versions AS (
-    SELECT run_id, list_sort(list(struct_pack(model_answered, system_fingerprint))) AS versions FROM told GROUP BY ALL
+    SELECT run_id, list_sort(list(struct_pack(judge_answered, system_fingerprint))) AS versions FROM told GROUP BY ALL
 ), series AS (
     SELECT r.run_id, lag(v.versions) OVER (
-        PARTITION BY r.flow, r.dataset, r.model, r.endpoint ORDER BY r.started_at, r.run_id) AS before
+        PARTITION BY r.flow, r.dataset, r.judge, r.endpoint ORDER BY r.started_at, r.run_id) AS before
     FROM versions v JOIN evaluations r USING (run_id)
 )
-SELECT run_id, r.flow, r.started_at, r.dataset, r.model, t.model_answered, t.system_fingerprint, t.replies, t.first_at,
-       t.last_at, NOT list_contains(s.before, struct_pack(t.model_answered, t.system_fingerprint)) AS is_new
+SELECT run_id, r.flow, r.started_at, r.dataset, r.judge, t.judge_answered, t.system_fingerprint, t.replies, t.first_at,
+       t.last_at, NOT list_contains(s.before, struct_pack(t.judge_answered, t.system_fingerprint)) AS is_new
 FROM told t JOIN evaluations r USING (run_id) JOIN series s USING (run_id)
 ORDER BY r.started_at DESC, run_id DESC, t.first_at;
 COMMENT ON VIEW judge_versions IS

@@ -15,6 +15,6 @@ CREATE MACRO six_tags() AS ['single_object', 'two_object', 'counting', 'colors',
 CREATE MACRO billed_sum(price, status) AS
     CASE WHEN NOT bool_or(price IS NULL AND status NOT IN ('rejected', 'unavailable')) THEN sum(price) END;
 
--- A sum that is unknown as soon as a part of it is; rows of before schema 6 tell no place of a price, and no such part.
+-- A sum that is unknown as soon as a part of it is.
 CREATE MACRO known_sum(amount, price_source) AS
     CASE WHEN NOT bool_or(amount IS NULL AND price_source IS NOT NULL) THEN coalesce(sum(amount), 0) END;

@@ -17,7 +17,7 @@ WITH shown AS (
     WHERE j.reused_from = '' AND j.status = 'ok' AND coalesce(j.control, '') = ''
     GROUP BY ALL
 )
-SELECT run_id, r.flow, r.started_at, candidate, r.model, side, n, formats, sent_formats, megapixels, reencoded,
+SELECT run_id, r.flow, r.started_at, candidate, r.judge, side, n, formats, sent_formats, megapixels, reencoded,
        transparent, tokens_in
 FROM sides JOIN evaluations r USING (run_id) LEFT JOIN billed USING (run_id, candidate)
 ORDER BY r.started_at DESC, run_id DESC, candidate, side;

@@ -4,18 +4,18 @@ WITH paid AS (
     SELECT CASE WHEN j.reused_from = '' THEN j.judged_at ELSE r.started_at END AS moment,
            CASE WHEN j."control" = 'anchor' THEN 'anchors' WHEN r.status = 'quote' THEN 'pilot'
                 ELSE coalesce(nullif(r.made_for, ''), 'run') END AS purpose,
-           j.flow, j.model_answered, j.model_asked, j.tier, j.price_source, j.status, j.reused_from <> '' AS reused,
+           j.flow, j.judge_answered, j.judge_asked, j.service_tier, j.price_source, j.status, j.reused_from <> '' AS reused,
            j.tokens_in, j.tokens_cached, j.tokens_written, j.tokens_pictures, j.tokens_out, j.tokens_reasoning,
-           j.price, j.estimated, j.saved_by_reuse, j.saved_by_tier, j.saved_by_cache
+           j.price, j.estimated, j.saved_by_reuse, j.saved_by_service_tier, j.saved_by_cache
     FROM judgments j JOIN runs r USING (run_id)
     UNION ALL BY NAME
-    SELECT asked_at AS moment, purpose, flow, model_answered, model_asked, tier, price_source, status, false AS reused,
+    SELECT asked_at AS moment, purpose, flow, judge_answered, judge_asked, service_tier, price_source, status, false AS reused,
            tokens_in, tokens_cached, tokens_written, tokens_pictures, tokens_out, tokens_reasoning,
-           price, estimated, 0 AS saved_by_reuse, saved_by_tier, saved_by_cache
+           price, estimated, 0 AS saved_by_reuse, saved_by_service_tier, saved_by_cache
     FROM other_calls
 )
-SELECT moment::DATE AS "day", flow, coalesce(nullif(model_answered, ''), model_asked) AS model,
-       coalesce(tier, '') AS tier, split_part(coalesce(price_source, ''), ':', 1) AS source,
+SELECT moment::DATE AS "day", flow, coalesce(nullif(judge_answered, ''), judge_asked) AS judge,
+       coalesce(service_tier, '') AS service_tier, split_part(coalesce(price_source, ''), ':', 1) AS source,
        count(*) FILTER (NOT reused) AS calls, count(*) FILTER (reused) AS reused,
        sum(tokens_in)::BIGINT AS tokens_in, sum(tokens_cached)::BIGINT AS tokens_cached,
        coalesce(sum(tokens_written), 0)::BIGINT AS tokens_written,
@@ -24,14 +24,14 @@ SELECT moment::DATE AS "day", flow, coalesce(nullif(model_answered, ''), model_a
        billed_sum(price, status) AS price,
        known_sum(estimated, price_source) AS estimated,
        known_sum(saved_by_reuse, price_source) AS saved_by_reuse,
-       known_sum(saved_by_tier, price_source) AS saved_by_tier,
+       known_sum(saved_by_service_tier, price_source) AS saved_by_service_tier,
        known_sum(saved_by_cache, price_source) AS saved_by_cache,
        purpose
 FROM paid
 GROUP BY ALL
-ORDER BY "day" DESC, flow, model, tier, source, purpose;
+ORDER BY "day" DESC, flow, judge, service_tier, source, purpose;
 COMMENT ON VIEW spend IS
-    'What was spent by day (UTC), flow (empty: none), model as answered, tier as billed, place that the price is from, '
-    'and purpose (run; anchors; pilot: for a quote; bridge, layout check; probe: whether a judge is there; passport): '
+    'What was spent by day (UTC), flow (empty: none), judge as answered, service tier as billed, place that the price is from, '
+    'and purpose (run; anchors; pilot: for a quote; bridge; probe: whether a judge is there; passport): '
     'calls, tokens by kind, price, what calls that timed out may have cost besides (estimated, in no price), and what '
-    'reused replies, the tier and the cache saved. Unfinished runs are in it. NULL: unknown for at least one call.';
+    'reused replies, the service tier and the cache saved. Unfinished runs are in it. NULL: unknown for at least one call.';

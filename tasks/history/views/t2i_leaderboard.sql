@@ -1,7 +1,7 @@
 -- Of each flow the newest finished run that has the candidate and did not stop at its budget, where dataset, judge and prompt set are the same.
 CREATE VIEW t2i_leaderboard AS
 WITH tagged AS (
-    SELECT r.flow, r.dataset, r.dataset_key, r.judge_key, r.model, r.prompt_set, r.run_id, r.started_at,
+    SELECT r.flow, r.dataset, r.dataset_key, r.judge_key, r.judge, r.prompt_set, r.run_id, r.started_at,
            s.candidate, s.dimension AS tag, s.score, s.ci_low, s.ci_high, s.worst_low, s.worst_high,
            s.image_mean, s.prompts, s.n, s.scored,
            CASE WHEN v.best IS NULL THEN s.vs_best ELSE v.change END AS vs_best,
@@ -25,7 +25,7 @@ WITH tagged AS (
            score - aspect_mean AS gap, good, good_images, scored / nullif(prompts, 0) AS images_a_prompt,
            min(images_a_prompt) OVER alike IS DISTINCT FROM max(images_a_prompt) OVER alike AS images_differ,
            vs_best, vs_best_low, vs_best_high, vs_best_n, best,
-           satisfied, prompts, n, scored, scored / n AS coverage, NULL::VARCHAR[] AS missing, model, prompt_set,
+           satisfied, prompts, n, scored, scored / n AS coverage, NULL::VARCHAR[] AS missing, judge, prompt_set,
            started_at, [run_id] AS runs, [started_at] AS dates, dataset_key, judge_key
     FROM tagged JOIN others USING (run_id, candidate, tag)
     WINDOW alike AS (PARTITION BY tag, dataset_key, judge_key, prompt_set)
@@ -46,7 +46,7 @@ WITH tagged AS (
            CASE WHEN count(satisfied) = 6 THEN avg(satisfied) END AS satisfied, sum(prompts)::BIGINT AS prompts,
            sum(n)::BIGINT AS n, sum(scored)::BIGINT AS scored, sum(scored) / sum(n) AS coverage,
            list_filter(six_tags(), lambda one: NOT list_contains(list(tag), one)) AS missing,
-           max(model) AS model, prompt_set, max(started_at) AS started_at,
+           max(judge) AS judge, prompt_set, max(started_at) AS started_at,
            list_sort(list_distinct(flatten(list(runs)))) AS runs,
            list_sort(list_distinct(flatten(list(dates)))) AS dates, dataset_key, judge_key
     FROM tags GROUP BY candidate, prompt_set, dataset_key, judge_key
@@ -70,7 +70,7 @@ SELECT whole.* REPLACE (
     vs_best, vs_best_low, vs_best_high, vs_best_n, best
 FROM whole LEFT JOIN beside ON whose = candidate AND of_runs = runs AND of_dataset = dataset_key
         AND alike = judge_key || ' ' || prompt_set
-ORDER BY dataset, model, prompt_set, dataset_key, judge_key, dimension_position(tag), score DESC, candidate;
+ORDER BY dataset, judge, prompt_set, dataset_key, judge_key, dimension_position(tag), score DESC, candidate;
 COMMENT ON VIEW t2i_leaderboard IS
     'Generated images: a row a candidate and tag, and overall: the mean of the six tag means where none is missing. '
     'score is the mean over prompts of the judge''s overall scores (0-10), image_mean the mean over images, '

@@ -3,28 +3,14 @@ CREATE MACRO protocol_differences(one, other) AS list_filter(
     list_sort(list_distinct(list_concat(map_keys(one), map_keys(other)))),
     lambda name: name <> 'model asked' AND one[name] IS DISTINCT FROM other[name]);
 
-CREATE MACRO not_met(names, before) AS list_filter(names, lambda name: NOT list_contains(before, name));
-
 CREATE VIEW trend AS
-WITH answered AS (
-    SELECT s.evaluation_id AS run_id,
-           list(DISTINCT j.model_answered ORDER BY j.model_answered) FILTER (j.model_answered <> '') AS models,
-           list(DISTINCT j.system_fingerprint ORDER BY j.system_fingerprint)
-               FILTER (j.system_fingerprint <> '') AS fingerprints
-    FROM judgments j JOIN shard_runs s USING (run_id) WHERE j.reused_from = '' GROUP BY ALL
-), measured AS (
+WITH measured AS (
     SELECT *, lag(run_id) OVER series AS before, protocol_key = lag(protocol_key) OVER series AS same_protocol,
            dataset_key = lag(dataset_key) OVER series AS same_dataset,
-           array_to_string(list_concat(
-               list_transform(not_met(models, lag(models IGNORE NULLS) OVER series), lambda name: 'model answered ' || name),
-               list_transform(
-                   not_met(fingerprints, lag(fingerprints IGNORE NULLS) OVER series), lambda name: 'system_fingerprint ' || name)
-           ), ', ') AS not_met_before,
            dimension = 'overall' OR count(*) OVER (PARTITION BY run_id, candidate) = 1 AS is_headline
     FROM by_group SEMI JOIN (SELECT run_id FROM evaluations WHERE measured) USING (run_id)
-        LEFT JOIN answered USING (run_id)
     WHERE "grouping" = 'all' AND measure = 'score'
-    WINDOW series AS (PARTITION BY flow, dataset, candidate, model, prompt_set, dimension ORDER BY started_at, run_id)
+    WINDOW series AS (PARTITION BY flow, dataset, candidate, judge, prompt_set, dimension ORDER BY started_at, run_id)
 ), breaks AS (
     SELECT DISTINCT run_id, before, same_dataset FROM measured WHERE NOT (same_protocol AND same_dataset)
 ), reasons AS (
@@ -33,20 +19,19 @@ WITH answered AS (
                protocol_differences(now.protocol, earlier.protocol)), ', ') AS reason
     FROM breaks b JOIN evaluations now USING (run_id) JOIN evaluations earlier ON earlier.run_id = b.before
 )
-SELECT m.flow, m.dataset, m.candidate, m.model, m.prompt_set, m.dimension, m.started_at, m.run_id, m.n, m.scored,
+SELECT m.flow, m.dataset, m.candidate, m.judge, m.prompt_set, m.dimension, m.started_at, m.run_id, m.n, m.scored,
        m.score, m.ci_low, m.ci_high, m.coverage, m.protocol_key, m.dataset_key,
        same_protocol AND same_dataset AS comparable,
        CASE WHEN NOT comparable THEN coalesce(nullif(r.reason, ''), 'protocols of its shards') END AS break_reason,
-       a.moved, n.baseline_score, n.alarm IS NOT NULL AS dropped, nullif(m.not_met_before, '') AS judge_change
+       a.moved, n.baseline_score, n.alarm IS NOT NULL AS dropped
 FROM measured m LEFT JOIN reasons r ON r.run_id = m.run_id AND r.before = m.before
     LEFT JOIN anchor_nights a ON a.run_id = m.run_id AND a.candidate = m.candidate
     LEFT JOIN nights n ON n.run_id = m.run_id AND n.candidate = m.candidate AND is_headline
-ORDER BY m.flow, dataset, m.candidate, model, prompt_set, dimension_position(dimension), m.started_at, m.run_id;
+ORDER BY m.flow, dataset, m.candidate, judge, prompt_set, dimension_position(dimension), m.started_at, m.run_id;
 COMMENT ON VIEW trend IS
     'Scores over time, oldest first, for each flow, dataset, candidate, judge, prompt set and dimension or tag. '
     'comparable: both keys equal those of the row before; NULL for the first. break_reason: where they do not, the '
     'items of the protocol that differ, and dataset where that does. moved: what its anchors put an open alarm '
     'down to. baseline_score and dropped: of scheduled runs, where the row is what the nightly alarm goes by (overall, or '
-    'the only tag): the baseline, and whether a drop is open. judge_change: the '
-    'answered models and system fingerprints that the last replies before the row did not name. Runs that measured nothing, because fewer than half of '
+    'the only tag): the baseline, and whether a drop is open. Runs that measured nothing, because fewer than half of '
     'their replies are anew (evaluations.measured), are left out.';

@@ -1,0 +1,107 @@
+"""Locks by which processes see each other end, also by `kill -9`: the system gives a lock back then.
+
+Each child ends with its parent, and each run of Prefect has at most one process.
+"""
+
+import os
+import signal
+import tempfile
+import threading
+import time
+from collections.abc import Generator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+UP = "JURY_UP"
+"""Environment variable of children: the file that their parent has locked."""
+RUNS = "runs"
+"""Folder beside that file, with a file for each run that has a process: locked by it, and with its id."""
+LOOKS, LOOK_SECONDS = 10, 0.1
+
+
+@contextmanager
+def lifeline(home: Path) -> Generator[None]:
+    """Lock a new file until the context or this process ends, and name it to children by the environment.
+
+    Raises:
+        ImportError: on Windows, which has no such locks.
+    """
+    import fcntl
+
+    with tempfile.NamedTemporaryFile(dir=home, prefix="up-", suffix=".lock") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        os.environ[UP] = file.name
+        try:
+            yield
+        finally:
+            os.environ.pop(UP, None)
+
+
+def end_with_parent() -> None:
+    """Let this process end as soon as its parent has; do nothing where that has no lifeline."""
+    if file := os.environ.get(UP):
+        threading.Thread(target=_end_after, args=(file,), daemon=True).start()
+
+
+def _end_after(file: str) -> None:
+    import fcntl
+
+    with suppress(OSError), open(file) as opened:  # noqa: PTH123 - a path that is gone says that the parent has ended
+        fcntl.flock(opened, fcntl.LOCK_SH)
+    os._exit(1)
+
+
+def is_locked(file: Path) -> bool:
+    """Whether a living process has locked a file."""
+    import fcntl
+
+    try:
+        with file.open() as opened:
+            fcntl.flock(opened, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    except OSError:
+        return False
+    return False
+
+
+def claim_run() -> None:
+    """Make this process, where `jury up` started it for a run, the only one of that run, or end it.
+
+    A runner that is killed leaves a process that begins its run; the next runner may start another one for it. Bar
+    *Supervision*, runner killed while a run is PENDING: no call is asked twice.
+    """
+    up, run = os.environ.get(UP), os.environ.get("PREFECT__FLOW_RUN_ID")
+    if not (up and run):
+        return
+    import fcntl
+
+    end_with_parent()
+    folder = Path(up).parent / RUNS
+    folder.mkdir(mode=0o700, exist_ok=True)
+    opened = os.open(folder / run, os.O_RDWR | os.O_CREAT, 0o600)  # open until this process ends
+    for _ in range(LOOKS):  # a runner that looks whether it is locked has it for a moment
+        with suppress(BlockingIOError):
+            fcntl.flock(opened, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            break
+        time.sleep(LOOK_SECONDS)
+    else:
+        os._exit(0)  # the runner takes any other code for a crash of the run
+    del os.environ[UP]  # processes that this one starts are not the run's
+    os.truncate(opened, 0)
+    os.write(opened, str(os.getpid()).encode())
+
+
+def has_process(run: str) -> bool:
+    """Whether a run of this `jury up` has a process."""
+    return is_locked(_claim(run))
+
+
+def end_process(run: str) -> None:
+    """Tell the process of a run to end."""
+    with suppress(OSError, ValueError):
+        os.kill(int(_claim(run).read_text()), signal.SIGTERM)
+
+
+def _claim(run: str) -> Path:
+    return Path(os.environ[UP]).parent / RUNS / run

@@ -1,0 +1,1 @@
+"""Drawn samples with known defects, and the embedded judge that measures their pixels."""

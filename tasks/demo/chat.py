@@ -1,0 +1,82 @@
+"""Chat Completions as the embedded judge reads and writes them. Its only client is this program."""
+
+import base64
+import json
+import re
+import time
+from typing import Any, NamedTuple
+
+from tasks.errors import InputError
+from tasks.parameters import EMBEDDED_MODEL
+
+ANSWERED_MODEL = f"{EMBEDDED_MODEL}-4"
+"""The model named in every answer. The number goes up whenever a measure or a limit changes."""
+PROBE = "probe"
+"""Name of a readiness check."""
+
+_TEXT = re.compile(r"(?P<label>[^\n]+):\n\[begin (?P<mark>\w+)\]\n(?P<text>.*)\n\[end (?P=mark)\]", re.DOTALL)
+ROLES = ("human", "model")
+
+
+class BadRequest(InputError):
+    """The request cannot be answered as it is."""
+
+
+class Question(NamedTuple):
+    """The parts of a request that are looked at."""
+
+    name: str
+    """Name of the reply schema."""
+    properties: dict[str, Any]
+    """Properties of the reply, in order."""
+    texts: list[str]
+    pictures: list[tuple[str, bytes]]
+    """Each file with the text right before it."""
+
+    def text(self, label: str) -> str:
+        """Return the delimited text under this label. Raises BadRequest when there is none.
+
+        A text is one part of the message from its label to its end mark, so that nothing within it passes for another.
+        """
+        found = {match["label"]: match["text"] for part in self.texts if (match := _TEXT.fullmatch(part))}
+        if label not in found:
+            raise BadRequest(f"The pixel judge needs a text under the label {label!r}")
+        return found[label]
+
+    def roles(self) -> dict[str, bytes]:
+        """Return the Human and the Model picture, by the line right before each. Raises BadRequest for any others."""
+        # What comes before the last line of a text may say anything.
+        labels = [label.strip().rpartition("\n")[2].lower() for label, _ in self.pictures]
+        named = [(role, number) for role in ROLES for number, label in enumerate(labels) if role in label]
+        if [role for role, _ in named] != [*ROLES] or len(labels) != len(ROLES):
+            raise BadRequest("The pixel judge compares a Human and a Model picture, each behind a line that names it")
+        return {role: self.pictures[number][1] for role, number in named}
+
+
+def read_request(body: bytes) -> Question:
+    """Read a request with a reply schema."""
+    request: Any = json.loads(body)
+    schema = request["response_format"]["json_schema"]
+    texts: list[str] = []
+    pictures: list[tuple[str, bytes]] = []
+    for message in request["messages"]:
+        for part in message["content"] if isinstance(message["content"], list) else ():
+            if "image_url" in part:
+                data = base64.b64decode(part["image_url"]["url"].partition(",")[2])
+                pictures.append((texts[-1] if texts else "", data))
+            else:
+                texts.append(part["text"])
+    return Question(schema["name"], schema["schema"].get("properties", {}), texts, pictures)
+
+
+def completion(reply: dict[str, Any]) -> dict[str, Any]:
+    """Return a `chat.completion` with this JSON object. No tokens are counted, since none were used."""
+    message = {"role": "assistant", "content": json.dumps(reply, ensure_ascii=False), "refusal": None}
+    return {
+        "id": f"chatcmpl-{time.time_ns()}",
+        "object": "chat.completion",
+        "created": int(time.time()),
+        "model": ANSWERED_MODEL,
+        "choices": [{"index": 0, "message": message, "finish_reason": "stop", "logprobs": None}],
+        "usage": {"prompt_tokens": 0, "completion_tokens": 0, "total_tokens": 0},
+    }

@@ -1,1 +1,0 @@
-"""What can be measured in a picture, and what the embedded judge makes of it."""

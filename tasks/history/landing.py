@@ -1,0 +1,297 @@
+"""The landing of ledgers: what the history lacks of runs, labels, passports and bridges comes into it.
+
+Owns which ledgers are due, and what is computed anew after them:
+
+1. A writer waits until it is alone with the master (`database`).
+2. Each ledger that the master lacks, or has with another size, is appended by a transaction of its own (`rows`).
+3. What follows from several runs (nights, corrections, comparisons with the best) is computed in one more.
+4. The master is checkpointed, copied, and the copy published.
+
+The ledger is the truth. A landing that is killed, or finds no room, leaves the old history; the next one does the rest.
+"""
+
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import duckdb
+
+from tasks.errors import InputError
+from tasks.history.asking import opened
+from tasks.history.database import (
+    FRESH,
+    HISTORY,
+    Connection,
+    Master,
+    alone_with_master,
+    is_published,
+    opened_master,
+    publish,
+    remove_history,
+    replace_master,
+)
+from tasks.history.due import what_is_due
+from tasks.history.layout import is_laid_out, lay_out
+from tasks.ledger import label_sets as labels
+from tasks.ledger import passports
+from tasks.ledger import reading as ledger
+from tasks.ledger.alarm_records import Restart, read_restart, restart_files
+from tasks.ledger.bridges import BRIDGES
+from tasks.ledger.kept_rows import Kept
+from tasks.ledger.other_calls import OTHER_CALLS
+
+
+class _Once(NamedTuple):
+    """A kind of ledger that is written once, never changed, and loaded into one table."""
+
+    column: str
+    """That which holds the name of the folder."""
+    file: str
+    """That the rows are in."""
+    folders: Callable[[Path], list[Path]]
+    rows: Callable[[Path], Iterable[Mapping[str, Any]]]
+    """The rows of a folder."""
+
+
+def _once(kept: Kept[Any]) -> _Once:
+    return _Once(kept.column, kept.file, kept.folders, kept.history_rows)
+
+
+_WRITTEN_ONCE = {
+    "labels": _Once("name", labels.LABELS, labels.label_folders, labels.history_rows),
+    "passports": _Once("passport_id", passports.CARD, passports.passport_folders, passports.history_rows),
+    "bridges": _once(BRIDGES),
+    "other_calls": _once(OTHER_CALLS),
+}
+"""Table -> what is loaded into it."""
+
+
+class Landed(NamedTuple):
+    """What a landing did."""
+
+    loaded: tuple[str, ...]
+    """Ids of the runs that were loaded, oldest first."""
+    left_out: tuple[str, ...]
+    """A sentence for every ledger that could not be read, or not be loaded."""
+    labels: tuple[str, ...] = ()
+    """Names of the labels that were loaded."""
+    passports: tuple[str, ...] = ()
+    """Ids of the passports that were loaded."""
+    bridges: tuple[str, ...] = ()
+    """Ids of the bridges that were loaded."""
+    other_calls: tuple[str, ...] = ()
+    """Ids of the sets of calls that judge no sample that were loaded."""
+    corrected: tuple[str, ...] = ()
+    """Ids of the evaluations of which people's labels say something else than before."""
+
+    def sentence_about(self, run_id: str) -> str:
+        """The sentence about a run that was left out; empty: it was not."""
+        return next((each for each in self.left_out if f"{run_id} was left out" in each), "")
+
+
+def land(store: Path) -> Landed:
+    """Bring whatever the history lacks of the store's ledgers into it. No run is ever removed, whether or not its
+    ledger is still there.
+
+    Raises:
+        InputError: the history stays as it was: it was made by another version, or cannot be written.
+    """
+    with _writing(store) as master:
+        in_step = is_published(master, store)
+        landed, changed = _append(store, master, in_step)
+        if changed:
+            publish(master, store)
+        return landed
+
+
+def rebuild(store: Path) -> Landed:
+    """Make the history anew from all ledgers; the present one serves meanwhile, and stays where no run can be read.
+
+    Raises:
+        InputError: the history stays as it was: it cannot be written.
+    """
+    with _writing(store) as master:
+        fresh = master.with_name(FRESH)
+        landed, _ = _append(store, fresh, in_step=False)
+        if landed.loaded or not (store / HISTORY).exists():
+            replace_master(fresh, master)
+            publish(master, store)
+        return landed
+
+
+def make_anew(store: Path) -> Landed:
+    """Make the history from the ledgers and from nothing else, so that no byte of what went from them is in its file;
+    none where no run is left.
+
+    Raises:
+        InputError: the history stays as it was: it cannot be written.
+    """
+    if not ledger.run_folders(store):
+        with _writing(store) as master:
+            remove_history(master, store)
+        return Landed((), ())
+    return rebuild(store)
+
+
+def prepare(store: Path) -> None:
+    """Make an empty master where a store has none: to make tables, views and comments takes longer than to load a run.
+
+    Raises:
+        InputError: it cannot be written.
+    """
+    with _writing(store) as place:
+        if not place.exists():
+            with opened_master(place) as master:
+                _lay_out(master.db)
+
+
+def missing(store: Path) -> list[str]:
+    """Return the ids of finished runs that are not in the history, or not as they ended.
+
+    Raises:
+        InputError: the history cannot be opened, or was made by another version.
+    """
+    if not (store / HISTORY).exists():
+        known: Mapping[str, int] = {}
+    else:
+        with opened(store) as db:
+            known = _known_runs(db) if is_laid_out(db) else {}
+    return [run.name for run in _due_runs(store, known) if (run / ledger.END).exists()]
+
+
+@contextmanager
+def _writing(store: Path) -> Generator[Path]:
+    """Be alone with the master, and raise what the disk refuses as an InputError in the words of a user."""
+    ledger.check_schema(store)
+    try:
+        with alone_with_master(store) as master:
+            yield master
+    except (duckdb.OperationalError, duckdb.FatalException, OSError) as error:
+        words = str(error).partition("\n")[0]
+        raise InputError(
+            f"{store / HISTORY} stays as it was, for it cannot be written: {words}; the next run or `jury sync` loads "
+            "what it lacks"
+        ) from error
+
+
+def _append(store: Path, place: Path, in_step: bool) -> tuple[Landed, bool]:
+    """Append to the master at a place what it lacks, and compute what follows from that.
+
+    Args:
+        in_step: all that is in the master is published; else a landing before this one came to no end.
+
+    Returns:
+        What was done, and whether the master is to be published.
+    """
+    with opened_master(place) as master:
+        db = master.db
+        _lay_out(db)
+        dropped = _drop_labels(db, store)
+        restarts, damaged = _new_restarts(db, store)
+        loaded: dict[str, list[str]] = {table: [] for table in ("runs", *_WRITTEN_ONCE)}
+        left_out: list[str] = []
+        for table, name, why in _put_due(master, store):
+            if why:
+                left_out.append(why)
+            else:
+                loaded[table].append(name)
+        corrected: list[str] = []
+        changed = dropped or bool(restarts) or any(loaded.values()) or not in_step
+        if changed:
+            db.begin()
+            corrected = _compute(master, restarts)
+            db.commit()
+            db.execute("CHECKPOINT history")
+    runs, *once = (tuple(names) for names in loaded.values())
+    return Landed(runs, (*left_out, *damaged), *once, corrected=tuple(corrected)), changed
+
+
+def _lay_out(db: Connection) -> None:
+    if not is_laid_out(db):
+        db.begin()
+        lay_out(db)
+        db.commit()
+
+
+def _put_due(master: Master, store: Path) -> Iterator[tuple[str, str, str]]:
+    """Load each ledger that is due; yields its table and name, and why it was left out: empty where it was loaded."""
+    runs, once = _due_runs(store, _known_runs(master.db)), [*_due_once(store, master.db)]
+    if not runs and not once:
+        return
+    # Brings numpy and scipy, which whoever only asks what is missing does without.
+    from tasks.history.rows import DamagedLedger, put_rows, put_run
+
+    puts = [("runs", run, partial(put_run, master, run, ledger_bytes(run))) for run in runs]
+    for table, place in once:
+        kind = _WRITTEN_ONCE[table]
+        puts.append((table, place, partial(put_rows, master, table, kind.rows, place, kind.file)))
+    for table, place, put in puts:
+        try:
+            put()
+            yield table, place.name, ""
+        except DamagedLedger as error:
+            yield table, place.name, str(error)
+
+
+def ledger_bytes(run: Path) -> int:
+    """Return the bytes of a run's ledger, by which one that has grown since it was loaded is known."""
+    files = (run / name for name in (ledger.RUN, ledger.JUDGMENTS, ledger.OUTCOMES, ledger.END))
+    return sum(file.stat().st_size for file in files if file.exists())
+
+
+def _known_runs(db: Connection) -> dict[str, int]:
+    return dict(db.execute("SELECT run_id, ledger_bytes FROM runs").fetchall())
+
+
+def _due_runs(store: Path, known: Mapping[str, int]) -> list[Path]:
+    return [run for run in ledger.run_folders(store) if known.get(run.name) != ledger_bytes(run)]
+
+
+def _due_once(store: Path, db: Connection) -> Iterator[tuple[str, Path]]:
+    for table, kind in _WRITTEN_ONCE.items():
+        known = {name for (name,) in db.execute(f"SELECT DISTINCT {kind.column} FROM {table}").fetchall()}
+        yield from ((table, place) for place in kind.folders(store) if place.name not in known)
+
+
+def _drop_labels(db: Connection, store: Path) -> bool:
+    """Take those labels out of the history that were removed from the store; returns whether there were any."""
+    known = {tuple(row) for row in db.execute("SELECT DISTINCT name, source_sha256 FROM labels").fetchall()}
+    gone = labels.removed_labels(store) & known
+    for name, sha256 in sorted(gone):
+        db.execute("DELETE FROM labels WHERE name = ? AND source_sha256 = ?", [name, sha256])
+    return bool(gone)
+
+
+def _new_restarts(db: Connection, store: Path) -> tuple[list[Restart], list[str]]:
+    """Return restarted baselines that the history lacks, and a sentence for each that cannot be read."""
+    known = {name for (name,) in db.execute("SELECT restart_id FROM baselines").fetchall()}
+    found: list[Restart] = []
+    damaged: list[str] = []
+    for file in restart_files(store):
+        try:
+            found += [read_restart(file)] if file.stem not in known else []
+        except InputError as error:
+            damaged.append(f"A restarted baseline was left out: {error}")
+    return found, damaged
+
+
+def _compute(master: Master, restarts: list[Restart]) -> list[str]:
+    """Compute what follows from several runs, where it is due; returns the evaluations whose corrections are new."""
+    nights_due, corrections_due, best_due = what_is_due(master.db)
+    if restarts or nights_due:
+        # Brings numpy, which whoever only asks what is missing does without.
+        from tasks.history.watching import bring_up_to_date
+
+        bring_up_to_date(master, restarts)
+    corrected: list[str] = []
+    if corrections_due:
+        from tasks.history.correcting import correct
+
+        corrected = correct(master)
+    if best_due:
+        from tasks.history.best import compare_with_best
+
+        compare_with_best(master)
+    return corrected

@@ -1,0 +1,241 @@
+"""Rows of the history, out of the files of ledgers.
+
+Owns which table a kind of ledger goes into, and how a run's rows take the place of what the history has of it; each
+ledger by a transaction of its own. Which ledgers are due is for `landing`, what is computed of one for
+`judging.results`.
+"""
+
+import errno
+import json
+import re
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from itertools import chain, islice
+from pathlib import Path
+from typing import Any
+
+import duckdb
+from duckdb import DuckDBPyConnection as Connection
+from pydantic import ValidationError
+
+from tasks.errors import InputError
+from tasks.history.database import Master
+from tasks.judging.results import results_of
+from tasks.ledger import reading as ledger
+from tasks.ledger.evaluations import evaluation_folders
+from tasks.ledger.protocol_keys import judge_key
+from tasks.records import Record, RunEnd, RunStart
+
+_OF_RUNS = ("runs", "judgments", "outcomes", "controls", "anchor_outcomes", "aspect_scores")
+_OUTDATED = (
+    """DELETE FROM nights WHERE (flow, candidate, dataset_key, protocol_key) IN (
+        SELECT (flow, candidate, dataset_key, protocol_key) FROM nights WHERE run_id = $1)""",
+    "DELETE FROM anchor_nights WHERE run_id = $1",
+    "DELETE FROM corrections WHERE run_id = $1",
+    "DELETE FROM versus_best WHERE list_contains(runs, $1)",
+)
+"""What was computed of an evaluation and others, and is due again once it has changed."""
+_LAST_UNLESS_REPEATED = "* REPLACE (true AS last_attempt)"
+_REPEATED = """UPDATE judgments SET last_attempt = false
+    FROM (SELECT candidate, sample_id, "control", dimension, "order", vote, max(attempt) AS last
+        FROM judgments WHERE run_id = $1 AND attempt > 1 GROUP BY ALL) AS repeated
+    WHERE run_id = $1 AND attempt < last
+        AND (judgments.candidate, judgments.sample_id, judgments."control", judgments.dimension, judgments."order",
+            judgments.vote)
+        IS NOT DISTINCT FROM (repeated.candidate, repeated.sample_id, repeated."control", repeated.dimension,
+            repeated."order", repeated.vote)"""
+"""Only calls that were repeated: a window over all rows would hold all of them in memory, with their texts."""
+_ASPECTS = """INSERT INTO aspect_scores BY NAME
+    SELECT run_id, flow, candidate, sample_id, dimension AS tag, vote, unnest(scores, recursive := true)
+    FROM judgments WHERE run_id = $1 AND last_attempt AND len(scores) > 0 AND coalesce("control", '') = ''"""
+_REPLIES_FROM = """UPDATE runs SET replies_from = (
+    SELECT map(list(origin ORDER BY origin), list(n ORDER BY origin)) FROM (
+        SELECT if(reused_from = '', run_id, reused_from) AS origin, count(*) AS n FROM judgments
+        WHERE run_id = $1 AND last_attempt AND status = 'ok' AND coalesce("control", '') = '' GROUP BY ALL))
+    WHERE run_id = $1"""
+_PICTURES = """INSERT INTO pictures BY NAME
+    FROM (
+        SELECT DISTINCT picture.*, 'pictures/' || picture.source_sha256 || '.jpg' AS picture_path
+        FROM (SELECT unnest(map_values(pictures)) AS picture FROM outcomes WHERE run_id = $1)
+    ) NATURAL ANTI JOIN pictures"""
+_PORTION_ROWS, _PORTION_BYTES = 1024, 8_000_000
+"""What is inserted together, at most: DuckDB holds the texts of all these rows at once."""
+_LINE = re.compile(r"\bin line (\d+)")
+"""Of a file of rows, where DuckDB tells what is wrong in it."""
+_REFUSED = (duckdb.DataError, duckdb.IntegrityError, duckdb.InvalidInputException)
+"""What DuckDB raises where a row is wrong, and not the disk or the memory."""
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
+
+
+class DamagedLedger(InputError):
+    """The ledger of a run, of labels, of a passport or of a bridge cannot be read, or is more than memory can hold."""
+
+
+def put_run(master: Master, run: Path, ledger_bytes: int) -> None:
+    """Load the ledger of a run, finished or not, in place of what the history has of it.
+
+    Args:
+        ledger_bytes: its size before it is read here: what is appended meanwhile makes the run due again.
+
+    Raises:
+        DamagedLedger: it cannot be read, or DuckDB refuses a row; nothing of it is loaded.
+        duckdb.Error: the disk has no room.
+    """
+    with _all_or_nothing(master.db, run):
+        start = ledger.read_start(run)
+        _remove_run(master.db, run.name, start.evaluation_id)
+        _insert_run(master, run, start, ledger_bytes)
+
+
+def put_rows(
+    master: Master, table: str, rows: Callable[[Path], Iterable[Mapping[str, Any]]], place: Path, file: str
+) -> None:
+    """Load what is written once: labels, the card of a passport, a bridge, other calls.
+
+    Args:
+        rows: reads those of a folder.
+        file: in the folder, that they are in.
+
+    Raises:
+        DamagedLedger: it cannot be read, or DuckDB refuses a row; nothing of it is loaded.
+        duckdb.Error: the disk has no room.
+    """
+    with _all_or_nothing(master.db, place):
+        insert_rows(master, table, rows(place), place / file)
+
+
+@contextmanager
+def _all_or_nothing(db: Connection, place: Path) -> Generator[None]:
+    db.begin()
+    try:
+        yield
+        db.commit()
+    except BaseException as error:
+        with suppress(duckdb.Error):  # where to commit has failed there is nothing to roll back
+            db.rollback()
+        if _is_of_ledger(error):
+            raise DamagedLedger(f"The ledger {place} was left out: {_words(error)}") from error
+        raise
+
+
+def _is_of_ledger(error: BaseException) -> bool:
+    """Whether an error is one ledger's, damaged or too large for the memory, and the others can be loaded."""
+    if isinstance(error, OSError):
+        return error.errno not in _NO_ROOM
+    if isinstance(error, duckdb.TransactionException):  # to commit has failed
+        return "Could not write" not in str(error)
+    return isinstance(error, (InputError, ValidationError, duckdb.OutOfMemoryException, *_REFUSED))
+
+
+def _words(error: BaseException) -> str:
+    if isinstance(error, InputError):
+        return str(error)
+    first = str(error).partition("\n")[0]
+    return f"it does not fit into memory: {first}" if isinstance(error, duckdb.OperationalError) else first
+
+
+def _remove_run(db: Connection, run_id: str, evaluation_id: str) -> None:
+    if db.execute("SELECT 1 FROM runs WHERE run_id = ?", [run_id]).fetchone():
+        for table in _OF_RUNS:
+            db.execute(f"DELETE FROM {table} WHERE run_id = ?", [run_id])
+    for sql in _OUTDATED:
+        db.execute(sql, [evaluation_id])
+
+
+def _insert_run(master: Master, run: Path, start: RunStart, size: int) -> None:
+    end, judgments, outcomes = ledger.read_end(run), run / ledger.JUDGMENTS, run / ledger.OUTCOMES
+    row = _run_row(start, end, size, ledger.is_waiting(run))
+    insert_rows(master, "runs", [row], run / ledger.RUN)
+    judged = _all_told(ledger.read_rows(judgments), end, judgments)
+    decided = _all_told(ledger.read_rows(outcomes), end, outcomes)
+    insert_rows(master, "judgments", judged, judgments, _LAST_UNLESS_REPEATED)
+    master.db.execute(_REPEATED, [run.name])
+    insert_rows(master, "outcomes", (row for row in decided if not row.get("control")), outcomes)
+    found = results_of(start, [run])
+    insert_rows(master, "controls", _under(run.name, found.controls), outcomes)
+    insert_rows(master, "anchor_outcomes", _under(run.name, found.anchors), outcomes)
+    shards = evaluation_folders(run) if end else []
+    if len(shards) == start.shards:  # the last to finish; before, an evaluation has no such rows
+        results = results_of(start, shards)
+        for table, rows in (("scores", results.scores), ("rates", results.rates)):
+            master.db.execute(f"DELETE FROM {table} WHERE run_id = ?", [start.evaluation_id])
+            insert_rows(master, table, _under(start.evaluation_id, rows), outcomes)
+    for sql in (_REPLIES_FROM, _ASPECTS, _PICTURES):
+        master.db.execute(sql, [run.name])
+
+
+def _all_told(rows: Iterable[dict[str, Any]], end: RunEnd | None, file: Path) -> Iterator[dict[str, Any]]:
+    """Yield the rows of a file; InputError after the last where the end of the run tells of more."""
+    missing = told = end.ledger_rows.get(file.name, 0) if end else 0
+    for row in rows:
+        missing -= 1
+        yield row
+    if missing > 0:
+        raise InputError(f"{file}: damaged: {missing:,} of the {told:,} rows that {ledger.END} tells of are missing")
+
+
+def _under(run_id: str, rows: Iterable[Record]) -> Iterator[dict[str, Any]]:
+    return ({"run_id": run_id, **row.model_dump()} for row in rows)
+
+
+def _run_row(start: RunStart, end: RunEnd | None, size: int, waits: bool) -> dict[str, Any]:
+    ended: dict[str, Any] = {"status": _without_end(start, waits)}
+    if end:
+        ended = {"status": "finished", "judge_key": judge_key(end.protocol), **end.model_dump(mode="json")}
+    return {**start.model_dump(mode="json"), **ended, "ledger_bytes": size}
+
+
+def _without_end(start: RunStart, waits: bool) -> str:
+    if waits:
+        return "waiting"
+    return "quote" if start.parameters.get("quote") else "unfinished"
+
+
+def insert_rows(master: Master, table: str, rows: Iterable[Mapping[str, Any]], source: Path, values: str = "*") -> None:
+    """Insert rows by name, through files of JSON lines: the fastest way in that needs no further package.
+
+    What it holds in memory does not grow with the number of rows. Rows before one that is refused stay inserted, unless
+    the caller rolls them back.
+
+    Args:
+        source: where the rows come from, for what is said of one that DuckDB refuses.
+        values: what becomes of a row's columns.
+
+    Raises:
+        InputError: DuckDB refuses a row.
+    """
+    # As it is: escapes would make a long reply six times as long, and DuckDB reads no row above 16 MB.
+    lines = (json.dumps(row, ensure_ascii=False) + "\n" for row in rows)
+    portion, inserted, columns = master.scratch / f"{table}.jsonl", 0, ""
+    while first := next(lines, None):
+        columns = columns or _columns(master.db, table)  # not asked for a table without rows, as half of them are
+        with portion.open("w", encoding="utf-8") as file:
+            number = _write_portion(file.write, chain([first], lines))
+        read = f"read_json($lines, format = 'newline_delimited', columns = {{{columns}}})"
+        try:
+            master.db.execute(f"INSERT INTO {table} BY NAME SELECT {values} FROM {read}", {"lines": str(portion)})
+        except _REFUSED as error:
+            words = str(error).partition("\n")[0].replace(str(portion), str(source))
+            raise InputError(_further_down(words, inserted)) from error
+        inserted += number
+
+
+def _write_portion(write: Callable[[str], object], lines: Iterator[str]) -> int:
+    """Write lines, at least one, up to the size of a portion; returns how many."""
+    size = number = 0
+    for line in islice(lines, _PORTION_ROWS):
+        write(line)
+        size, number = size + len(line), number + 1
+        if size >= _PORTION_BYTES:
+            break
+    return number
+
+
+def _further_down(words: str, lines: int) -> str:
+    """What is said of a line of a portion, said of that line of the whole."""
+    return _LINE.sub(lambda line: f"in line {int(line[1]) + lines}", words)
+
+
+def _columns(db: Connection, table: str) -> str:
+    found = db.execute(f"SELECT column_name, column_type FROM (DESCRIBE {table})").fetchall()
+    return ", ".join(f"'{name}': '{kind}'" for name, kind in found)

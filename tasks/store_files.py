@@ -1,0 +1,205 @@
+"""Removal and rewriting of files of a store, by names that the store itself writes, across no link."""
+
+import errno
+import os
+import re
+import stat
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from uuid import uuid4
+
+from tasks.errors import InputError
+from tasks.files import private_folder, read_regular, real_place
+
+LONGEST_PART = 200
+"""Bytes of a folder's or a file's name. File systems allow 255, of which a draft's name takes 40."""
+MOST_BYTES = 2**28
+"""Of a file that is read whole."""
+
+_ID, _SHA256 = r"\w[\w.-]*", "[0-9a-f]{64}"
+_FILES = (
+    rf"ledger/{_ID}/((run|end|sent|removed)\.json|(judgments|outcomes|batches)\.jsonl|fetched\.txt)",
+    rf"batches/{_ID}/{_ID}",
+    rf"pictures/({_SHA256}\.jpg|waiting/{_SHA256}|removed\.json)|pictures\.txt",
+    rf"pages/({_ID}\.html|\.served\.json)",
+    rf"labels/{_ID}/(labels\.jsonl|label\.json)|labels-removed/{_ID}/{_SHA256}\.json",
+    r"label-pages/[0-9a-f]{16}\.json",
+    rf"anchors/{_ID}/{_ID}/(anchors\.jsonl|pictures/{_SHA256})",
+    rf"bridges/{_ID}/bridge\.jsonl|calls/{_ID}/calls\.jsonl",
+    rf"passports/{_ID}/(passport\.json|replies\.jsonl|card\.json)",
+    rf"alarms/(restart|told)-{_ID}\.json",
+    r"jury\.log|forgetting\.json",
+)
+_FILE = re.compile("|".join(f"(?:{each})" for each in _FILES))
+_FOLDER = re.compile(rf"(?:ledger|batches|labels|bridges|calls|passports)/{_ID}|anchors/{_ID}/{_ID}(?:/pictures)?")
+_DRAFT = re.compile(rf"\.(?P<name>{_ID})\.[0-9a-f]{{32}}\.draft")
+_SHOWN = 80
+
+
+def is_store_name(name: str) -> bool:
+    """Whether a store writes files of this name, relative to its folder."""
+    return _FILE.fullmatch(name) is not None and fits(name)
+
+
+def is_sha256(text: str) -> bool:
+    """Whether a text, which may be a stranger's, is the hash of a file, as pictures are named by."""
+    return re.fullmatch(_SHA256, text) is not None
+
+
+def fits(name: str) -> bool:
+    """Whether a relative name can be the name of a file here: no part is empty, leads elsewhere or is too long."""
+    return all(
+        part not in ("", ".", "..") and "\0" not in part and len(part.encode("utf-8", "replace")) <= LONGEST_PART
+        for part in name.split("/")
+    )
+
+
+def remove_file(store: Path, name: str) -> None:
+    """Remove a file of a store, if it is there; of a link in its place, the link.
+
+    Raises:
+        InputError: the store writes no file of this name, or a folder on the way is a link. So do all functions here.
+    """
+    _check(_FILE, store, name)
+    with suppress(FileNotFoundError), _folder_of(store, name) as (folder, file):
+        os.unlink(file, dir_fd=folder)
+
+
+def remove_folder(store: Path, name: str, last: str = "", kept: str = "") -> None:
+    """Remove our files in a folder of a store, and the folder, unless something else lies there.
+
+    Args:
+        last: the file by which the folder is found. It is removed after all others.
+        kept: a file that stays.
+    """
+    _check(_FOLDER, store, name)
+    for file in sorted({*names_in(store, name)} - {kept}, key=lambda each: each == last):
+        draft = _DRAFT.fullmatch(file)
+        if is_store_name(f"{name}/{draft['name'] if draft else file}"):
+            with suppress(FileNotFoundError), _folder_of(store, f"{name}/{file}") as (folder, _):
+                os.unlink(file, dir_fd=folder)
+        elif _FOLDER.fullmatch(f"{name}/{file}"):
+            remove_folder(store, f"{name}/{file}")
+    with suppress(FileNotFoundError), _folder_of(store, name) as (above, folder_name):
+        try:
+            os.rmdir(folder_name, dir_fd=above)
+        except OSError as error:
+            if error.errno not in (errno.ENOTEMPTY, errno.EEXIST):
+                raise
+
+
+def write_file(store: Path, name: str, data: bytes) -> None:
+    """Write a file of a store whole, in place of the one that is there; after an OSError nothing of it is left."""
+    rewrite_file(store, name, [data])
+
+
+def rewrite_file(store: Path, name: str, pieces: Iterable[bytes]) -> None:
+    """Write a file of a store whole, piece after piece; what `write_file` says holds."""
+    _check(_FILE, store, name)
+    with _folder_of(store, name, make=True) as (folder, file):
+        draft = f".{file}.{uuid4().hex}.draft"
+        flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW
+        try:
+            with os.fdopen(os.open(draft, flags, 0o600, dir_fd=folder), "wb") as opened:
+                opened.writelines(pieces)
+                os.fchmod(opened.fileno(), _mode(folder, stat.S_IRUSR | stat.S_IWUSR))
+            os.rename(draft, file, src_dir_fd=folder, dst_dir_fd=folder)
+        except OSError as error:
+            error.filename = str(store / name)
+            raise
+        finally:
+            with suppress(FileNotFoundError):
+                os.unlink(draft, dir_fd=folder)
+
+
+def write_at(store: Path, name: str, start: int, data: bytes) -> None:
+    """Write a part of a file of a store at its place in it; make the file where there is none."""
+    _check(_FILE, store, name)
+    with _folder_of(store, name, make=True) as (folder, file):
+        flags = os.O_RDWR | os.O_CREAT | os.O_NOFOLLOW
+        with _refusing_links(store / name), os.fdopen(os.open(file, flags, 0o600, dir_fd=folder), "r+b") as opened:
+            os.fchmod(opened.fileno(), _mode(folder, stat.S_IRUSR | stat.S_IWUSR))
+            opened.seek(start)
+            opened.write(data)
+
+
+def read_file(store: Path, name: str) -> bytes:
+    """Read a file of a store, which may be a stranger's.
+
+    Raises:
+        FileNotFoundError: there is none.
+        InputError: it is no file, a link leads out of the store to it, or it has more than `MOST_BYTES`.
+    """
+    return read_regular(store / name, MOST_BYTES, within=(real_place(store),))
+
+
+def names_in(store: Path, name: str) -> Sequence[str]:
+    """Return the names in a folder of a store, in order; none where it is absent."""
+    with suppress(FileNotFoundError), _folder_of(store, f"{name}/.") as (folder, _):
+        return sorted(entry.name for entry in os.scandir(folder))
+    return []
+
+
+def remove_drafts(store: Path) -> None:
+    """Remove what killed processes left half written, in all folders of a store, and behind no link."""
+    for _, _, files, folder in os.fwalk(store):
+        for file in files:
+            if _DRAFT.fullmatch(file):
+                with suppress(FileNotFoundError):
+                    os.unlink(file, dir_fd=folder)
+
+
+def _check(known: re.Pattern[str], store: Path, name: str) -> None:
+    if not known.fullmatch(name) or not fits(name):
+        raise InputError(f"{store}: refused to change {name[:_SHOWN]!r}: no store of Image Jury has such a name")
+
+
+@contextmanager
+def _folder_of(store: Path, name: str, make: bool = False) -> Generator[tuple[int, str]]:
+    """The opened folder of a file, reached part by part from the store's own, and the file's own name."""
+    if make:
+        private_folder(store)
+    *folders, file = name.split("/")
+    opened = os.open(store, os.O_RDONLY | os.O_DIRECTORY)
+    try:
+        for place, folder in _places(store, folders):
+            if make:
+                _make(opened, folder)
+            with _refusing_links(place):
+                inner = os.open(folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW, dir_fd=opened)
+            os.close(opened)
+            opened = inner
+        yield opened, file
+    finally:
+        os.close(opened)
+
+
+def _places(store: Path, folders: Sequence[str]) -> Iterator[tuple[Path, str]]:
+    for folder in folders:
+        store /= folder
+        yield store, folder
+
+
+@contextmanager
+def _refusing_links(place: Path) -> Generator[None]:
+    try:
+        yield
+    except OSError as error:
+        if error.errno not in (errno.ELOOP, errno.ENOTDIR):
+            raise
+        raise InputError(
+            f"{place}: refused: it is a link, or a file in place of a folder; nothing behind it is changed"
+        ) from None
+
+
+def _make(above: int, name: str) -> None:
+    with suppress(FileExistsError):
+        os.mkdir(name, 0o700, dir_fd=above)
+        if os.fstat(above).st_mode & stat.S_ISGID:
+            os.chmod(name, _mode(above, stat.S_IRWXU) | stat.S_ISGID, dir_fd=above)
+
+
+def _mode(folder: int, mode: int) -> int:
+    """The mode of what is in a folder: for its user alone, or also for the group that the folder was given to."""
+    return mode | mode >> 3 if os.fstat(folder).st_mode & stat.S_ISGID else mode

@@ -1,0 +1,96 @@
+"""A landing in a process that is killed, at each place where that leaves something else behind.
+
+Owns the places. The process is forked from one that has everything imported, which takes seconds.
+"""
+
+import multiprocessing
+import os
+import shutil
+import signal
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tasks.history import database, landing, rows
+
+Patch = Callable[[], None]
+SECONDS = 60
+IMPORTED = ["killed_landing", "tasks.history.watching", "tasks.history.best", "tasks.kinds.pairwise"]
+
+
+def _die(*_given: Any, **_named: Any) -> Any:
+    os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _instead(module: Any, name: str) -> None:
+    setattr(module, name, _die)
+
+
+def _after(module: Any, name: str, times: int = 1) -> None:
+    real, called = getattr(module, name), 0
+
+    def counted(*given: Any, **named: Any) -> Any:
+        nonlocal called
+        found = real(*given, **named)
+        called += 1
+        return _die() if called == times else found
+
+    setattr(module, name, counted)
+
+
+def _within_copy() -> None:
+    def torn(source: Path, target: Path) -> None:
+        data = Path(source).read_bytes()
+        Path(target).write_bytes(data[: len(data) // 2])
+        _die()
+
+    shutil.copyfile = torn  # pyright: ignore[reportAttributeAccessIssue]
+
+
+def _within_checkpoint() -> None:
+    """DuckDB is killed by itself, where it has written rows of a table and nothing leads to them yet."""
+    real = landing._compute
+
+    def compute(master: database.Master, *given: Any) -> Any:
+        found = real(master, *given)
+        master.db.execute("SET debug_checkpoint_scan_sleep_ms = 60000")
+        signal.setitimer(signal.ITIMER_REAL, 0.5)  # nobody handles it, so that it kills
+        return found
+
+    landing._compute = compute
+
+
+PLACES: dict[str, Patch] = {
+    "an append, its first rows written": partial(_instead, rows, "results_of"),
+    "an append, all its rows written": partial(_after, rows, "_insert_run"),
+    "between two appends": partial(_after, rows, "put_run"),
+    "after the appends": partial(_instead, landing, "_compute"),
+    "what is computed of them": partial(_after, landing, "_compute"),
+    "the checkpoint": _within_checkpoint,
+    "before the copy": partial(_instead, landing, "publish"),
+    "the copy": _within_copy,
+    "the copy made, and not like the master": partial(_instead, os, "utime"),
+    "before the renaming": partial(_instead, database, "put_log_aside"),
+    "after the renaming": partial(_after, landing, "publish"),
+}
+"""Where a landing is killed -> how."""
+REBUILT: dict[str, Patch] = {
+    "a rebuild, before it takes the master's place": partial(_instead, landing, "replace_master"),
+    "a rebuild, after that": partial(_after, landing, "replace_master"),
+}
+
+
+def dies(store: Path, place: str) -> None:
+    """Have a landing in a store, or a rebuild of its history, killed at a place, and wait for its end."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(IMPORTED)
+    process = context.Process(target=_work, args=(store, place))
+    process.start()
+    process.join(SECONDS)
+    assert process.exitcode in (-signal.SIGKILL, -signal.SIGALRM), process.exitcode
+
+
+def _work(store: Path, place: str) -> None:
+    {**PLACES, **REBUILT}[place]()
+    (landing.rebuild if place in REBUILT else landing.land)(store)

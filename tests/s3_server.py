@@ -1,0 +1,64 @@
+"""S3 on loopback, as moto has it."""
+
+import os
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import boto3
+from moto.server import DomainDispatcherApplication, create_backend_app
+from werkzeug.serving import make_server
+
+Which = Callable[[str], bool]
+
+
+def _none(_: str) -> bool:
+    return False
+
+
+class S3Server:
+    """It notes every request, may be stopped and started, and may do what was asked unheard."""
+
+    def __init__(self) -> None:
+        self._app = DomainDispatcherApplication(create_backend_app)
+        self.requests: list[str] = []
+        self._loses = self._refuses = _none
+        self.port = 0
+        self.start()
+
+    @contextmanager
+    def failing(self, loses: Which | None = None, refuses: Which | None = None) -> Iterator[None]:
+        """`loses`: told of each request that was done; whether its reply gets lost. `refuses`: which is not done."""
+        self._loses, self._refuses = loses or _none, refuses or _none
+        try:
+            yield
+        finally:
+            self._loses = self._refuses = _none
+
+    def start(self) -> None:
+        self._server = make_server("127.0.0.1", self.port, self._answer, threaded=True)
+        self.port = self._server.port
+        self._thread = threading.Thread(target=self._server.serve_forever)
+        self._thread.start()
+
+    def stop(self) -> None:
+        self._server.shutdown()
+        self._thread.join()
+        self._server.server_close()
+
+    def _answer(self, environ: dict[str, Any], respond: Callable[..., Any]) -> Any:
+        request = f"{environ['REQUEST_METHOD']} {environ['PATH_INFO']}"
+        self.requests.append(request)
+        reply, body = ["503 Service Unavailable", [("Content-Length", "0")]], list[bytes]()
+        if not self._refuses(request):
+            done: list[Any] = []
+            answer = list(self._app(environ, lambda *head: done.extend(head)))
+            if not self._loses(request):
+                reply, body = done, answer
+        respond(*reply[:2])
+        return body
+
+
+def s3() -> Any:
+    return boto3.client("s3", endpoint_url=os.environ["AWS_ENDPOINT_URL"])

@@ -1,0 +1,274 @@
+"""Drawn samples are datasets like any other, always the same, and list their defects."""
+
+import base64
+import hashlib
+import io
+import json
+from collections import Counter
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+from PIL import Image, ImageChops
+
+from tasks.datasets.benchmark import read_labels
+from tasks.datasets.contents import read_texts
+from tasks.datasets.geneval import read_geneval
+from tasks.demo.labels import CLEAN, CLEAN_SCENE, DEFECTS, FORFEIT, IN_HUMAN, SCENE_DEFECTS
+from tasks.demo.samples import draw_all, draw_samples, drawn_samples
+from tasks.demo.scenes import CANDIDATES, MOST_PROMPTS, TAGS, draw_images, random_scene, read_prompt, spoil_scene
+from tasks.errors import Problems
+from tasks.kinds.loading import load_dataset
+from tasks.kinds.pairwise import caught
+from tasks.kinds.rubric import noticed
+from tasks.parameters import PairwiseParameters, RubricParameters
+from tasks.records import Requirement
+
+FLOWS = ("diagram", "plot")
+KEY = "target_{}_critic_desc2_base64_jpg"
+DRAWN_SHA256 = "9ceb6caa69ace8b9cd77f47dcfaf72d1142cdd11c5adf5c51fa3e90445095aa5"
+"""Over name and SHA-256 of every file that is drawn; Pillow's encoders have a part in it."""
+
+each_flow = pytest.mark.parametrize("flow", FLOWS)
+
+
+@pytest.fixture(scope="module")
+def drawn(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The standard samples of both flows in one dataset."""
+    root = tmp_path_factory.mktemp("samples")
+    for flow in FLOWS:
+        drawn_samples(root, flow)
+    return root
+
+
+@pytest.fixture(scope="module")
+def images(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Four prompts of each tag."""
+    root = tmp_path_factory.mktemp("images")
+    draw_images(root)
+    return root
+
+
+def rows(path: Path) -> list[dict[str, Any]]:
+    return json.loads(path.read_bytes())
+
+
+def lines(path: Path) -> list[dict[str, Any]]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def files(root: Path) -> dict[str, bytes]:
+    return {str(path.relative_to(root)): path.read_bytes() for path in root.rglob("*") if path.is_file()}
+
+
+def sides(root: Path, flow: str, row: dict[str, Any]) -> dict[str, Image.Image]:
+    model = io.BytesIO(base64.b64decode(row[row["eval_image_field"]]))
+    return {"human": Image.open(root / flow / row["path_to_gt_image"]).convert("RGB"), "model": Image.open(model)}
+
+
+# Figures
+
+
+@each_flow
+def test_the_loader_takes_drawn_figures_as_any_dataset(drawn: Path, flow: str) -> None:
+    dataset = load_dataset(flow, PairwiseParameters(dataset=str(drawn)))  # pyright: ignore
+    forfeits = [sample.injected for sample in dataset.samples if sample.pictures["model"].problem]
+    assert (dataset.candidates, len(dataset.samples), sorted(forfeits)) == ((flow,), 24, ["missing", "null"])
+    assert all(all(read_texts(sample).values()) for sample in dataset.samples)
+    assert not any(sample.pictures["human"].problem for sample in dataset.samples)
+
+
+@each_flow
+def test_a_record_has_what_the_benchmark_has_and_a_result_repeats_it(drawn: Path, flow: str) -> None:
+    labels = read_labels(drawn, flow)
+    for row, result in zip(rows(drawn / flow / "test.json"), rows(drawn / f"results/{flow}.json"), strict=True):
+        with Image.open(drawn / flow / row["path_to_gt_image"]) as picture:
+            assert (row["additional_info"]["width"], row["additional_info"]["height"]) == picture.size
+        assert row["split"] == "test" and row["category"] and row["difficulty"] in ("easy", "hard")
+        assert row["visual_intent"].endswith(".")
+        assert row.items() <= result.items() and result["eval_image_field"] == KEY.format(flow)
+        assert (KEY.format(flow) in result) == (labels[row["id"]] != "missing")
+        assert (result.get(KEY.format(flow)) is None) == (labels[row["id"]] in FORFEIT)
+
+
+def test_diagrams_come_with_a_method_section_and_plots_with_the_data_that_are_named(drawn: Path) -> None:
+    assert all(isinstance(row["content"], str) for row in rows(drawn / "diagram/test.json"))
+    for row in rows(drawn / "plot/test.json"):
+        series = set(row["content"]["data"])
+        assert len(series) >= 2 and all(name in row["visual_intent"] for name in series)
+
+
+@each_flow
+def test_every_kind_of_a_flow_is_drawn_and_only_a_copy_shows_the_same_picture_twice(drawn: Path, flow: str) -> None:
+    labels = read_labels(drawn, flow)
+    defects = {kind for kind, dimensions in DEFECTS.items() if dimensions[flow == "plot"]}
+    assert set(labels.values()) == defects | {*CLEAN, *FORFEIT}
+    for row in rows(drawn / f"results/{flow}.json"):
+        if (kind := labels[row["id"]]) in FORFEIT:
+            continue
+        shown = sides(drawn, flow, row)
+        apart = ImageChops.difference(*(one.convert("L") for one in shown.values())).getextrema()[1]
+        assert (apart < 15) == (kind == "copy"), (kind, apart)  # pyright: ignore
+        if kind.removeprefix(IN_HUMAN) == "black":
+            dark = [side for side, picture in shown.items() if max(picture.getpixel((1, 1))) < 40]  # pyright: ignore
+            assert dark == ["human" if kind.startswith(IN_HUMAN) else "model"]
+
+
+def test_a_smaller_count_draws_the_first_samples_and_another_seed_others(drawn: Path, tmp_path: Path) -> None:
+    draw_samples(tmp_path, "plot", count=5)
+    assert rows(tmp_path / "results/plot.json") == rows(drawn / "results/plot.json")[:5]
+    draw_samples(tmp_path, "diagram", count=3, seed=8)
+    pairs = zip(rows(tmp_path / "diagram/test.json"), rows(drawn / "diagram/test.json")[:3], strict=True)
+    assert all(row["content"] != first["content"] for row, first in pairs)
+
+
+# Images
+
+
+def test_the_loader_takes_drawn_images_as_any_dataset_with_the_row_of_its_line_in_every_folder(images: Path) -> None:
+    problems = Problems()
+    read_geneval(images, RubricParameters(dataset=str(images)), problems)
+    problems.stop("the drawn images")
+    prompts = lines(images / "evaluation_metadata.jsonl")
+    assert Counter(row["tag"] for row in prompts) == dict.fromkeys(TAGS, 4)
+    for candidate in CANDIDATES:
+        for line, row in enumerate(prompts):
+            folder = images / candidate / f"{line:05d}"
+            assert lines(folder / "metadata.jsonl") == [row]
+            for path in sorted((folder / "samples").iterdir(), key=lambda path: path.name):
+                with Image.open(path) as picture:
+                    assert (picture.format, picture.mode, picture.size) == ("PNG", "RGB", (384, 384))
+
+
+def test_what_a_row_includes_is_what_its_prompt_says(images: Path) -> None:
+    for row in lines(images / "evaluation_metadata.jsonl"):
+        said = [(one.name, one.count, one.color, one.relation) for one in read_prompt(row["prompt"])]
+        assert said == [
+            (one["class"], one["count"], one.get("color", ""), one.get("position", [""])[0]) for one in row["include"]
+        ]
+        assert ("exclude" in row) == (row["tag"] == "counting")
+
+
+def test_every_image_has_a_label_and_the_careless_candidate_has_many_more_defects(images: Path) -> None:
+    labels, prompts = read_labels(images, "colors"), lines(images / "evaluation_metadata.jsonl")
+    paths = {str(path.relative_to(images).with_suffix("")) for path in images.rglob("*.png")}
+    assert labels.keys() == {path.replace("/samples", "") for path in paths}
+    found: dict[str, set[str]] = {tag: set() for tag in TAGS}
+    for key, kind in labels.items():
+        found[prompts[int(key.split("/")[1])]["tag"]].add(kind)
+    assert found == {tag: {*kinds, CLEAN_SCENE} for tag, kinds in SCENE_DEFECTS.items()}
+    spoilt = Counter(key.split("/")[0] for key, kind in labels.items() if kind != CLEAN_SCENE)
+    assert spoilt["steady"] == 6 and spoilt["careless"] == 32
+
+
+def test_a_smaller_number_draws_the_first_images_and_all_prompts_differ(images: Path, tmp_path: Path) -> None:
+    draw_images(tmp_path, 2)
+    fewer, more = files(tmp_path), files(images)
+    for name in ("evaluation_metadata.jsonl", "labels.json"):
+        del fewer[name]
+    assert fewer.items() <= more.items()
+    assert read_labels(tmp_path, "object").items() <= read_labels(images, "object").items()
+    draw_images(tmp_path, MOST_PROMPTS)
+    assert len({row["prompt"] for row in lines(tmp_path / "evaluation_metadata.jsonl")}) == 6 * MOST_PROMPTS
+
+
+ASKED: dict[str, tuple[Requirement, ...]] = {
+    "single_object": (Requirement(name="heart"),),
+    "two_object": (Requirement(name="ring"), Requirement(name="star")),
+    "counting": (Requirement(name="moon", count=3),),
+    "colors": (Requirement(name="arrow", color="white"),),
+    "position": (Requirement(name="box"), Requirement(name="house", relation="above", target=0)),
+    "color_attr": (Requirement(name="ball", color="red"), Requirement(name="cross", color="blue")),
+}
+
+
+@pytest.mark.parametrize(("tag", "kind"), [(tag, kind) for tag, kinds in SCENE_DEFECTS.items() for kind in kinds])
+def test_a_defect_changes_the_picture_and_a_clean_scene_stays_as_it_is(tag: str, kind: str) -> None:
+    scene = random_scene(ASKED[tag], Random(3))
+    good, bad = scene.draw(), spoil_scene(scene, kind, Random(4)).draw()
+    assert ImageChops.difference(good, bad).getbbox() is not None
+    assert spoil_scene(scene, CLEAN_SCENE, Random(4)).draw() == good
+
+
+# Files
+
+
+def test_what_is_drawn_stays_the_same_to_the_byte_and_nothing_is_drawn_beside_other_files(tmp_path: Path) -> None:
+    draw_all(tmp_path, count=4, prompts_per_tag=2, seed=7)
+    before = files(tmp_path)
+    drawn = {name: hashlib.sha256(data).hexdigest() for name, data in before.items()}
+    names = "".join(f"{name} {digest}\n" for name, digest in sorted(drawn.items()))
+    assert len(drawn) == 88
+    assert hashlib.sha256(names.encode()).hexdigest() == DRAWN_SHA256
+    with pytest.raises(ValueError, match=f"^{tmp_path} is not empty; samples are drawn into a new or empty folder$"):
+        draw_all(tmp_path, 1, 1, 8)
+    assert files(tmp_path) == before
+    (tmp_path / "file").touch()
+    with pytest.raises(ValueError, match=f"^samples cannot be drawn into {tmp_path}/file: Not a directory$"):
+        draw_all(tmp_path / "file", 1, 1, 7)
+
+
+# Labels
+
+
+@pytest.mark.parametrize("place", ["diagram/labels.json", "labels.json"])
+def test_labels_are_found_beside_the_split_and_at_the_root(tmp_path: Path, place: str) -> None:
+    assert read_labels(tmp_path, "diagram") == {}
+    (tmp_path / "diagram").mkdir()
+    (tmp_path / place).write_text('{"test_0": "black"}')
+    assert read_labels(tmp_path, "diagram") == {"test_0": "black"}
+
+
+@pytest.mark.parametrize("text", ["[]", '{"test_0": 1}', "{", '{"test_0": "a cat"}', "[" * 100_000, "1" * 5000, "\xff"])
+def test_a_file_of_that_name_that_is_not_ours_is_left_alone(tmp_path: Path, text: str) -> None:
+    (tmp_path / "labels.json").write_bytes(text.encode("latin-1"))
+    assert read_labels(tmp_path, "diagram") == {}
+
+
+GOOD = {"faithfulness": "Both are good", "conciseness": "Both are good", "readability": "Both are good"}
+
+
+@pytest.mark.parametrize(
+    ("kind", "flow", "verdicts", "seen"),
+    [
+        ("black", "diagram", {"readability": "Human"}, True),
+        ("black", "diagram", {"readability": "Model"}, False),
+        ("black", "diagram", {"readability": "Both are bad"}, False),
+        ("black", "diagram", {"readability": "Mixed"}, False),
+        ("black", "plot", {"readability": "Human", "aesthetics": "Both are good"}, False),
+        ("black", "plot", {"aesthetics": "Human"}, True),
+        ("human_black", "plot", {"aesthetics": "Model"}, True),
+        ("human_black", "plot", {"aesthetics": "Human"}, False),
+        ("reversed", "plot", {"faithfulness": "Human"}, None),
+        ("overload", "plot", {"conciseness": None}, None),
+        ("overload", "plot", {}, None),
+        ("copy", "diagram", {**GOOD, "aesthetics": "Both are bad"}, True),
+        ("restyled", "plot", {**GOOD, "aesthetics": "Mixed"}, True),
+        ("copy", "diagram", {**GOOD, "aesthetics": "Model"}, False),
+        ("copy", "diagram", {**GOOD, "aesthetics": None}, None),
+        ("copy", "diagram", {}, None),
+        ("null", "diagram", GOOD, None),
+        ("homemade", "diagram", GOOD, None),
+    ],
+)
+def test_a_defect_is_caught_by_the_verdict_on_its_dimension(kind: str, flow: str, verdicts: Any, seen: Any) -> None:
+    assert caught(kind, flow, verdicts) is seen
+
+
+@pytest.mark.parametrize(
+    ("kind", "score", "threshold", "seen"),
+    [
+        ("mirrored", 6.9, 7, True),
+        ("mirrored", 7, 7, False),
+        ("mirrored", 6.9, 5, False),
+        ("clean", 7, 7, True),
+        ("clean", 6.9, 7, False),
+        ("clean", None, 7, None),
+        ("black", 3, 7, None),
+    ],
+)
+def test_a_defect_is_noticed_by_a_low_score_and_a_clean_image_by_a_high_one(
+    kind: str, score: float | None, threshold: float, seen: bool | None
+) -> None:
+    assert noticed(kind, score, threshold) is seen

@@ -1,0 +1,143 @@
+"""Figures that always fail, each in its own way: they end, and cost no other figure anything but bounded time."""
+
+import asyncio
+from collections import Counter
+
+import pytest
+from faulty_judges import BUSY, FAULTS, SILENT, Faulty
+from loopback_judge import LoopbackJudge
+
+from tasks.endpoint import client, gate
+from tasks.endpoint.client import MOST_FAILURES, MOST_SILENCES, Vlm
+from tasks.endpoint.completion import Reply
+from tasks.endpoint.requests import Image, Request, probe_request
+from tasks.errors import JudgeGaveUp, JudgeStopped
+from tasks.parameters import Judge
+
+FIGURES = 24
+DIMENSIONS = ("faithfulness", "conciseness", "readability", "aesthetics")
+WINNER = {"type": "object", "properties": {"winner": {"type": "string", "enum": ["Model"]}}, "required": ["winner"]}
+PICTURE = Image(b"data:image/png;base64,AAAA")
+
+
+@pytest.fixture(autouse=True)
+def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(client, "RETRY_SECONDS", 0.02)
+    monkeypatch.setattr(gate, "KNOCK_SECONDS", (0.05, 0.4))
+    monkeypatch.setattr(gate, "BACKOFF_SECONDS", (0.02, 0.1))
+    monkeypatch.setattr(gate, "TRY_SECONDS", 1.0)  # a busy machine answers late
+
+
+async def judge_all(base_url: str, **settings: float) -> tuple[dict[str, Counter[str]], float]:
+    """Figure -> statuses of its calls, and the seconds that the judge was away."""
+    given = {"timeout_seconds": 0.5, "call_seconds": 1.0, "patience_seconds": 20.0, "concurrency": 6, **settings}
+    judge = Judge(model="m", base_url=base_url, **given)  # pyright: ignore
+
+    async def ask(vlm: Vlm, figure: str, dimension: str) -> tuple[str, Reply]:
+        question = Request("Compare.", (figure, PICTURE, "Reply as JSON."), f"diagram_{dimension}", WINNER)
+        return figure, await vlm.ask(question, figure)
+
+    async with Vlm(judge) as vlm:
+        async with asyncio.TaskGroup() as group:
+            asked = [group.create_task(ask(vlm, f"Figure {n}.", each)) for n in range(FIGURES) for each in DIMENSIONS]
+        found = vlm.gate.found()
+    statuses: dict[str, Counter[str]] = {}
+    for each in asked:
+        figure, reply = each.result()
+        statuses.setdefault(figure, Counter())[reply.status] += 1
+    return statuses, found.away_seconds if found else 0.0
+
+
+def figures(numbers: range) -> frozenset[str]:
+    return frozenset(f"Figure {number}." for number in numbers)
+
+
+@pytest.mark.parametrize("bad", [figures(range(7, 8)), figures(range(FIGURES - 5, FIGURES))], ids=["one", "last five"])
+@pytest.mark.parametrize("name", FAULTS)
+def test_figures_that_always_fail_end_and_cost_no_other(name: str, bad: frozenset[str]) -> None:
+    with LoopbackJudge(faulty := Faulty(FAULTS[name], bad), keep_requests=False) as judge:
+        statuses, away = asyncio.run(judge_all(judge.base_url))
+    good = [found for figure, found in statuses.items() if figure not in bad]
+    assert good == [{"ok": len(DIMENSIONS)}] * (FIGURES - len(bad))
+    ends = "rejected" if name in ("302", "404") else "unavailable"
+    assert [statuses[figure] for figure in bad] == [{ends: len(DIMENSIONS)}] * len(bad)
+    assert away == 0, "a judge that answers others is never called away"
+    most = {"302": 1, "404": 1, "500": MOST_FAILURES} | dict.fromkeys(SILENT, MOST_SILENCES)
+    assert name in BUSY or max(faulty.asked.values()) <= most[name]
+
+
+def test_the_last_figures_end_within_a_short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
+    """All constants are three tenths of what they are: a patience of 30 s, and calls that are asked for 20 s."""
+    monkeypatch.setattr(gate, "BACKOFF_SECONDS", (0.15, 1.2))
+    monkeypatch.setattr(gate, "TRY_SECONDS", 4.5)
+    bad = figures(range(FIGURES - 5, FIGURES))
+    with LoopbackJudge(Faulty(FAULTS["429"], bad, seconds=0.05), keep_requests=False) as judge:
+        statuses, _ = asyncio.run(judge_all(judge.base_url, patience_seconds=9, call_seconds=6))
+    assert [statuses[figure] for figure in bad] == [{"unavailable": len(DIMENSIONS)}] * len(bad)
+
+
+def test_a_single_call_that_always_fails_ends_alone() -> None:
+    fault = Faulty(FAULTS["429"], figures(range(3, 4)), only_dimension="readability")
+    with LoopbackJudge(fault, keep_requests=False) as judge:
+        statuses, _ = asyncio.run(judge_all(judge.base_url))
+    assert statuses.pop("Figure 3.") == {"ok": 3, "unavailable": 1}
+    assert [*statuses.values()] == [{"ok": 4}] * (FIGURES - 1)
+
+
+@pytest.mark.parametrize("name", ["429", "no answer", "302"])
+def test_half_of_the_figures_may_fail(name: str) -> None:
+    bad = figures(range(0, FIGURES, 2))
+    with LoopbackJudge(Faulty(FAULTS[name], bad), keep_requests=False) as judge:
+        statuses, away = asyncio.run(judge_all(judge.base_url, timeout_seconds=0.2, concurrency=16))
+    assert all(found == {"ok": 4} for figure, found in statuses.items() if figure not in bad) and not away
+    assert not any("ok" in statuses[figure] for figure in bad)
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [
+        ("429", "has refused all calls for 2 s: 429: Too many requests."),
+        ("no answer", "answers no call .no whole reply within 0.2 s"),
+        ("500", "answers no call .500: The worker died."),
+        ("302", "refuses all calls .302: it redirects to"),
+        ("404", "refuses all calls .404: No such model."),
+    ],
+)
+def test_where_all_figures_fail_the_run_stops_with_the_reason(name: str, words: str) -> None:
+    fault = Faulty(FAULTS[name], figures(range(FIGURES)))
+    with LoopbackJudge(fault, keep_requests=False) as judge, pytest.raises(ExceptionGroup) as stopped:
+        patience = 2 if name == "429" else 60
+        settings = {"timeout_seconds": 0.2, "patience_seconds": patience, "call_seconds": 120, "concurrency": 16}
+        asyncio.run(judge_all(judge.base_url, **settings))
+    assert stopped.group_contains((JudgeStopped, JudgeGaveUp), match=words)
+
+
+def test_where_all_calls_are_limited_none_ends_and_patience_does(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A small question is answered, and no call is: there are no others to whom the calls could be compared."""
+    monkeypatch.setattr(gate, "MOST_REFUSALS", 2)
+
+    async def scene(base_url: str) -> None:
+        settings = {"call_seconds": 0.5, "patience_seconds": 5.0, "concurrency": 6}
+        async with Vlm(Judge(model="m", base_url=base_url, **settings)) as vlm, asyncio.TaskGroup() as group:  # pyright: ignore
+            await vlm.probe(probe_request())
+            for number in range(6):
+                for dimension in DIMENSIONS:
+                    question = Request("Compare.", (f"Figure {number}.", PICTURE), f"diagram_{dimension}", WINNER)
+                    group.create_task(vlm.ask(question, f"Figure {number}."))
+
+    fault = Faulty(FAULTS["429"], figures(range(6)))
+    with LoopbackJudge(fault, keep_requests=False) as judge, pytest.raises(ExceptionGroup) as stopped:
+        asyncio.run(scene(judge.base_url))
+    assert stopped.group_contains(JudgeGaveUp, match="has refused all calls for 5 s: 429: Too many requests.")
+
+
+def test_one_call_asked_to_wait_an_hour_ends_and_all_of_them_stop_the_run() -> None:
+    hour = FAULTS["429 with Retry-After"]
+    hour = type(hour)(hour.body, hour.status, {"retry-after": "3600"})
+    with LoopbackJudge(Faulty(hour, figures(range(2, 3))), keep_requests=False) as judge:
+        statuses, _ = asyncio.run(judge_all(judge.base_url))
+    assert statuses.pop("Figure 2.") == {"unavailable": 4} and {*map(str, statuses.values())} == {"Counter({'ok': 4})"}
+    fault = Faulty(hour, figures(range(FIGURES)))
+    with LoopbackJudge(fault, keep_requests=False) as judge, pytest.raises(ExceptionGroup) as stopped:
+        asyncio.run(judge_all(judge.base_url))
+    assert stopped.group_contains(JudgeGaveUp, match="asks to wait 1 h, and judge.patience_seconds allows 20 s")

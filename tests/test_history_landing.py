@@ -1,0 +1,215 @@
+"""What a run and a sync bring from ledgers into the history, as real files."""
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from factories import RUN, end, image, judgment, line, outcome, picture, start, write_run
+from written_history import ask, keep, whole_run
+
+from tasks.errors import InputError
+from tasks.history import database
+from tasks.history.asking import as_json_rows, query
+from tasks.history.database import FOLDER, HISTORY
+from tasks.history.landing import Landed, land, missing, rebuild
+from tasks.judging.results import Results
+from tasks.ledger.reading import read_judgments, read_outcomes
+from tasks.ledger.writing import write_record
+from tasks.records import Judgment, Outcome, RunStart
+
+pytestmark = pytest.mark.usefixtures("laid_out")
+
+EARLIER, LATER = "20261119T120000-diagram-0000aa", "20261121T120000-diagram-0000aa"
+TABLES = ("runs", "judgments", "outcomes", "scores", "pictures")
+
+
+# What is loaded
+
+
+def test_rows_come_back_as_they_went_in(tmp_path: Path) -> None:
+    strange = "tabs\t, \"quotes\", 'single', line\nbreaks, nul \x00, \u4e2d\u6587 \U0001f600, \\u0041, "
+    strange += "long " * 50_000
+    rows = [
+        judgment("s1", raw=strange, reasoning=strange, price=None),
+        judgment("s2", verdict=None, status="refused", error="it's refused; DROP TABLE runs", pictures={}),
+        outcome("s1", caption=strange, notes=("a", "b"), injected="blur", caught=True),
+        outcome("s2", "-GXB", None, status="incomplete", problem="it's gone"),
+    ]
+    run = write_run(tmp_path, start(), rows, end())
+    land(tmp_path)
+    timed = "strftime({0}, '%Y-%m-%dT%H:%M:%S+00:00') AS {0}"
+    judgments = query(tmp_path, f"SELECT * EXCLUDE last_attempt REPLACE ({timed.format('judged_at')}) FROM judgments")
+    outcomes = query(tmp_path, f"SELECT * REPLACE ({timed.format('decided_at')}) FROM outcomes")
+    assert [Judgment.model_validate(row) for row in as_json_rows(judgments)] == list(read_judgments(run))
+    assert [Outcome.model_validate(row) for row in as_json_rows(outcomes)] == list(read_outcomes(run))
+
+
+def test_rates_and_published_scores_go_by_the_evaluation_and_only_by_what_was_repeated(tmp_path: Path) -> None:
+    def shard(number: int, *rows: Judgment | Outcome) -> None:
+        run_id = f"2026112{number}T120000-diagram-0000aa"
+        part = {"evaluation_id": "nightly", "shard": number, "shards": 2, "parameters": {"votes": 2}}
+        write_run(tmp_path, start(run_id, **part), list(rows), end())
+
+    votes = [judgment("s1", verdict=verdict, vote=vote) for vote, verdict in ((1, "Model"), (2, "Model"))]
+    shard(1, *votes, outcome("s1", published="Human"))
+    votes = [judgment("s2", verdict=verdict, vote=vote) for vote, verdict in ((1, "Model"), (2, "Human"))]
+    shard(2, *votes, outcome("s2", published="Model"))
+    land(tmp_path)
+    assert ask(tmp_path, "SELECT run_id, measure, dimension, n, value FROM reliability ORDER BY ALL") == [
+        ("nightly", "chance_agreement", "faithfulness", 2, 0.625),
+        ("nightly", "chance_agreement", "overall", 2, 0.625),
+        ("nightly", "repeat_agreement", "faithfulness", 2, 0.5),
+        ("nightly", "repeat_agreement", "overall", 2, 0.5),
+    ]
+    published = "SELECT run_id, dimension, n, score FROM by_group WHERE measure = 'published'"
+    assert ask(tmp_path, published) == [("nightly", "overall", 2, 50.0)]
+
+
+def test_a_run_that_asked_once_has_no_published_score_beside_its_own(tmp_path: Path) -> None:
+    keep(tmp_path, RUN, [outcome("s1", published="Model", p_model=1.0, p_tie=0.0, p_human=0.0)])
+    assert ask(tmp_path, "SELECT DISTINCT measure FROM scores") == [("score",)]
+    rates = ask(tmp_path, "SELECT measure FROM rates WHERE dimension = 'overall' ORDER BY 1")
+    assert [measure for (measure,) in rates] == ["p_human", "p_model", "p_tie", "pivotal", "tier_1"]
+
+
+def test_a_torn_last_line_is_ignored(tmp_path: Path) -> None:
+    run = whole_run(tmp_path)
+    with (run / "judgments.jsonl").open("ab") as file:
+        file.write(judgment("torn").model_dump_json().encode()[:300])
+    assert land(tmp_path).left_out == ()
+    assert ask(tmp_path, "SELECT DISTINCT sample_id FROM judgments") == [("s1",)]
+
+
+def test_a_picture_has_one_row_for_each_form_it_was_sent_in(tmp_path: Path) -> None:
+    sent_smaller = picture("s1h").model_copy(update={"sent_sha256": "5" * 64, "changes": ("resized",)})
+    whole_run(tmp_path, EARLIER)
+    keep(tmp_path, RUN, [outcome("s1", pictures={"human": sent_smaller, "model": picture("s1m")})])
+    source, other = (f"pictures/{picture(name).source_sha256}.jpg" for name in ("s1h", "s1m"))
+    found = sorted(ask(tmp_path, "SELECT picture_path, changes FROM pictures"))
+    assert found == [(source, []), (source, ["resized"]), (other, [])]
+
+
+# What a sync finds
+
+
+def test_sync_loads_what_is_new_grown_or_finished_and_nothing_else(tmp_path: Path) -> None:
+    whole_run(tmp_path, EARLIER)
+    growing = write_run(tmp_path, start(), [judgment("s1")], None)
+    assert missing(tmp_path) == [EARLIER]
+    assert land(tmp_path).loaded == (EARLIER, RUN)
+    assert land(tmp_path).loaded == ()
+
+    with (growing / "judgments.jsonl").open("a") as file:
+        file.write(line(judgment("s2")))
+    assert land(tmp_path).loaded == (RUN,)
+    assert ask(tmp_path, f"SELECT count(*) FROM judgments WHERE run_id = '{RUN}'") == [(2,)]
+    assert [ask(tmp_path, f"SELECT count(*) FROM {table}")[0][0] for table in TABLES] == [2, 6, 1, 5, 2]
+
+    write_record(growing / "end.json", end(ledger_rows={"judgments.jsonl": 2}))
+    assert missing(tmp_path) == [RUN]
+    assert land(tmp_path).loaded == (RUN,)
+    assert ask(tmp_path, f"SELECT status FROM runs WHERE run_id = '{RUN}'") == [("finished",)]
+    assert (land(tmp_path).loaded, missing(tmp_path)) == ((), [])
+
+
+def test_a_row_that_is_refused_far_down_is_told_by_its_line_and_nothing_of_its_run_is_loaded(tmp_path: Path) -> None:
+    damaged = write_run(tmp_path, start(), [judgment(f"s{number}") for number in range(2_500)], None)
+    with (damaged / "judgments.jsonl").open("a") as rows:
+        rows.write('{"schema": 7, "vote": "first"}\n')
+    whole_run(tmp_path, LATER)
+    found = land(tmp_path)
+    assert found.loaded == (LATER,)
+    [sentence] = found.left_out
+    assert f'{damaged}/judgments.jsonl", in line 2501: Failed to cast' in sentence
+    assert ask(tmp_path, "SELECT DISTINCT run_id FROM judgments") == [(LATER,)]
+
+
+def test_the_last_attempt_is_found_among_the_attempts_of_one_call(tmp_path: Path) -> None:
+    calls: list[dict[str, Any]] = [
+        {}, {"candidate": "beta"}, {"sample_id": "s2"}, {"control": "anchor"}, {"dimension": "readability"},
+        {"order": "model_first"}, {"vote": 2},
+    ]  # fmt: skip
+    rows = [judgment(attempt=attempt, **call) for n, call in enumerate(calls) for attempt in range(1, 2 + n % 3)]
+    keep(tmp_path, RUN, rows)
+    of_call = 'PARTITION BY candidate, sample_id, "control", dimension, "order", vote'
+    last = f"SELECT last_attempt = (attempt = max(attempt) OVER ({of_call})) FROM judgments"
+    assert ask(tmp_path, f"SELECT bool_and(last) FROM ({last}) AS found(last)") == [(True,)]
+    assert ask(tmp_path, "SELECT count(*), count(*) FILTER (last_attempt) FROM judgments") == [(len(rows), len(calls))]
+
+
+@pytest.mark.parametrize("given", [{"threshold": "high"}, {"threshold": None}, {}])
+def test_a_threshold_that_is_no_number_is_damage(tmp_path: Path, given: dict[str, Any]) -> None:
+    damaged = write_run(tmp_path, start(flow="counting", parameters=given), [image()], end())
+    told = "'high'" if given.get("threshold") else "None"
+    said = f"The ledger {damaged} was left out: run.json: parameters.threshold is {told}; a number is expected"
+    assert land(tmp_path) == Landed((), (said,))
+
+
+def test_thousands_of_long_replies_are_loaded(tmp_path: Path) -> None:
+    """DuckDB holds the texts of 2,048 rows at once, whatever its bound on memory; here those are 60 MB."""
+    long = "the encoder attends " * 1_500
+    write_run(tmp_path, start(), [judgment(f"s{number}", raw=long) for number in range(2_100)], end())
+    assert land(tmp_path) == Landed((RUN,), ())
+    assert ask(tmp_path, "SELECT count(*), min(length(raw)) FROM judgments") == [(2_100, len(long))]
+
+
+def test_a_run_too_large_for_memory_is_told_and_stops_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(database._WRITER, "memory_limit", "100MB")
+    rows = [judgment(f"s{number}", raw=f"{number} long " * 8_000) for number in range(2_100)]
+    write_run(tmp_path, start(), rows, end())
+    whole_run(tmp_path, LATER)
+    found = land(tmp_path)
+    assert found.loaded == (LATER,)
+    [sentence] = found.left_out
+    assert f"{RUN} was left out: it does not fit into memory" in sentence and "\n" not in sentence
+    assert ask(tmp_path, "SELECT run_id FROM runs UNION SELECT run_id FROM judgments") == [(LATER,)]
+    monkeypatch.undo()
+    assert land(tmp_path) == Landed((RUN,), ())
+
+
+def test_a_fault_of_the_program_is_no_damage(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def faulty(start: RunStart, runs: Sequence[Path]) -> Results:
+        raise ValueError(f"zip() has arguments of different lengths: {start.run_id}, {runs}")
+
+    monkeypatch.setattr("tasks.history.rows.results_of", faulty)
+    whole_run(tmp_path)
+    with pytest.raises(ValueError, match="zip") as caught:
+        land(tmp_path)
+    assert not isinstance(caught.value, InputError)
+
+
+def test_a_rebuild_replaces_what_is_no_history(tmp_path: Path) -> None:
+    whole_run(tmp_path)
+    land(tmp_path)
+    for file in (tmp_path / HISTORY, tmp_path / FOLDER / "master.duckdb"):
+        file.unlink()
+        file.write_bytes(b"something else altogether" * 1000)
+    for use in (land, missing):
+        with pytest.raises(ValueError, match=r"cannot be opened: .*`jury sync --rebuild`"):
+            use(tmp_path)
+    assert rebuild(tmp_path).loaded == (RUN,)
+    assert ask(tmp_path, "SELECT run_id FROM runs") == [(RUN,)]
+
+
+@pytest.mark.parametrize("mark", ["", "CREATE MACRO layout() AS 'another';"])
+def test_a_history_of_another_version_asks_for_a_rebuild(tmp_path: Path, mark: str) -> None:
+    whole_run(tmp_path)
+    (tmp_path / FOLDER).mkdir()
+    with duckdb.connect(tmp_path / FOLDER / "master.duckdb") as db:
+        db.execute(f"{mark} CREATE TABLE runs (run_id VARCHAR)")
+    with pytest.raises(ValueError, match="another version of Image Jury; `jury sync --rebuild`"):
+        land(tmp_path)
+    assert rebuild(tmp_path).loaded == (RUN,)
+    assert land(tmp_path) == Landed((), ())
+
+
+def test_a_rebuild_from_no_ledger_that_can_be_read_leaves_the_history_alone(tmp_path: Path) -> None:
+    run = whole_run(tmp_path)
+    land(tmp_path)
+    (run / "run.json").write_text("torn")
+    assert len(rebuild(tmp_path).left_out) == 1
+    run.rename(tmp_path / "elsewhere")
+    assert rebuild(tmp_path) == Landed((), ())
+    assert ask(tmp_path, "SELECT run_id FROM runs") == [(RUN,)]

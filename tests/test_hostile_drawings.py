@@ -1,0 +1,166 @@
+"""An SVG of a stranger shows what is in it and nothing else of the machine, however it names the other file."""
+
+import base64
+import gzip
+from pathlib import Path
+from urllib.parse import quote
+
+import pytest
+from PIL import Image
+from png_files import POLICY, RED, WHITE
+from written_datasets import png
+
+from tasks.pictures.bad_picture import BadPicture, NoReader
+from tasks.pictures.prepare import as_shown, prepare
+from tasks.pictures.rare_reader import self_contained
+
+SIZE = 'width="60" height="40"'
+SHOWS = f'<image href="FILE" {SIZE}/>'
+
+
+def svg(inner: str, around: str = "", attributes: str = "") -> str:
+    names = 'xmlns="http://www.w3.org/2000/svg" xmlns:xlink="http://www.w3.org/1999/xlink" xmlns:z="urn:z"'
+    return f"{around}<svg {names} {SIZE} {attributes}>{inner}</svg>"
+
+
+def embedded(drawing: str, head: str = "data:image/svg+xml;base64,") -> str:
+    return head + base64.b64encode(drawing.encode()).decode()
+
+
+FILTERED = f'<rect {SIZE} filter="url(#f)"/>'
+ATTACKS = {
+    "an absolute path": svg(SHOWS),
+    "an absolute path, in the older attribute": svg(f'<image xlink:href="FILE" {SIZE}/>'),
+    "a path from the working directory": svg(f'<image href="NAME" {SIZE}/>'),
+    "a URL of a file": svg(f'<image href="file://FILE" {SIZE}/>'),
+    "a URL of the web": svg(f'<image href="https://example.org/a.png" {SIZE}/>'),
+    "a harmless attribute of the same name behind it": svg(f'<image href="FILE" z:href="#a" {SIZE}/>'),
+    "a harmless attribute of the same name before it": svg(f'<image z:href="#a" href="FILE" {SIZE}/>'),
+    "both attributes of SVG, the older one harmless": svg(f'<image xlink:href="#a" href="FILE" {SIZE}/>'),
+    "a filter that reads a file": svg(f'<filter id="f"><feImage href="FILE"/></filter>{FILTERED}'),
+    "a filter that reads, hidden": svg(f'<filter id="f"><feImage xlink:href="FILE" z:href="#a"/></filter>{FILTERED}'),
+    "an entity for the path": svg(f'<image href="&where;" {SIZE}/>', '<!DOCTYPE svg [<!ENTITY where "FILE">]>'),
+    "an entity for the element": svg("&shows;", f"<!DOCTYPE svg [<!ENTITY shows '<image href=\"FILE\" {SIZE}/>'>]>"),
+    "an attribute of the document type": svg(f"<image {SIZE}/>", '<!DOCTYPE svg [<!ATTLIST image href CDATA "FILE">]>'),
+    "a base for all references": svg('<use href="#a"/>', attributes='xml:base="file:///secret.svg"'),
+    "spaces before the path": svg(f'<image href="&#10; FILE" {SIZE}/>'),
+    "a part of another drawing": svg('<use href="FILE#a"/>'),
+    "a paint of another drawing": svg(f'<rect {SIZE} fill="url(FILE#a)"/>'),
+    "a paint of another drawing, in quotation marks": svg(f"<rect {SIZE} style=\"fill: url( 'FILE#a' )\"/>"),
+    "a paint of another drawing, in a style sheet": svg(f"<style>rect {{ fill: url(FILE) }}</style><rect {SIZE}/>"),
+    "a style sheet that takes in another": svg('<style>@import "FILE";</style>'),
+    "a style sheet in escapes": svg(f"<style>rect {{ fill: \\75 rl(FILE) }}</style><rect {SIZE}/>"),
+    "a style sheet with a comment in the way": svg(f"<style>rect {{ fill: url(/*#*/FILE) }}</style><rect {SIZE}/>"),
+    "a font of the machine": svg('<style>@font-face { src: url("file://FILE") }</style>'),
+    "a reference by an animation": svg(f'<image href="#a" {SIZE}><set attributeName="xlink:href" to="FILE"/></image>'),
+    "an inclusion": svg('<xi:include xmlns:xi="http://www.w3.org/2001/XInclude" href="FILE"/>'),
+    "a profile of colors": svg('<color-profile name="a" xlink:href="FILE"/>'),
+    "a drawing within, in base64": svg(f'<image href="{embedded(svg(SHOWS))}" {SIZE}/>'),
+    "a drawing far within": svg(f'<image href="{embedded(svg(SHOWS.replace("FILE", embedded(svg(SHOWS)))))}" {SIZE}/>'),
+    "a drawing within, as text": svg(f'<image href="data:image/svg+xml,{quote(svg(SHOWS))}" {SIZE}/>'),
+    "a drawing within, called text": svg(f'<image href="{embedded(svg(SHOWS), "data:text/plain;base64,")}" {SIZE}/>'),
+    "a drawing within, called nothing": svg(f'<image href="{embedded(svg(SHOWS), "data:;base64,")}" {SIZE}/>'),
+    "a page within": svg('<image href="data:text/html,FILE"/>'),
+    "a text along a path of another drawing": svg('<text><textPath href="FILE#a">a</textPath></text>'),
+    "a gradient of another drawing": svg('<linearGradient id="a" xlink:href="FILE#a"/>'),
+    "a pattern of another drawing, hidden": svg('<pattern id="a" z:href="#a" xlink:href="FILE#a" href="#b"/>'),
+    "a filter of another drawing": svg(f'<rect {SIZE} filter="url(FILE#f)"/>'),
+    "a mask of another drawing": svg(f'<rect {SIZE} style="mask: url(FILE#m); fill: url(#a)"/>'),
+    "a marker of another drawing": svg('<path d="M0 0" marker-end="url( &quot;FILE#m&quot; )"/>'),
+    "a paint behind a harmless one": svg(f'<rect {SIZE} fill="url(#a) url(FILE)"/>'),
+    "a paint in capitals": svg(f'<rect {SIZE} fill="URL(FILE)"/>'),
+    "a paint in capitals and escapes": svg(f'<rect {SIZE} fill="\\000055\\52 L(FILE)"/>'),
+    "an import in escapes": svg("<style>\\40 import 'FILE';</style>"),
+    "a style sheet as data": svg("<style><![CDATA[rect { fill: url(FILE) }]]></style>"),
+    "a style sheet in pieces": svg("<style>rect { fill: u<a/>rl(FILE) }</style>"),
+    "a set of images": svg('<style>rect { fill: image-set("FILE" 1x) }</style>'),
+    "a list that an animation goes through": svg('<animate attributeName="href" values="#a;FILE"/>'),
+    "an attribute in capitals": svg(f'<image HREF="FILE" {SIZE}/>'),
+    "an attribute of pages": svg(f'<image src="FILE" {SIZE}/>'),
+    "an image that a definition has": svg(f'<defs><g id="a">{SHOWS}</g></defs><use href="#a"/>'),
+    "an image for another language": svg(f'<switch><g systemLanguage="xx">{SHOWS}</g></switch>'),
+    "a drawing within a filter": svg(f'<filter id="f"><feImage href="{embedded(svg(SHOWS))}"/></filter>{FILTERED}'),
+    "a drawing within, with words about it": svg(
+        f'<image href="{embedded(svg(SHOWS), "data:image/svg+xml;charset=utf-8;base64,")}" {SIZE}/>'
+    ),
+}
+PACKED = base64.b64encode(gzip.compress(svg(SHOWS).encode(), mtime=0)).decode()
+BROKEN = {
+    "an entity of its text": svg("<text>&words;</text>", '<!DOCTYPE svg [<!ENTITY words SYSTEM "file://FILE">]>'),
+    "entities in another file": svg("<text>&words;</text>", '<!DOCTYPE svg [<!ENTITY % more SYSTEM "FILE"> %more;]>'),
+    "a drawing within, compressed": svg(f'<image href="data:image/svg+xml;base64,{PACKED}" {SIZE}/>'),
+}
+
+
+@pytest.fixture
+def secret(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A red picture of the machine, which the working directory has, too."""
+    place = tmp_path / "secret.png"
+    Image.new("RGB", (60, 40), RED).save(place)
+    monkeypatch.chdir(tmp_path)
+    return place
+
+
+def aimed(drawing: str, secret: Path) -> bytes:
+    """The drawing with the path of the secret, also in what is embedded in base64."""
+    for each in sorted({*_embedded(drawing)}, key=len):
+        drawing = drawing.replace(each, base64.b64encode(aimed(base64.b64decode(each).decode(), secret)).decode())
+    return drawing.replace("FILE", str(secret)).replace("NAME", secret.name).encode()
+
+
+def _embedded(drawing: str) -> list[str]:
+    found = [part.partition('"')[0] for part in drawing.split(";base64,")[1:]]
+    return [each for each in found if base64.b64decode(each).startswith(b"<svg")]
+
+
+@pytest.mark.parametrize("drawing", ATTACKS.values(), ids=ATTACKS)
+def test_what_would_show_another_file_is_refused(drawing: str, secret: Path) -> None:
+    with pytest.raises(NoReader, match="SVG that shows another file"):
+        self_contained(aimed(drawing, secret))
+
+
+@pytest.mark.parametrize("drawing", BROKEN.values(), ids=BROKEN)
+def test_what_has_no_meaning_without_another_file_is_damaged(drawing: str, secret: Path) -> None:
+    with pytest.raises(BadPicture, match="SVG file is damaged"):
+        self_contained(aimed(drawing, secret))
+
+
+@pytest.mark.parametrize("name", ["a harmless attribute of the same name behind it", "a filter that reads a file"])
+def test_the_picture_is_refused_where_it_is_drawn_too(name: str, secret: Path) -> None:
+    pytest.importorskip("resvg_py")
+    with pytest.raises(NoReader):
+        prepare(aimed(ATTACKS[name], secret), POLICY)
+
+
+INSIDE = f"data:image/png;base64,{base64.b64encode(png(200)).decode()}"
+ALLOWED = {
+    "a link to click on": svg(f'<a xlink:href="https://example.org/a"><rect {SIZE}/></a>'),
+    "a part of itself": svg(f'<defs><rect id="a" {SIZE}/></defs><use xlink:href="#a"/>'),
+    "a paint of its own": svg(f'<rect {SIZE} style="fill: url(\'#a\') red" transform="rotate(0)"/>'),
+    "a document type and words about it": svg(
+        '<metadata><z:type z:resource="http://purl.org/dc/dcmitype/StillImage"/></metadata><rect/>',
+        '<?xml version="1.0"?><!DOCTYPE svg PUBLIC "-//W3C//DTD SVG 1.1//EN" '
+        '"http://www.w3.org/Graphics/SVG/1.1/DTD/svg11.dtd">',
+    ),
+    "a font of its own": svg("<style>@font-face { src: url(data:font/woff2;base64,AAAA) }</style>"),
+    "a picture of its own": svg(f'<image href="{INSIDE}" {SIZE}/>'),
+}
+
+
+@pytest.mark.parametrize("drawing", ALLOWED.values(), ids=ALLOWED)
+def test_what_is_inside_is_allowed(drawing: str) -> None:
+    self_contained(drawing.encode())
+
+
+def test_a_style_sheet_beside_a_drawing_is_not_shown_to_the_renderer(secret: Path) -> None:
+    drawing = aimed(svg("<rect/>", '<?xml-stylesheet href="FILE"?><!DOCTYPE svg SYSTEM "FILE">'), secret)
+    assert secret.name not in self_contained(drawing)
+
+
+@pytest.mark.parametrize("head", ["data:image/svg+xml;base64,", "data:image/svg+xml;charset=utf-8,"])
+def test_a_drawing_within_a_drawing_is_shown(head: str) -> None:
+    pytest.importorskip("resvg_py")
+    inner = svg(f'<rect {SIZE} fill="#f00"/>')
+    within = embedded(inner, head) if head.endswith("base64,") else head + quote(inner)
+    shown = as_shown(svg(f'<image href="{within}" width="30" height="40"/>').encode())
+    assert (shown.getpixel((9, shown.height // 2)), shown.getpixel((shown.width - 9, 9))) == (RED, WHITE)

@@ -1,0 +1,184 @@
+"""A few kilobytes of Parquet that stand for gigabytes take little memory, and are a problem of the dataset."""
+
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from tasks.datasets.parquet_records import check_pages
+from tasks.datasets.rows import find_rows
+from tasks.errors import InputError, Problems
+
+READER = """
+import resource, sys
+from pathlib import Path
+from tasks.datasets.rows import find_rows, read_row
+from tasks.errors import Problems
+
+problems, places = Problems(), []
+for row in find_rows(Path(sys.argv[1]), problems):
+    places.append(row.place)
+for place in places:
+    read_row(place, ["text"])
+status = Path("/proc/self/status")  # what getrusage has there is the most of the process that made this one, too
+lines = status.read_text().splitlines() if status.exists() else []
+found = [int(line.split()[1]) for line in lines if line.startswith("VmHWM")]
+print((found or [resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024])[0] // 1000, len(places))
+problems.stop("dataset")
+"""
+"""Loads and reads a file as a run does, and prints the megabytes that it took at most."""
+
+
+def repeated(value: object, rows: int) -> pl.Series:
+    """A column of one value, which the file holds once."""
+    return pl.Series([value]).gather([0] * rows)
+
+
+def text(megabytes: int, rows: int = 4) -> dict[str, pl.Series]:
+    return {"text": repeated("a" * megabytes * 1_000_000, rows)}
+
+
+def columns(number: int) -> dict[str, pl.Series]:
+    return {f"text{at}": series for at in range(number) for series in text(60).values()}
+
+
+def within_a_list() -> dict[str, pl.Series]:
+    return {"text": pl.Series([["x" * 1000] * 70_000])}
+
+
+def within_objects() -> dict[str, pl.Series]:
+    return {"text": repeated({"bytes": b"a" * 70_000_000, "path": None}, 2)}
+
+
+def within_one_list(value: str | None) -> dict[str, pl.Series]:
+    return {"text": pl.Series([pl.repeat(value, 20_000_000, dtype=pl.String, eager=True)])}
+
+
+FEW_BYTES = "of them in column 'text.list.element', allowed are 209,715,200"
+CASES: dict[str, tuple[Callable[[], dict[str, pl.Series]], str]] = {
+    "200 MB cells": (lambda: text(200), "r.parquet: row 1, column 'text' has 200,000,000 bytes, allowed are 64,000,"),
+    "cells of 70 MB in objects": (within_objects, "r.parquet: row 1, column 'text' has 70,0"),
+    "a list of one text": (within_a_list, "r.parquet: row 1, column 'text' has 70,0"),
+    "a row of three cells of 60 MB": (lambda: columns(3), "r.parquet: row 1 has 180,000,"),
+    "four columns of 60 MB": (lambda: columns(4), "r.parquet: rows 1 to 4 become 240,000,"),
+    "a list of millions of one letter": (lambda: within_one_list("x"), FEW_BYTES),
+    "a list of millions of nothing": (lambda: within_one_list(None), FEW_BYTES),
+    "allowed cells, many times": (lambda: text(60, 12), ""),
+}
+
+
+def read(path: Path) -> tuple[int, int, str]:
+    """Megabytes that a process takes to read a file, the rows that it found, and what it said of it."""
+    ran = subprocess.run([sys.executable, "-c", READER, str(path)], capture_output=True, text=True, check=False)
+    megabytes, rows = map(int, ran.stdout.split())
+    return megabytes, rows, ran.stderr
+
+
+@pytest.fixture(scope="module")
+def ordinary(tmp_path_factory: pytest.TempPathFactory) -> int:
+    path = tmp_path_factory.mktemp("ordinary") / "r.parquet"
+    pl.DataFrame({"id": ["a", "b"], "text": ["c", "d"]}).write_parquet(path)
+    return read(path)[0]
+
+
+@pytest.mark.parametrize(("made", "words"), CASES.values(), ids=CASES)
+def test_what_a_few_kilobytes_stand_for_takes_little_memory(
+    tmp_path: Path, ordinary: int, made: Callable[[], dict[str, pl.Series]], words: str
+) -> None:
+    path = tmp_path / "r.parquet"
+    frame = pl.DataFrame(made())
+    frame.with_row_index("id").cast({"id": pl.String}).write_parquet(path, statistics=False)
+    assert path.stat().st_size < 100_000
+    megabytes, rows, said = read(path)
+    assert megabytes - ordinary < 600
+    assert words in said and ("become" not in words or "of them in column 'text0', allowed are 209,715,200" in said)
+    assert bool(said) == bool(words) and rows == (0 if words else frame.height)
+
+
+def test_a_cell_is_named_by_its_row_wherever_it_stands(tmp_path: Path) -> None:
+    path, problems = tmp_path / "r.parquet", Problems()
+    values = ["small"] * 100 + ["a" * 65_000_000] + ["small"] * 20
+    pl.DataFrame({"id": [str(n) for n in range(121)], "text": values}).write_parquet(path)
+    assert len(list(find_rows(path, problems))) >= 16
+    with pytest.raises(InputError, match=r"r\.parquet: row 101, column 'text' has 65,000,000 bytes"):
+        problems.stop("dataset")
+
+
+@pytest.mark.parametrize("rows_of_a_group", [1, 7, 1000])
+@pytest.mark.parametrize("packing", ["zstd", "snappy", "gzip", "lz4", "uncompressed"])
+def test_ordinary_files_of_every_form_pass(tmp_path: Path, rows_of_a_group: int, packing: str) -> None:
+    path = tmp_path / "r.parquet"
+    frame = pl.DataFrame(
+        {"id": [str(n) for n in range(60)], "one": [{"a": [n, None], "b": b"x" * n} for n in range(60)],
+         "is": [None, True, False] * 20, "of": pl.Series(["x", "y"] * 30, dtype=pl.Categorical)}
+    )  # fmt: skip
+    frame.write_parquet(path, compression=packing, row_group_size=rows_of_a_group, data_page_size=100)  # pyright: ignore
+    with path.open("rb") as file:
+        check_pages(file)
+
+
+@pytest.mark.parametrize("at", [-1, -5, -9, -40, -100, 4, 10, 20])
+def test_what_is_damaged_is_told(tmp_path: Path, at: int) -> None:
+    """Each byte that describes the file is set to the largest there is; the file may still be read where it is none."""
+    path, problems = tmp_path / "r.parquet", Problems()
+    pl.DataFrame({"id": ["a", "b"], "text": ["c", "d"]}).write_parquet(path)
+    data = bytearray(path.read_bytes())
+    data[at] = 255
+    path.write_bytes(data)
+    rows = list(find_rows(path, problems))
+    assert len(rows) == 2 or problems.number == 1
+
+
+def test_every_shorter_file_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "r.parquet"
+    pl.DataFrame({"id": ["a", "b"], "text": ["c", "d"]}).write_parquet(path)
+    data = path.read_bytes()
+    for length in range(0, len(data), 7):
+        path.write_bytes(data[:length])
+        problems = Problems()
+        assert not list(find_rows(path, problems)) and problems.number == 1
+
+
+def test_a_page_whose_values_repeat_each_other_is_refused_before_it_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "list.parquet"
+    pl.DataFrame({"prompt": ["a clock"]}).write_parquet(path, compression="uncompressed")
+    data = path.read_bytes()
+    header = re.search(rb"\x2c\x15\x02\x15(.)\x15", data, re.DOTALL)  # a data page of one value, then its encoding
+    assert header
+    path.write_bytes(data[: header.start(1)] + bytes([2 * 7]) + data[header.end(1) :])
+    with path.open("rb") as file, pytest.raises(InputError, match="column 'prompt' in the encoding DELTA_BYTE_ARRAY"):
+        check_pages(file)
+
+
+STOP, STRUCTS = b"\0", 12
+EMPTY_PAGE = b"\x25\0\x15\0" + STOP
+
+
+def written(path: Path, pages: bytes, columns: int) -> Path:
+    """A file whose columns all stand for the same pages, in Thrift's compact protocol."""
+    number = bytes([2 * len(pages) & 127 | 128, 2 * len(pages) >> 7])
+    column = b"\x3c\x39\x18\x01a\x46" + number + b"\x26\x08" + STOP + STOP
+    footer = b"\x49\x1c\x19" + bytes([columns << 4 | STRUCTS]) + column * columns + STOP + STOP
+    path.write_bytes(b"PAR1" + pages + footer + len(footer).to_bytes(4, "little") + b"PAR1")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("pages", "columns"),
+    [
+        (EMPTY_PAGE * 100, 2),  # of 100,000 columns and pages each, the pages would be gone through for a day
+        (b"\x58" + b"\xff" * 9 + b"\x7f" + EMPTY_PAGE * 90, 1),
+        (b"\x25\0\x15\0\x2c\x15\x01" + STOP + STOP + EMPTY_PAGE * 90, 1),
+    ],
+    ids=["columns that share their pages", "a text of 2^70 bytes", "values fewer than none"],
+)
+def test_pages_that_no_writer_makes_are_damage(tmp_path: Path, pages: bytes, columns: int) -> None:
+    path = written(tmp_path / "r.parquet", pages, columns)
+    with path.open("rb") as file, pytest.raises(InputError, match="damaged or cut short"):
+        check_pages(file)
+    with written(tmp_path / "r.parquet", EMPTY_PAGE * 90, 1).open("rb") as file:
+        check_pages(file)
