@@ -81,8 +81,7 @@ def main(names: list[str]) -> int:
         print("| fault | of | in flight | judged | exit | requests, most for one | wall of bound | |")
         print("|---|---|---|---|---|---|---|---|")
         with bench.prefect_server(place) as (settings, _):
-            good = Faulty(FAULTS["429"], frozenset(), CALL_SECONDS)
-            plain = {each: run(place / "data", place / f"plain-{each}", good, each, settings) for each in CONCURRENCIES}
+            plain = plain_walls(place, settings)
 
             def measured(case: tuple[str, str, int]) -> tuple[Found, Faulty]:
                 name, share, concurrency = case
@@ -94,8 +93,20 @@ def main(names: list[str]) -> int:
             cases = [*itertools.product(names or FAULTS, SHARES, CONCURRENCIES)]
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 for case, (found, judge) in zip(cases, pool.map(measured, cases), strict=True):
-                    missed += row(*case, found, judge, plain[case[2]].wall)
+                    missed += row(*case, found, judge, plain[case[2]])
     return bool(missed)
+
+
+def plain_walls(place: Path, settings: dict[str, str]) -> dict[int, float]:
+    """Seconds of a run without faults for each concurrency, in the company that a measured row has."""
+
+    def wall(number: int) -> float:
+        good = Faulty(FAULTS["429"], frozenset(), CALL_SECONDS)
+        return run(place / "data", place / f"plain-{number}", good, CONCURRENCIES[number % 2], settings).wall
+
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        walls = list(pool.map(wall, range(AT_ONCE)))
+    return {each: max(walls[number::2]) for number, each in enumerate(CONCURRENCIES)}
 
 
 def row(name: str, share: str, concurrency: int, found: Found, judge: Faulty, plain: float) -> bool:
