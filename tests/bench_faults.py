@@ -15,6 +15,7 @@ import time
 from collections import Counter
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from statistics import median
 from typing import NamedTuple
 
 import bench
@@ -98,15 +99,18 @@ def main(names: list[str]) -> int:
 
 
 def plain_walls(place: Path, settings: dict[str, str]) -> dict[int, float]:
-    """Seconds of a run without faults for each concurrency, in the company that a measured row has."""
+    """Seconds of a run without faults for each concurrency, in the company that a measured row has.
+
+    The first of them only fill the caches of machine and server.
+    """
 
     def wall(number: int) -> float:
         good = Faulty(FAULTS["429"], frozenset(), CALL_SECONDS)
         return run(place / "data", place / f"plain-{number}", good, CONCURRENCIES[number % 2], settings).wall
 
     with ThreadPoolExecutor(AT_ONCE) as pool:
-        walls = list(pool.map(wall, range(AT_ONCE)))
-    return {each: max(walls[number::2]) for number, each in enumerate(CONCURRENCIES)}
+        walls = list(pool.map(wall, range(3 * AT_ONCE)))[AT_ONCE:]
+    return {each: median(walls[number::2]) for number, each in enumerate(CONCURRENCIES)}
 
 
 def row(name: str, share: str, concurrency: int, found: Found, judge: Faulty, plain: float) -> bool:
