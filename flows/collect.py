@@ -3,6 +3,7 @@
 from prefect import flow
 from prefect.client.schemas.objects import State
 
+from flows.pipeline import store_and_report
 from flows.runtime.collecting import collect_waiting
 from tasks.parameters import Collect
 
@@ -13,4 +14,4 @@ DEFAULTS = Collect()
 @flow(name=NAME, validate_parameters=False)
 async def collect(parameters: Collect = DEFAULTS) -> State:
     """Take in the replies of batches, and end the runs that have all of theirs."""
-    return await collect_waiting(parameters)
+    return await collect_waiting(parameters, store_and_report)

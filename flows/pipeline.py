@@ -1,21 +1,31 @@
 """The chain, once: load, judge, aggregate, store, report. Every flow is one call of `evaluate`."""
 
 import asyncio
+import weakref
+from contextlib import suppress
+from typing import TypeVar, cast
 
 from prefect.client.schemas.objects import State
+from prefect.exceptions import CancelledRun
+from prefect.tasks import exponential_backoff
+from prefect.utilities.annotations import quote
 
-from flows.runtime.chunks import Chunk
 from flows.runtime.collecting import handed_in
 from flows.runtime.given import Raw
 from flows.runtime.quoting import quoted
-from flows.runtime.session import opened
+from flows.runtime.session import Session, opened
 from flows.runtime.states import final_state
 from tasks.aggregate import aggregate
 from tasks.judge import judge
+from tasks.judging.case import Chunk
+from tasks.judging.run import Run
 from tasks.load import load
 from tasks.parameters import Parameters
-from tasks.report import report
-from tasks.store import store
+from tasks.report import report_or_warn
+from tasks.spending.prices import BATCH
+from tasks.store import store_or_warn
+
+T = TypeVar("T")
 
 
 async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
@@ -34,27 +44,53 @@ async def evaluate(flow: str, parameters: Parameters | Raw) -> State:
 
 async def _chain(flow: str, parameters: Parameters, said: list[str]) -> State:
     async with opened(flow, parameters, said) as session:
-        dataset = await session.loading(load(flow, session.parameters))
+        dataset = await load(flow, session.parameters)
+        if isinstance(dataset, State):  # whoever cancels the run meanwhile cancels the step, which has no dataset then
+            raise asyncio.CancelledError
         if session.parameters.quote:
-            return await quoted(session, dataset, _judge_and_aggregate)
-        if parameters.judge.service_tier == "batch":
-            # The steps that follow are those of `jury collect`.
-            return await handed_in(session, dataset)
+            return await quoted(session, dataset, judge_chunk)
+        if parameters.judge.service_tier == BATCH:
+            return await handed_in(session, dataset, store_and_report)
         async with session.judging(dataset) as chunks:
-            await chunks.each(_judge_and_aggregate)
+            await chunks.each(judge_chunk)
         del dataset, chunks  # with the replies to reuse: what follows reads the ledger, and needs memory of its own
-        # Not awaited here: the session awaits the two steps, and decides what a failure of either costs.
-        storing = session.storing(store(session.store, session.run_id))
-        shown = report(session.place, session.run_id, session.warnings, session.scheduled, session.shown_as)
-        return await session.completed(storing, session.reporting(shown))
+        return await store_and_report(session)
 
 
-async def _judge_and_aggregate(chunk: Chunk) -> None:
+async def judge_chunk(run: Run, chunk: Chunk) -> None:
     """Judge the dimensions of a chunk of samples side by side, a task run each, then decide its samples.
 
     A task run for each call would cost more than the call. A chunk whose replies were all taken over asks nothing.
     """
     async with asyncio.TaskGroup() as dimensions:
         for dimension in chunk.dimensions:
-            dimensions.create_task(chunk.ask(judge, dimension))
-    await aggregate(chunk.samples)
+            dimensions.create_task(_judge(run, chunk, dimension))
+    await aggregate(_lent(run), _lent(chunk))
+
+
+async def _judge(run: Run, chunk: Chunk, dimension: str) -> None:
+    """Judge a dimension with the retries of this run; whoever cancels the run ends the step, too."""
+    retries, delay = run.parameters.retries, exponential_backoff(run.parameters.retry_delay_seconds)
+    retrying = judge.with_options(retries=retries, retry_delay_seconds=delay)
+    try:
+        with suppress(CancelledRun):
+            await retrying(_lent(run), _lent(chunk), dimension)
+    finally:
+        chunk.give_up(dimension)
+
+
+def _lent(argument: T) -> T:
+    """Return an argument for a step that Prefect neither searches for futures nor keeps alive.
+
+    Searching it would take seconds. Connections keep the context of the step that opened them, with its arguments.
+    """
+    return cast(T, quote(weakref.proxy(argument)))
+
+
+async def store_and_report(session: Session) -> State:
+    """Store a run that has ended, then report it; meanwhile its ledger is sent to a store on other machines."""
+    session.begin_sending()
+    unstored = await store_or_warn(session.store, session.run_id)
+    await session.share_nights()
+    about = session.run_id, session.warnings, session.scheduled, session.shown_as
+    return await session.completed(await report_or_warn(session.place, *about), unstored)

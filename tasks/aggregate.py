@@ -7,24 +7,24 @@ from datetime import UTC, datetime
 from prefect import task
 from prefect.cache_policies import NO_CACHE
 
-from tasks.judging.case import Case, asked_of
-from tasks.judging.run import Run, current_run
+from tasks.judging.case import Case, Chunk, asked_of
+from tasks.judging.run import Run
 from tasks.kinds.values import last_attempts
 from tasks.records import Outcome
 
 
-@task(name="aggregate", task_run_name="aggregate {samples}", cache_policy=NO_CACHE)
-async def aggregate(samples: str) -> dict[str, int]:
+@task(name="aggregate", task_run_name="aggregate {chunk.name}", cache_policy=NO_CACHE)
+async def aggregate(run: Run, chunk: Chunk) -> dict[str, int]:
     """Decide the samples of a chunk whose calls are all settled.
 
     Args:
-        samples: name of the chunk in hand of the current run.
+        run: under Prefect's `quote`, like the chunk: Prefect then neither walks nor copies it.
 
     Returns:
         Status -> number of outcomes.
     """
-    run, statuses = current_run(), Counter[str]()
-    for case in run.in_hand.chunks[samples]:
+    statuses = Counter[str]()
+    for case in chunk.cases:
         statuses[aggregate_sample(run, case).status] += 1
         await asyncio.sleep(0)  # samples with nothing to ask come by the thousand, and calls of others must not wait
     return dict(statuses)

@@ -17,8 +17,8 @@ from tasks.endpoint.requests import Request
 from tasks.endpoint.usage import Usage
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judging.affording import expected, name_of
-from tasks.judging.case import Call, Case
-from tasks.judging.run import Run, current_run
+from tasks.judging.case import Call, Case, Chunk
+from tasks.judging.run import Run
 from tasks.kinds.values import Reading
 from tasks.records import ANCHOR, Judgment, JudgmentStatus
 from tasks.rubrics.rubric import Prompt
@@ -32,21 +32,24 @@ def _worth_retrying(_task: object, _task_run: object, state: State) -> bool:
 
 @task(
     name="judge",
-    task_run_name="{dimension} {samples}",
+    task_run_name="{dimension} {chunk.name}",
     cache_policy=NO_CACHE,
     retry_condition_fn=_worth_retrying,
     retry_jitter_factor=0.3,
 )
-async def judge(dimension: str, samples: str) -> dict[str, int] | State:
+async def judge(run: Run, chunk: Chunk, dimension: str) -> dict[str, int] | State:
     """Judge one dimension of a chunk of samples; Prefect retries it while calls are unsettled.
+
+    Args:
+        run: under Prefect's `quote`, like the chunk: Prefect then neither walks nor copies it.
 
     Returns:
         Status -> judgments recorded now; or Cancelled where the run ends first, which Prefect would call a crash.
     """
-    run, task_run = current_run(), TaskRunContext.get()
+    task_run = TaskRunContext.get()
     last = task_run is None or task_run.task_run.run_count > run.parameters.retries
     try:
-        return await judge_dimension(run, dimension, run.in_hand.chunks[samples], last)
+        return await judge_dimension(run, dimension, chunk.cases, last)
     except asyncio.CancelledError:
         return Cancelled(message="The run ended before all calls were answered.")
 

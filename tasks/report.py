@@ -54,6 +54,15 @@ async def report(store: str, run_id: str, warnings: list[str], scheduled: bool, 
     return " ".join([sentence(summary), *dropped, *unmade])
 
 
+async def report_or_warn(store: str, run_id: str, warnings: list[str], scheduled: bool, key: str) -> str:
+    """Report a run as `report` does; return a warning where that fails: no run fails for want of a report."""
+    try:
+        return await report(store, run_id, warnings, scheduled, key)
+    except Exception as error:
+        get_run_logger().warning("The report could not be made", exc_info=error)
+        return f"The run is complete, but its report could not be made: {error}."
+
+
 async def _waited_for(renewing: asyncio.Task[list[str] | None]) -> list[str] | None:
     """What there is to say of the pages; a bucket that answers late, or has much that is new here, holds up no run."""
     try:

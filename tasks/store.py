@@ -21,3 +21,12 @@ async def store(folder: str, run_id: str) -> None:
     landed = await asyncio.to_thread(land, Path(folder))
     if sentence := landed.sentence_about(run_id):
         raise InputError(sentence)
+
+
+async def store_or_warn(folder: str, run_id: str) -> list[str]:
+    """Land one run; return a warning where that fails, which costs nothing else: the ledger holds everything."""
+    try:
+        await store(folder, run_id)
+    except (InputError, OSError) as error:
+        return [f"{error}. The run is safe in its ledger; `jury sync` loads it into the history."]
+    return []

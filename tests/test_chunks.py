@@ -11,11 +11,11 @@ from factories import end, judgment, picture, start, write_run
 from loopback_judge import LoopbackJudge
 
 from flows.runtime import chunks as module
-from flows.runtime.chunks import Chunk, Chunks
+from flows.runtime.chunks import Chunks
 from flows.runtime.progress import Progress
 from flows.runtime.sending import Sending
 from tasks.endpoint.client import Vlm
-from tasks.judging.case import Case
+from tasks.judging.case import Case, Chunk
 from tasks.judging.protocol import picture_policy
 from tasks.judging.results import Results
 from tasks.judging.run import MOST_PICTURE_BYTES, InHand, Run
@@ -36,9 +36,9 @@ async def worked_on(place: Path, base_url: str, replies: Replies) -> list[tuple[
     asked = PairwiseParameters(dataset=str(place), images=str(place / "model"), judge=judge, chunk_size=3)  # pyright: ignore
     begun, done, samples = start(), list[tuple[str, list[str]]](), load_dataset("diagram", asked).samples
 
-    async def work(chunk: Chunk) -> None:
+    async def work(_: Run, chunk: Chunk) -> None:
         assert all(case.picture_bytes for case in chunk.cases)
-        done.append((chunk.samples, [case.sample.sample_id for case in chunk.cases]))
+        done.append((chunk.name, [case.sample.sample_id for case in chunk.cases]))
 
     async with Vlm(judge) as vlm:
         with closing(Ledger(place / "store", begun)) as ledger:

@@ -22,10 +22,10 @@ from tasks.endpoint.client import MOST_FAILURES
 from tasks.errors import InvalidReply, JudgeUnavailable
 from tasks.judge import judge_dimension, take_over
 from tasks.judging import affording
-from tasks.judging.case import INVALID_ATTEMPTS, Case, plan
+from tasks.judging.case import INVALID_ATTEMPTS, Case, Chunk, plan
 from tasks.judging.protocol import asked_protocol
 from tasks.judging.questions import Layout, call_key, delimited
-from tasks.judging.run import Run, current
+from tasks.judging.run import Run
 from tasks.kinds.values import Lack
 from tasks.ledger.reading import read_judgments, read_outcomes
 from tasks.ledger.reuse import Replies, earlier_replies
@@ -385,10 +385,8 @@ def test_many_samples_are_decided_without_keeping_others_waiting(tmp_path: Path,
 
     async def decided() -> None:
         async with run_of(Scene(tmp_path, loopback).parameters) as run:
-            run.in_hand.chunks["all"] = cases
             waiting = asyncio.create_task(other())
-            with current(run):
-                assert await aggregate.fn("all") == {"forfeit": 50}
+            assert await aggregate.fn(run, Chunk("all", (), tuple(cases))) == {"forfeit": 50}
             waiting.cancel()
 
     asyncio.run(decided())

@@ -12,14 +12,14 @@ import pytest
 from billing_twins import RULES, BillingTwin
 from loopback_judge import LoopbackJudge
 from loopback_replies import drop, retry_after, verdict
-from plain_runs import DIMENSIONS, METHOD, Scene, bills, case, long_case, many
+from plain_runs import DIMENSIONS, METHOD, Scene, bills, case, long_case, many, run_of
 from prefect.exceptions import CancelledRun
 
-from flows.runtime.chunks import Chunk
+from flows import pipeline
 from tasks.endpoint import client
 from tasks.errors import InputError
 from tasks.judging import questions, shared_layout
-from tasks.judging.case import FirstCalls, Leading, plan
+from tasks.judging.case import Chunk, FirstCalls, Leading, plan
 from tasks.judging.protocol import asked_protocol
 from tasks.judging.shared_layout import LAYOUT, SharedLayout, check, keys_of
 from tasks.ledger.protocol_keys import protocol_key
@@ -381,15 +381,22 @@ class Cancelled:
         return step
 
 
-def test_nobody_waits_for_a_dimension_whose_step_never_began() -> None:
+def test_nobody_waits_for_a_dimension_whose_step_never_began(
+    tmp_path: Path, loopback: LoopbackJudge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def decided(*_: object) -> None:
+        pass
+
+    monkeypatch.setattr(pipeline, "judge", Cancelled())
+    monkeypatch.setattr(pipeline, "aggregate", decided)
     made = case()
     made.calls = plan(made, FLOWS["diagram"], PairwiseParameters(layout="shared"))
 
     async def others() -> None:
-        chunk = Chunk("0-0", tuple(DIMENSIONS), 0, 0.0, (made,))
         waiting = asyncio.create_task(made.turn(made.calls[1]).__aenter__())
         await asyncio.sleep(0)
-        await chunk.ask(Cancelled(), "faithfulness")  # pyright: ignore
+        async with run_of(Scene(tmp_path, loopback).parameters) as run:
+            await pipeline.judge_chunk(run, Chunk("0-0", ("faithfulness",), (made,)))
         await waiting
 
     asyncio.run(others())

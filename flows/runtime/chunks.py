@@ -7,11 +7,6 @@ from contextlib import suppress
 from importlib import import_module
 from itertools import chain
 from pathlib import Path
-from typing import Any, NamedTuple
-
-from prefect import Task
-from prefect.exceptions import CancelledRun
-from prefect.tasks import exponential_backoff
 
 from flows.runtime.budgeting import affordable
 from flows.runtime.progress import Progress
@@ -20,7 +15,7 @@ from tasks.aggregate import aggregate_sample
 from tasks.endpoint.requests import probe_request
 from tasks.errors import InputError, JudgeStopped, first_of
 from tasks.judge import take_over
-from tasks.judging.case import Case, load_case
+from tasks.judging.case import Case, Chunk, load_case
 from tasks.judging.run import Run
 from tasks.kinds.values import last_attempts
 from tasks.presentation.drawing import warm_up
@@ -43,38 +38,15 @@ PORTION_BYTES = 48_000_000
 while the rest is read. Few chunks have more: 64 images of 1.5 MB are three portions."""
 
 
-class Chunk(NamedTuple):
-    """Samples that are judged together: as many as the parameter says, or a portion of these."""
-
-    samples: str
-    """What its tasks call it: `0-31`, by the places of its samples in the run."""
-    dimensions: tuple[str, ...]
-    """Those with anything left to ask."""
-    retries: int
-    delay_seconds: float
-    """Before the first retry; it doubles."""
-    cases: tuple[Case, ...] = ()
-    """Its samples in hand."""
-
-    async def ask(self, step: Task[Any, Any], dimension: str) -> None:
-        """Do a step on one dimension, with the retries of this run; whoever cancels the run ends the step, too."""
-        retrying = step.with_options(retries=self.retries, retry_delay_seconds=exponential_backoff(self.delay_seconds))
-        try:
-            with suppress(CancelledRun):
-                await retrying(dimension, self.samples)
-        finally:
-            for case in self.cases:
-                case.leading.give_up(lambda call: call.dimension == dimension)
-
-
-Work = Callable[[Chunk], Awaitable[None]]
+Work = Callable[[Run, Chunk], Awaitable[None]]
+"""The steps on one chunk of a run."""
 
 
 class Chunks:
     """The samples of one run, chunk after chunk."""
 
     def __init__(self, run: Run, samples: Sequence[Sample], progress: Progress, sending: Sending) -> None:
-        self._run = run
+        self.run = run
         self._samples = samples
         run.bill.expect(len(samples), run.budget.limit if run.budget else 0.0)
         self._progress = progress
@@ -82,6 +54,7 @@ class Chunks:
         self._reading = asyncio.Lock()
         self._taken_over: list[Case] = []
         """Samples with nothing to ask, until there are enough of them to be aggregated together."""
+        self._at_work: list[Chunk] = []
         self._begun = self._aggregated = 0
         self._portion = FIRST_PORTION
         """Samples that have as many bytes as a portion may have, if they are like those read last."""
@@ -103,12 +76,12 @@ class Chunks:
 
     def _decide_complete(self) -> None:
         """Decide the samples in hand whose calls have all ended; their chunks never came to the aggregate step."""
-        for case in chain(self._taken_over, *self._run.in_hand.chunks.values()):
+        for case in chain(self._taken_over, *(chunk.cases for chunk in self._at_work)):
             if case.settled and not case.decided:
-                aggregate_sample(self._run, case)
+                aggregate_sample(self.run, case)
 
     def _missing(self) -> str:
-        done = sum(self._run.tally.outcomes.values())
+        done = sum(self.run.tally.outcomes.values())
         samples = sum(not sample.control for sample in self._samples)
         return (
             f"{samples - done:,} of {samples:,} samples are not judged. All replies so far are kept: the same command "
@@ -116,7 +89,7 @@ class Chunks:
         )
 
     async def _all(self, work: Work) -> None:
-        run = self._run
+        run = self.run
         # Samples with earlier replies come by a stream of their own: thousands of them would keep the first call back.
         # With a budget all keep their order, by which it is decided what the budget covers.
         known = [] if run.budget else [each for each in self._samples if run.replies.have(each)]
@@ -130,7 +103,7 @@ class Chunks:
         await self._aggregate_taken_over(work)
 
     async def _stream(self, samples: Sequence[Sample], work: Work) -> None:
-        run, size = self._run, self._run.parameters.chunk_size
+        run, size = self.run, self.run.parameters.chunk_size
         room = asyncio.Semaphore(self._most_in_hand(size))
         async with asyncio.TaskGroup() as group:
             for some in chunks(samples, size, whole_units=run.budget is not None):
@@ -144,15 +117,15 @@ class Chunks:
                 group.create_task(self._warm_up())
 
     def _most_in_hand(self, size: int) -> int:
-        parameters = self._run.parameters
+        parameters = self.run.parameters
         calls = size * len(parameters.order_list())
         if not parameters.shares_beginnings:  # where they do, only one of them is asked at first
-            calls *= len(self._run.rubric.prompts) * parameters.votes
+            calls *= len(self.run.rubric.prompts) * parameters.votes
         # More than fill the judge: one is being read, and two that end together leave nothing to do without a third.
         return math.ceil(parameters.judge.concurrency / calls) + 3
 
     async def _one(self, first: int, samples: Sequence[Sample], work: Work) -> None:
-        run = self._run
+        run = self.run
         async with asyncio.TaskGroup() as parts, self._reading:
             for portion in chunks(samples, self._portion, whole_units=run.budget is not None):
                 await run.in_hand.few_bytes()
@@ -163,7 +136,7 @@ class Chunks:
                     first += len(part)
 
     async def _judge(self, first: int, cases: list[Case], work: Work) -> None:
-        run = self._run
+        run = self.run
         for case in cases:
             take_over(run, case)
         prompts = run.rubric.prompts
@@ -186,7 +159,7 @@ class Chunks:
         return cases
 
     def _load(self, samples: Sequence[Sample]) -> list[Case]:
-        run = self._run
+        run = self.run
         return [load_case(sample, run.rubric, run.parameters, run.policy, run.thumbnails) for sample in samples]
 
     async def _aggregate_taken_over(self, work: Work) -> None:
@@ -196,12 +169,13 @@ class Chunks:
             await self._work(f"{first}-{self._aggregated - 1} of those with nothing to ask", (), cases, work)
 
     async def _work(self, name: str, asked: tuple[str, ...], cases: list[Case], work: Work) -> None:
-        run = self._run
-        run.in_hand.chunks[name] = cases
+        run = self.run
+        chunk = Chunk(name, asked, tuple(cases))
+        self._at_work.append(chunk)
         if asked:
             await run.vlm.probe(self._probe)
-        await work(Chunk(name, asked, run.parameters.retries, run.parameters.retry_delay_seconds, tuple(cases)))
-        del run.in_hand.chunks[name]
+        await work(run, chunk)
+        self._at_work.remove(chunk)
         for case in cases:
             run.in_hand.free(case)
             run.bill.decide(case.judgments)
@@ -213,7 +187,7 @@ class Chunks:
     async def _warm_up(self) -> None:
         """Get the end of the run ready once hardly anything is left to read and only the judge is waited for."""
         async with self._reading:
-            await asyncio.to_thread(_get_end_ready, Path(self._run.parameters.store))
+            await asyncio.to_thread(_get_end_ready, Path(self.run.parameters.store))
 
 
 def _get_end_ready(store: Path) -> None:

@@ -5,7 +5,7 @@ run, and memory does not grow with the files.
 """
 
 import asyncio
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
@@ -17,7 +17,6 @@ from prefect.logging import get_logger
 from prefect.states import Completed, Failed, Scheduled
 
 from flows.runtime.budgeting import where_stopped
-from flows.runtime.chunks import Chunk
 from flows.runtime.prefect_run import ANSWER_SECONDS, WAITING, show_end, tell_in_sentences
 from flows.runtime.secrets import secret_block
 from flows.runtime.session import Session, opened
@@ -31,16 +30,17 @@ from tasks.datasets.paths import check_place
 from tasks.endpoint.batches import Batches
 from tasks.errors import BatchesUnavailable, InputError, first_of
 from tasks.judge import write_down
-from tasks.judging.case import Call, Case
-from tasks.judging.run import Run, current_run
+from tasks.judging.case import Call, Case, Chunk
+from tasks.judging.run import Run
 from tasks.ledger.reading import read_start
 from tasks.parameters import Collect, Parameters, at_store
 from tasks.records import Judgment
-from tasks.report import report
 from tasks.spending.prices import BATCH
-from tasks.store import store as store_step
+from tasks.store import store_or_warn
 from tasks.text import printable
 
+Finish = Callable[[Session], Awaitable[State]]
+"""The steps on a run that has ended: store and report."""
 DEPLOYMENT = "collect/collect"
 EVERY = timedelta(minutes=10)
 _UNKNOWN = (
@@ -55,8 +55,8 @@ def waiting(run_id: str, words: str) -> State:
     return Completed(name=WAITING, message=told, data={"run_id": run_id, "warnings": [], "waits": told})
 
 
-async def collected(store: str, run_id: str) -> State:
-    """Take a waiting run as far as it gets; its state, `Waiting` or as that of any run that has ended.
+async def collected(store: str, run_id: str, finish: Finish) -> State:
+    """Take a waiting run as far as it gets; return its state, `Waiting` or as that of any run that has ended.
 
     Raises:
         InputError: its endpoint refuses or cannot be reached, or it cannot be read any more; it goes on waiting.
@@ -65,12 +65,12 @@ async def collected(store: str, run_id: str) -> State:
         with locked(Path(store), run_id) as log:
             if log is None:
                 return waiting(run_id, "another process is at work on it")
-            return await _taken_further(log)
+            return await _taken_further(log, finish)
     except FileNotFoundError as error:
         raise InputError(f"{store} holds no run {run_id} that waits for a batch: {error}") from None
 
 
-async def _taken_further(log: Log) -> State:
+async def _taken_further(log: Log, finish: Finish) -> State:
     if not log.prepared:  # a kill while it was put down: nothing of it was sent
         remove(log)
         return Completed(message=f"Run {log.run_id} was never handed in.", data={"run_id": "", "warnings": []})
@@ -78,7 +78,7 @@ async def _taken_further(log: Log) -> State:
     if not log.ended:
         if words := await looked_after(log, secret_block):
             return waiting(log.run_id, words)
-        state = await _taken_in(log, asked_of(log))
+        state = await _taken_in(log, asked_of(log), finish)
     async with asking(log, secret_block) as batches:
         return await _cleared(log, batches, state)
 
@@ -95,30 +95,23 @@ async def _cleared(log: Log, batches: Batches, state: State | None) -> State:
     return state
 
 
-async def _taken_in(log: Log, asked: Parameters) -> State:
-    """Take in the replies, and end the run."""
+async def _taken_in(log: Log, asked: Parameters, finish: Finish) -> State:
+    """Take in the replies, and end the run; the flow run that handed it in shows it, too."""
     start, told = read_start(log.run), log.prepared
     assert told
     async with opened(start.flow, asked, []) as session:
         async with session.going_on(start, told) as run:
             await taken_in(log, run)
-        return await _ended(session, start.prefect_run_id)
-
-
-async def _ended(session: Session, first_run: str) -> State:
-    """Store and report the run; the flow run that handed it in shows it, too."""
-    storing = session.storing(store_step(session.store, session.run_id))
-    shown = report(session.place, session.run_id, session.warnings, session.scheduled, session.shown_as)
-    state = await session.completed(storing, session.reporting(shown))
-    await show_end(first_run, str(state.message))
+        state = await finish(session)
+    await show_end(start.prefect_run_id, str(state.message))
     return state
 
 
-async def handed_in(session: Session, dataset: Dataset) -> State:
+async def handed_in(session: Session, dataset: Dataset, finish: Finish) -> State:
     """Hand a run in, and take it as far as it gets at once: as a rule to where it waits."""
     run_id, unstored = await _hand_in(session, dataset)
     try:
-        state = await collected(session.place, run_id)
+        state = await collected(session.place, run_id, finish)
     except BatchesUnavailable:
         await arranged(_absolute(session.place))
         raise
@@ -142,22 +135,22 @@ async def _hand_in(session: Session, dataset: Dataset) -> tuple[str, list[str]]:
     """
     waits = await _put_down(session, dataset)
     await session.finish_thumbnails()
-    return waits, await session.storing(store_step(session.store, waits))
+    return waits, await store_or_warn(session.store, waits)
 
 
 async def _put_down(session: Session, dataset: Dataset) -> str:
     """Return the id of the run that waits."""
     session.waits = True
     async with session.judging(dataset, Withheld) as chunks:
-        run, store, turn = current_run(), Path(session.store), asyncio.Lock()
+        run, store, turn = chunks.run, Path(session.store), asyncio.Lock()
         begin(store, session.run_id)
         with locked(store, session.run_id) as log:
             assert log  # nobody else knows of the run
             handing_in = HandingIn(run, log)
 
-            async def put_down(chunk: Chunk) -> None:
+            async def put_down(_: Run, chunk: Chunk) -> None:
                 async with turn:
-                    await asyncio.to_thread(handing_in.add, run.in_hand.chunks[chunk.samples])
+                    await asyncio.to_thread(handing_in.add, chunk.cases)
 
             try:
                 await chunks.each(put_down)
@@ -184,7 +177,7 @@ def _absolute(store: str) -> str:
     return str(Path(store).expanduser().absolute())
 
 
-async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
+async def collect_waiting(parameters: Collect | Mapping[str, Any], finish: Finish) -> State:
     """Take all runs of a store that wait as far as they get, one after another.
 
     Returns:
@@ -205,7 +198,7 @@ async def collect_waiting(parameters: Collect | Mapping[str, Any]) -> State:
     runs, waits, failed, warnings = list[str](), list[str](), list[str](), list[str]()
     for run_id in (each for each in waiting_now if each.startswith(asked.run)):
         try:
-            state = await collected(store, run_id)
+            state = await collected(store, run_id, finish)
         except* (InputError, OSError) as stopped:
             failed.append(str(first_of(stopped)))
         else:

@@ -2,15 +2,13 @@
 
 import asyncio
 import time
-from collections.abc import AsyncGenerator, Coroutine, Generator, Sequence
+from collections.abc import AsyncGenerator, Generator, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager, contextmanager, nullcontext, suppress
 from contextvars import ContextVar
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
 from prefect.client.schemas.objects import State
-from prefect.logging import get_run_logger
 from prefect.states import Completed
 
 from flows.runtime.ahead import client_of
@@ -32,7 +30,7 @@ from tasks.forgetting.keeping import keep_days, remove_old
 from tasks.judging import shared_layout
 from tasks.judging.protocol import check_prompts, picture_policy, run_end, run_start
 from tasks.judging.results import Results, keep_results
-from tasks.judging.run import Run, current
+from tasks.judging.run import Run
 from tasks.kinds import kind_of
 from tasks.kinds.geneval_export import open_export
 from tasks.kinds.loading import load_dataset
@@ -50,7 +48,7 @@ from tasks.spending.month import costs_of
 from tasks.spending.order import in_random_order
 from tasks.spending.other_calls import first_questions_noted
 from tasks.spending.prices import BATCH, check_price_files
-from tasks.store import store
+from tasks.store import store_or_warn
 
 STOPPED = "Stopped at the budget"
 """Name of the state of a run that judged as many samples as its budget allowed."""
@@ -95,6 +93,10 @@ class Session:
     """The run does not end now: its replies come by batches."""
     _stopped: BudgetStop | None = None
     """Place at which it stopped at its budget; None: it did not."""
+    _sent: asyncio.Task[tuple[str, ...]]
+    """What there is to warn of once the whole ledger is sent."""
+    _unfetched: tuple[str, ...] = ()
+    """What there is to warn of after nights were exchanged."""
 
     def __init__(self, flow: str, asked: Parameters, said: list[str], vlm: Vlm, stack: AsyncExitStack) -> None:
         self._flow, self._asked, self._vlm, self._stack = flow, asked, vlm, stack
@@ -110,13 +112,6 @@ class Session:
         self.remote = remote_of(asked.store)
         """None: the store is a folder."""
         self.scheduled = is_scheduled()
-
-    async def loading(self, step: Coroutine[Any, Any, Dataset | State]) -> Dataset:
-        """Run the load step. Whoever cancels the run meanwhile cancels the step, which has no dataset then."""
-        dataset = await step
-        if isinstance(dataset, State):
-            raise asyncio.CancelledError
-        return dataset
 
     @asynccontextmanager
     async def judging(self, dataset: Dataset, ledger: type[Ledger] = Ledger) -> AsyncGenerator[Chunks]:
@@ -145,13 +140,12 @@ class Session:
                     shown = await asyncio.to_thread(self._with_controls, dataset, bool(budget))
                     # With a budget the anchors come first: a night without them could not tell a judge that moved.
                     samples = [*anchors.samples, *shown] if budget else [*shown, *anchors.samples]
-                    with current(run):
-                        yield Chunks(run, samples, progress, self._sending)
+                    yield Chunks(run, samples, progress, self._sending)
                 self._stopped = where_stopped(run, dataset.samples, sum(run.tally.outcomes.values()))
                 await self._conclude(run)
             except* (InputError, OSError) as stopped:
                 if run.ledger.folder.exists():
-                    await asyncio.gather(self.storing(store(self.store, self.run_id)), self._sending.finish())
+                    await asyncio.gather(store_or_warn(self.store, self.run_id), self._sending.finish())
                     if isinstance(first := first_of(stopped), InputError):
                         first.run_id = self.run_id
                 raise
@@ -174,8 +168,7 @@ class Session:
         await asyncio.to_thread(run.ledger.go_on)
         self._sending = await self._stack.enter_async_context(Sending(self.remote, start.run_id))
         try:
-            with current(run):
-                yield run
+            yield run
             await self._conclude(run)
         finally:
             run.close()
@@ -222,15 +215,14 @@ class Session:
         finally:
             run.close()
             if run.ledger.folder.exists():
-                unstored = await self.storing(store(self.store, self.run_id))
+                unstored = await store_or_warn(self.store, self.run_id)
                 self.warnings += [*unstored, *await self._sending.finish()]
 
     @asynccontextmanager
     async def asking(self, run: Run, samples: Sequence[Sample]) -> AsyncGenerator[Chunks]:
         """Some of the samples, to be judged now for a quote."""
         async with self._progress(self._flow, len(samples), f"{self.shown_as}-quote", run) as progress:
-            with current(run):
-                yield Chunks(run, samples, progress, self._sending)
+            yield Chunks(run, samples, progress, self._sending)
 
     async def _begin(self, dataset: Dataset) -> tuple[RunStart, float, Anchors]:
         """Return the run's first record, the age of replies that it may reuse, and its anchors."""
@@ -292,33 +284,26 @@ class Session:
         """Make the thumbnails that wait, where there are too few for a process."""
         await asyncio.to_thread(self._thumbnails.finish_few)
 
-    async def storing(self, step: Coroutine[Any, Any, None]) -> list[str]:
-        """Run the store step; a history that cannot be written costs a warning, for the ledger holds everything."""
-        try:
-            await step
-        except (InputError, OSError) as error:
-            return [f"{error}. The run is safe in its ledger; `jury sync` loads it into the history."]
-        return []
+    def begin_sending(self) -> None:
+        """Send what is left of the ledger, the end included, to a store on other machines; `completed` waits for it."""
+        self._sent = asyncio.create_task(self._sending.finish())
 
-    async def reporting(self, step: Coroutine[Any, Any, str]) -> str:
-        """Run the report step; returns the run in one sentence. A finished run does not fail for want of a report."""
-        try:
-            return await step
-        except Exception as error:
-            get_run_logger().warning("The report could not be made", exc_info=error)
-            return f"The run is complete, but its report could not be made: {error}."
+    async def share_nights(self) -> None:
+        """Exchange nights with other machines, of which alarms are computed; only runs by a schedule need them."""
+        self._unfetched = await share_nights(self._shared)
 
-    async def completed(self, storing: Coroutine[Any, Any, list[str]], reporting: Coroutine[Any, Any, str]) -> State:
-        """Store, then report, and send beside it; the state that Prefect shows of it all."""
-        sending, stored = asyncio.create_task(self._sending.finish()), asyncio.create_task(storing)
-        shared = self.remote if self.scheduled else None
-        await stored  # pages, trend and alarm are read from the history
-        unfetched = await share_nights(shared)
-        reported, unstored, unsent, _ = await asyncio.gather(reporting, stored, sending, self.finish_thumbnails())
+    @property
+    def _shared(self) -> Remote | None:
+        return self.remote if self.scheduled else None
+
+    async def completed(self, reported: str, unstored: list[str]) -> State:
+        """Wait for the rest of a run that was stored and reported; return its state in Prefect."""
+        unsent, _ = await asyncio.gather(self._sent, self.finish_thumbnails())
         if not self.remote:  # of a remote store a sync removes it, which knows what other machines judged
             with suppress(OSError, InputError):  # the next run does it; what is refused, `jury sync` reports
                 await asyncio.to_thread(remove_old, Path(self.store))
-        said = [*unstored, *unsent, *(unfetched or await share_nights(shared))]  # what was told travels, too
+        unfetched = self._unfetched or await share_nights(self._shared)  # an alarm that was announced travels, too
+        said = [*unstored, *unsent, *unfetched]
         data = {"run_id": self.run_id, "warnings": [*self.warnings, *said]}
         return Completed(message=" ".join([reported, *said]), data=data, name=STOPPED if self._stopped else None)
 

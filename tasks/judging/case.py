@@ -172,6 +172,22 @@ class Case:
         return rows[-1].status == "invalid" and sum(row.status == "invalid" for row in rows) < INVALID_ATTEMPTS
 
 
+@dataclass(frozen=True)
+class Chunk:
+    """Samples in hand that are judged together: as many as the run's `chunk_size`, or a portion of these."""
+
+    name: str
+    """Places of its samples in the run, for the names of its task runs: `0-31`."""
+    dimensions: tuple[str, ...]
+    """Dimensions with anything left to ask."""
+    cases: tuple[Case, ...]
+
+    def give_up(self, dimension: str) -> None:
+        """Let nobody wait for calls on a dimension: its judge step has ended."""
+        for case in self.cases:
+            case.leading.give_up(lambda call: call.dimension == dimension)
+
+
 def load_case(
     sample: Sample, rubric: Rubric, parameters: Parameters, policy: Policy, thumbnails: Thumbnails | None
 ) -> Case:

@@ -2,9 +2,7 @@
 
 import asyncio
 from collections import Counter, defaultdict
-from collections.abc import Generator, Iterable
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -117,8 +115,6 @@ class InHand:
     """The samples whose pictures are in memory, and how many bytes those are."""
 
     def __init__(self) -> None:
-        self.chunks: dict[str, list[Case]] = {}
-        """Name of a chunk of samples, as its tasks bear it -> those samples."""
         self._bytes = 0
         self._fewer = asyncio.Event()
 
@@ -186,26 +182,3 @@ class Run:
         self.replies.close()
         if self.export:
             self.export.discard()
-
-
-_CURRENT: ContextVar[list[Run]] = ContextVar("run")
-"""The one run, in a list that is emptied after it: open connections and timers keep the context that they began in."""
-
-
-@contextmanager
-def current(run: Run) -> Generator[None]:
-    """Make this run the one that tasks work on: Prefect walks, hashes and stores what a task is given, so that tasks
-    are given names and numbers and find the rest here."""
-    held = [run]
-    token = _CURRENT.set(held)
-    try:
-        yield
-    finally:
-        _CURRENT.reset(token)
-        held.clear()
-
-
-def current_run() -> Run:
-    """The run that this is called in."""
-    [run] = _CURRENT.get()
-    return run
