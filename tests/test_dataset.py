@@ -20,6 +20,7 @@ from tasks.datasets.entries import Entry
 from tasks.datasets.folders import NO_PICTURE
 from tasks.errors import InputError
 from tasks.judging.protocol import protocol_of_dataset
+from tasks.kinds import kind_of
 from tasks.kinds.loading import load_dataset
 from tasks.parameters import PairwiseParameters, RubricParameters
 from tasks.records import PictureSource, Place, Sample
@@ -406,3 +407,14 @@ def test_a_picture_that_is_not_there_is_refused_with_the_reason(tmp_path: Path):
         read_picture(PictureSource(problem="no picture: key 'x' is null"))
     with pytest.raises(ValueError, match=r"gone.png cannot be read: No such file"):
         read_picture(PictureSource(place=Place(path=str(tmp_path / "gone.png"))))
+
+
+def test_a_picture_whose_record_changed_during_the_run_is_lost_and_no_forfeit(tmp_path: Path):
+    root = write_benchmark(tmp_path, [record(number) for number in range(3)])
+    results = write_json(tmp_path / "results.json", [result(number) for number in range(3)])
+    given = PairwiseParameters(dataset=str(root), results=str(results))
+    sample = load_dataset("diagram", given).samples[2]
+    write_json(results, [result(0)])  # as a generator that starts again leaves it
+    with pytest.raises(InputError, match="lost since the dataset was loaded: ") as lost:
+        read_picture(sample.pictures["model"])
+    assert kind_of("diagram").lack({"model": str(lost.value)}).status == "incomplete"

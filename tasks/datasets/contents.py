@@ -1,4 +1,4 @@
-"""What a sample holds: its texts and its pictures, read from their files when they are needed, and only then."""
+"""Texts and pictures of a sample, read from their files only when they are needed."""
 
 import base64
 import binascii
@@ -13,15 +13,15 @@ from tasks.records import PictureSource, Sample
 from tasks.text import cut, kind
 
 LARGEST = 256_000_000
-"""Bytes of a picture's file: more than the 64 megapixels allowed take in any form that is in use."""
+"""Largest picture file, in bytes: more than the 64 megapixels allowed take in any format in use."""
 LOST = "lost since the dataset was loaded: "
-"""How the problem of a file begins that was there: its absence says nothing of whoever made the picture."""
+"""Prefix of the error when a picture disappears after loading, which is not the candidate's fault."""
 
 
 def read_texts(sample: Sample) -> dict[str, str]:
-    """The sample's text fields (`context` and `caption`, or `prompt`) as the judge reads them, from its own record.
+    """Read the sample's texts (`context` and `caption`, or `prompt`) from its own record, as the judge reads them.
 
-    Raises InputError when the file has changed since the run started.
+    Raises InputError if the file has changed since the run started.
     """
     # GenEval's rows have no ids.
     known, expected = ("tag", sample.tag) if sample.tag else ("id", sample.sample_id)
@@ -32,10 +32,10 @@ def read_texts(sample: Sample) -> dict[str, str]:
 
 
 def read_picture(source: PictureSource) -> bytes:
-    """The picture's bytes, as they are in the file, undecoded.
+    """Return the picture's bytes as they are in the file, undecoded.
 
-    Raises InputError when there is no picture, its base64 is broken, or its file is gone or in another place now, which
-    begins with `LOST`.
+    Raises InputError if there is no picture or its base64 is broken. If its file is gone, leads to another place or no
+    longer has the picture's record, the error begins with `LOST`.
     """
     if source.place is None:
         raise InputError(cut(source.problem))
@@ -49,7 +49,10 @@ def read_picture(source: PictureSource) -> bytes:
             raise InputError(f"{LOST}{where}: {error}") from error
         except InputError as error:
             raise InputError(f"{where}: {error}") from error
-    value = inner_picture(read_row(source.place, [source.field])[source.field])
+    try:
+        value = inner_picture(read_row(source.place, [source.field])[source.field])
+    except InputError as error:
+        raise InputError(f"{LOST}{error}") from error
     if isinstance(value, bytes):
         return value
     try:
@@ -59,7 +62,7 @@ def read_picture(source: PictureSource) -> bytes:
 
 
 def picture_sha256(source: PictureSource) -> str:
-    """SHA-256 (hex) of a picture's bytes; `none` for every picture that cannot be read, whatever the reason."""
+    """Return the SHA-256 (hex) of a picture's bytes, or `none` if the picture cannot be read."""
     try:
         return hashlib.sha256(read_picture(source)).hexdigest()
     except InputError:
