@@ -3,7 +3,7 @@
 100 figures, 400 calls of 50 ms; every fault of `faulty_judges`, for one call, one figure, five figures, half and all of
 them, with 6 and 16 calls in flight. Each row: the samples judged, the exit code, requests about bad figures, the most
 for one question, and the wall time beside its bound: 1.5 x a run without faults + ceil(2b / c) x L for b bad calls.
-`python tests/bench_faults.py 429 302` measures these faults alone.
+`python tests/bench_faults.py 429 302 half` measures these faults and shares alone.
 """
 
 import itertools
@@ -91,7 +91,9 @@ def main(names: list[str]) -> int:
                 store = place / f"{name}-{share}-{concurrency}"
                 return run(place / "data", store, judge, concurrency, settings), judge
 
-            cases = [*itertools.product(names or FAULTS, SHARES, CONCURRENCIES)]
+            faults = [each for each in FAULTS if each in names] or FAULTS
+            shares = [each for each in SHARES if each in names] or SHARES
+            cases = [*itertools.product(faults, shares, CONCURRENCIES)]
             with ThreadPoolExecutor(AT_ONCE) as pool:
                 for case, (found, judge) in zip(cases, pool.map(measured, cases), strict=True):
                     missed += row(*case, found, judge, plain[case[2]])

@@ -28,7 +28,7 @@ def _short_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(gate, "TRY_SECONDS", 1.0)  # a busy machine answers late
 
 
-async def judge_all(base_url: str, **settings: float) -> tuple[dict[str, Counter[str]], float]:
+async def judge_all(base_url: str, number: int = FIGURES, **settings: float) -> tuple[dict[str, Counter[str]], float]:
     """Figure -> statuses of its calls, and the seconds that the judge was away."""
     given = {"timeout_seconds": 0.5, "call_seconds": 1.0, "patience_seconds": 20.0, "concurrency": 6, **settings}
     judge = Judge(model="m", base_url=base_url, **given)  # pyright: ignore
@@ -39,7 +39,7 @@ async def judge_all(base_url: str, **settings: float) -> tuple[dict[str, Counter
 
     async with Vlm(judge) as vlm:
         async with asyncio.TaskGroup() as group:
-            asked = [group.create_task(ask(vlm, f"Figure {n}.", each)) for n in range(FIGURES) for each in DIMENSIONS]
+            asked = [group.create_task(ask(vlm, f"Figure {n}.", each)) for n in range(number) for each in DIMENSIONS]
         found = vlm.gate.found()
     statuses: dict[str, Counter[str]] = {}
     for each in asked:
@@ -66,13 +66,17 @@ def test_figures_that_always_fail_end_and_cost_no_other(name: str, bad: frozense
     assert name in BUSY or max(faulty.asked.values()) <= most[name]
 
 
-def test_the_last_figures_end_within_a_short_patience(monkeypatch: pytest.MonkeyPatch) -> None:
-    """All constants are three tenths of what they are: a patience of 30 s, and calls that are asked for 20 s."""
-    monkeypatch.setattr(gate, "BACKOFF_SECONDS", (0.15, 1.2))
-    monkeypatch.setattr(gate, "TRY_SECONDS", 4.5)
-    bad = figures(range(FIGURES - 5, FIGURES))
+@pytest.mark.parametrize(("number", "share"), [(5, 0.3), (25, 0.6)])
+def test_the_last_figures_end_within_a_short_patience(
+    number: int, share: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """All constants are a share of what they are with a patience of 30 s, and calls that are asked for 8 s."""
+    monkeypatch.setattr(gate, "BACKOFF_SECONDS", (0.5 * share, 4.0 * share))
+    monkeypatch.setattr(gate, "TRY_SECONDS", 15.0 * share)
+    bad = figures(range(FIGURES, FIGURES + number))
+    settings = {"patience_seconds": 30.0 * share, "call_seconds": 8.0 * share}
     with LoopbackJudge(Faulty(FAULTS["429"], bad, seconds=0.05), keep_requests=False) as judge:
-        statuses, _ = asyncio.run(judge_all(judge.base_url, patience_seconds=9, call_seconds=6))
+        statuses, _ = asyncio.run(judge_all(judge.base_url, FIGURES + number, **settings))
     assert [statuses[figure] for figure in bad] == [{"unavailable": len(DIMENSIONS)}] * len(bad)
 
 

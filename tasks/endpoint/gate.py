@@ -1,8 +1,6 @@
-"""The gate: the line of calls before one endpoint, and when a call or the run stops waiting.
+"""Gate: the queue of calls to one endpoint, and the rules by which a call or the run stops waiting.
 
-A call waits here for its turn. A call that the endpoint refuses for being busy (429, 503) waits out a backoff of its
-own while others start. A call that gets no reply is tried again, but silent calls never hold more than half of the
-places while others wait. So a sample that always fails costs the others little.
+Silent calls hold at most half of the slots while others wait, so that a sample that always fails costs little.
 """
 
 import asyncio
@@ -21,33 +19,34 @@ from tasks.records import LimitsFound
 from tasks.text import duration
 
 BACKOFF_SECONDS = (0.5, 4.0)
-"""First and longest wait of a refused call where the endpoint names none; doubled by each refusal, less up to half."""
+"""First and longest wait of a refused call in seconds, if the endpoint names none. Each refusal doubles the wait, and
+chance takes off up to half."""
 LIMITED_IN_A_ROW = 2
-"""Turns that refused calls may take one after another while calls wait that were never refused."""
+"""Consecutive turns of refused calls while calls without a refusal wait."""
 MOST_REFUSALS = 8
-"""A call that is refused so often may be the reason itself: from then on it may end."""
+"""Refusals after which a call may end, since the call itself may be the reason."""
 IMPROBABLE = 1e-6
-"""Likelihood that load alone refused one call so often, below which the call ends."""
+"""Likelihood that load alone explains a call's refusals, below which the call ends."""
 AWAY_AFTER = 5
-"""Calls without a reply one after another, after which the gate asks whether the endpoint is there."""
+"""Consecutive calls without a reply, after which the gate checks whether the endpoint is away."""
 KNOCK_SECONDS = (1.0, 15.0)
-"""First and longest pause between two such questions; each is twice the one before."""
+"""First and longest pause between two such checks, in seconds; each pause is twice the one before."""
 TRY_SECONDS = 15.0
-"""Where calls fail and nothing is answered for so long, a small question finds out whether the calls are the reason."""
+"""Seconds of failing calls without an answer, after which a small question tests whether the calls are the reason."""
 REFUSED_GAP = 0.5
-"""Longest seconds between two starts once a small question was answered. A refused call holds no place. Spaced by the
-time of an answer, the last refused calls were not asked often enough to end within patience."""
+"""Longest seconds between two starts once a small question was answered. A refused call holds no slot. At the pace of
+answers, the last refused calls would be sent too seldom to end within `patience_seconds`."""
 LONG_WAITS = 8
-"""Samples in a row that the endpoint asks to wait longer than the run's patience, after which the run stops."""
+"""Samples in a row that the endpoint asks to wait longer than `patience_seconds`, after which the run stops."""
 
 Sign = Literal["answered", "busy", "silent"]
-"""Result of a small question: an answer or a refusal of it, a refusal for being busy, or no reply."""
+"""Result of a small question: an answer or another refusal, a refusal as busy, or no reply."""
 Knock = Callable[[], Awaitable[Sign]]
 
 
 @dataclass
 class _Counts:
-    """Requests of one sample, or of the whole run, since it began."""
+    """Request counts of one sample, or of the whole run, since it began."""
 
     answered: int = 0
     refused: int = 0
@@ -57,41 +56,41 @@ class _Counts:
 
 @dataclass(eq=False)
 class Ticket:
-    """One call on its way: its place in the line, and what it has been through."""
+    """One call until it ends: its place in the queue, and the results of its attempts."""
 
     sample: str
-    """Sample of the call; empty: the first question, which is no call of the run."""
+    """Sample of the call; empty for the first question, which is not a call of the run."""
     waits: int = 0
-    """Times that it waited because the endpoint was busy or away."""
+    """Number of its waits because the endpoint was busy or away."""
     waited: float = 0.0
     """Seconds of these waits."""
     failures: int = 0
-    """Attempts without a reply while the endpoint was there."""
+    """Attempts without a reply while the endpoint was reachable."""
     silences: int = 0
     """Attempts without a reply."""
     timed_out: int = 0
-    """Attempts after which no whole reply came in time; they may be billed."""
+    """Attempts without a whole reply in time; they may be billed."""
     refusals: int = 0
-    """Times that the endpoint was busy."""
+    """Refusals because the endpoint was busy."""
     odds: float = 1.0
-    """Likelihood that load alone refused it so often."""
+    """Likelihood that load alone explains its refusals."""
     _others: tuple[int, int] = (0, 0)
-    """Requests of other samples, answered and refused, when it was last refused."""
+    """Requests of other samples, answered and refused, at its last refusal."""
     _refused_at: float = 0.0
     """Time of the first refusal."""
     _waits_since: float | None = None
     not_before: float = 0.0
-    """Time of its next turn at the earliest."""
+    """Earliest time of its next turn."""
     started: float = 0.0
     """Time at which its last turn began."""
 
     def wait(self, seconds: float) -> None:
-        """Go back in line, for so long at least."""
+        """Return to the queue, for at least so many seconds."""
         self.waits, self._waits_since = self.waits + 1, time.monotonic()
         self.not_before = self._waits_since + seconds
 
     def start(self, now: float) -> float:
-        """Take the turn; return the seconds that the call waited for it since it went back in line."""
+        """Take the turn; return the seconds that the call has waited since it returned to the queue."""
         self.started = now
         if self._waits_since is None:
             return 0.0
@@ -100,7 +99,7 @@ class Ticket:
         return waited
 
     def refuse(self, now: float, others: tuple[int, int]) -> None:
-        """Note a refusal, and how likely it is beside what others got meanwhile.
+        """Count a refusal, and multiply `odds` by the share of other samples' requests that were refused meanwhile.
 
         Args:
             others: requests of other samples, answered and refused so far.
@@ -110,16 +109,16 @@ class Ticket:
             self._refused_at = now
         else:
             answered, refused = others[0] - self._others[0], others[1] - self._others[1]
-            # This very refusal counts, too: a single answer to others proves nothing.
+            # This refusal counts, too: a single answer to others proves nothing.
             self.odds *= (refused + 1) / (refused + answered + 1)
         self._others = others
 
     def may_end(self, now: float, call_seconds: float, answered_at: float, alone: bool) -> bool:
-        """Return whether the call itself, not load, is the likely reason of its refusals.
+        """Return whether the call itself, rather than load, is the likely reason of its refusals.
 
         Args:
-            answered_at: when the endpoint last answered anything else.
-            alone: no other sample has a call left.
+            answered_at: time of the endpoint's last answer to anything else.
+            alone: no other sample has an open call.
         """
         if self.refusals < MOST_REFUSALS:
             return False
@@ -132,21 +131,21 @@ _Line = deque[tuple[Ticket, "asyncio.Future[None]"]]
 
 @dataclass
 class _Lines:
-    """Calls that wait for a turn, by what they have been through."""
+    """Waiting calls in three queues: never refused, refused (limited), and silent."""
 
     fresh: _Line = field(default_factory=_Line)
     limited: _Line = field(default_factory=_Line)
     silent: _Line = field(default_factory=_Line)
     _in_a_row: int = 0
-    """Limited calls that started one after another."""
+    """Consecutive starts of limited calls."""
 
     def add(self, ticket: Ticket, turn: asyncio.Future[None]) -> None:
-        """Put a call at the end of its line."""
+        """Append a call to its queue."""
         line = self.silent if ticket.silences else self.limited if ticket.refusals else self.fresh
         line.append((ticket, turn))
 
     def choose(self, silent_in_flight: int, places: int) -> _Line | None:
-        """Return the line whose first call is next; None where nobody waits."""
+        """Return the queue whose first call is next; None if no call waits."""
         for line in (self.fresh, self.limited, self.silent):
             while line and line[0][1].done():
                 line.popleft()
@@ -157,12 +156,12 @@ class _Lines:
         return self.fresh or None
 
     def pop(self, line: _Line) -> tuple[Ticket, asyncio.Future[None]]:
-        """Take the first call out of its line."""
+        """Remove the first call of a queue and return it."""
         self._in_a_row = self._in_a_row + 1 if line is self.limited else 0
         return line.popleft()
 
     def close(self, why: Exception) -> None:
-        """Raise this for all who wait."""
+        """Raise this error for all waiting calls."""
         for line in (self.fresh, self.limited, self.silent):
             for _, turn in line:
                 if not turn.done():
@@ -171,23 +170,26 @@ class _Lines:
 
 
 class Gate:
-    """The line before one endpoint, from opening to closing."""
+    """Queue of calls to one endpoint, from opening to closing.
+
+    A call refused by a busy endpoint (429, 503) waits out a backoff of its own while others start. A call without a
+    reply is sent again.
+    """
 
     def __init__(self, name: str, most: int, patience: float, call_seconds: float, knock: Knock) -> None:
-        """Make a gate that nobody waits at.
+        """Create an empty queue.
 
         Args:
-            name: of the endpoint, for sentences about it.
-            most: calls in flight that are never exceeded.
-            patience: seconds in which no call is answered, after which the run stops.
-            call_seconds: seconds after which a call ends that the endpoint is always too busy for.
-            knock: asks one small question.
+            name: name of the endpoint in messages.
+            most: upper limit of calls in flight.
+            patience: seconds without an answered call, after which the run stops.
+            call_seconds: seconds after which a call ends that the endpoint has always refused as busy.
+            knock: function that asks one small question.
         """
         self._name, self._patience, self._call_seconds, self._knock = name, patience, call_seconds, knock
-        # Within a short patience, too, calls that are always refused must come to eight refusals.
+        # Calls that are always refused must reach eight refusals within a short patience, too.
         self._try_seconds = min(TRY_SECONDS, patience / 6)
         self._longest_backoff = min(BACKOFF_SECONDS[1], patience / 10)
-        self._refused_gap = min(REFUSED_GAP, patience / 600)
         self._window = Window(most)
         self._lines = _Lines()
         self._in_flight: set[Ticket] = set()
@@ -198,43 +200,43 @@ class Gate:
         """Calls without a reply since the last answer."""
         self._away = False
         self._asking: asyncio.Task[None] | None = None
-        """Asks whether the endpoint is there."""
+        """Task that checks whether the endpoint is reachable."""
         self._asking_since = 0.0
         self._trying: asyncio.Task[None] | None = None
-        """Asks whether the endpoint is busy for a small question, too."""
+        """Task that checks whether the endpoint refuses a small question, too."""
         self._verdict: asyncio.Future[bool] | None = None
-        """Whether the endpoint is there, while that is being asked."""
+        """Result of the check for a reachable endpoint, while the check runs."""
         self._long_waits: set[str] = set()
-        """Samples since the last answer that were asked to wait beyond patience."""
+        """Samples asked to wait beyond patience since the last answer."""
         self._answered_at = -math.inf
-        """When the endpoint last answered a call, or a small question."""
+        """Time of the endpoint's last answer to a call or a small question."""
         self._tried_at = -math.inf
-        """When it was last asked a small question because all calls were refused."""
+        """Time of the last small question about calls that are all refused."""
         self._quiet_since: float | None = None
-        """Since when calls are asked and none is answered."""
+        """Time since which calls are sent and none is answered."""
         self._why: Exception | None = None
-        """Why nobody is let in any more."""
+        """Reason why no further call starts."""
         self._tokens_per_call = 0.0
         self._waits, self._waited, self._away_seconds = 0, 0.0, 0.0
 
     def open(self) -> None:
-        """Begin to let calls in."""
+        """Begin to start calls."""
         self._usher = asyncio.create_task(self._let_in())
 
     async def close(self) -> None:
-        """Let nobody in any more; those who wait are cancelled by whoever sent them."""
+        """Stop starting calls; the senders of waiting calls cancel them."""
         tasks = [task for task in (self._usher, self._asking, self._trying) if task]
         for task in tasks:
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
     def join(self, sample: str) -> Ticket:
-        """Return the ticket of a call about this sample; `leave` takes it back."""
+        """Return a ticket for a call about this sample; `leave` takes it back."""
         self._samples.setdefault(sample, _Counts()).tickets += 1
         return Ticket(sample)
 
     def leave(self, ticket: Ticket) -> None:
-        """Note that the call has ended."""
+        """Remove a call that has ended."""
         counts = self._samples[ticket.sample]
         counts.tickets -= 1
         if not counts.tickets:
@@ -258,14 +260,14 @@ class Gate:
             await turn
         except asyncio.CancelledError:
             if turn.done() and not turn.cancelled() and not turn.exception():
-                self.cancel(ticket)  # it was let in at that moment
+                self.cancel(ticket)  # its turn began at that moment
             raise
 
     def answered(self, ticket: Ticket, headers: Mapping[str, str], tokens: int) -> None:
-        """End a turn: the endpoint took the call, and accepted or rejected it.
+        """End a turn: the endpoint accepted or rejected the call.
 
         Args:
-            tokens: in and out; 0 where the endpoint did not count them.
+            tokens: input and output tokens; 0 if the endpoint did not count them.
         """
         now = time.monotonic()
         self._silences, self._quiet_since, self._answered_at = 0, None, now
@@ -285,7 +287,7 @@ class Gate:
         """End a turn: the endpoint is busy. Return whether the call ends, too; else it waits for its next turn.
 
         Args:
-            wait: seconds that the endpoint asks to wait; None where it does not say.
+            wait: seconds that the endpoint asks to wait; None if it names none.
 
         Raises:
             JudgeGaveUp: patience has ended, or the endpoint asks several samples to wait for longer than that.
@@ -293,11 +295,11 @@ class Gate:
         now = time.monotonic()
         self._waits += 1
         self._count_refusal(ticket, now)
-        # A call that was refused so often, while others were answered, says nothing about load any more.
+        # After so many refusals, a call is no evidence of load any more.
         self._window.refused(now, ticket.started, ticket.odds if ticket.refusals <= MOST_REFUSALS else 0.0)
         self._end_turn(ticket)
         if wait is not None and wait > self._patience:
-            ticket.waits += 1  # without a wait, the call would be asked again by the retries of its chunk
+            ticket.waits += 1  # counted as a wait, or the retries of its chunk would send the call again
             self._note_long_wait(ticket, wait, words)
             return True
         quiet_since = self._quiet_since or now
@@ -318,39 +320,44 @@ class Gate:
         run.refused += 1
 
     def _note_long_wait(self, ticket: Ticket, wait: float, words: str) -> None:
-        """Give up where the endpoint asks several samples to wait for too long, or the first call of all."""
+        """Give up if the endpoint asks several samples, or the first call of the run, to wait too long."""
         self._long_waits.add(ticket.sample)
         if len(self._long_waits) >= LONG_WAITS or self._answered_at == -math.inf:
             asked = f"asks to wait {duration(wait)}, and judge.patience_seconds allows {duration(self._patience)}"
             self._give_up(f"{self._name} {asked}: {words}")
 
     async def _try_small_question(self) -> None:
-        """Find out whether the endpoint is busy for all, or only for the calls that are left.
+        """Ask a small question to find out whether the endpoint is busy for all calls or only for the rest of them.
 
-        Where no call was ever answered it is not asked: there is nothing that those calls could be compared to.
+        The caller skips it before the first answer of a run, since there is nothing to compare those calls with.
         """
         try:
             if await self._knock() == "answered":
                 self._answered_at = time.monotonic()
-                self._window.reopen(self._refused_gap)
+                self._window.reopen(self._refused_gap())
         finally:
             self._trying = None
             self._changed.set()
 
+    def _refused_gap(self) -> float:
+        """Return the seconds between two starts in which all open calls come to their refusals in half of patience."""
+        requests = MOST_REFUSALS * sum(each.tickets for each in self._samples.values())
+        return min(REFUSED_GAP, self._patience / 600, self._patience / 2 / max(1, requests))
+
     def cancel(self, ticket: Ticket) -> None:
-        """End a turn: the call is not to be made any more."""
+        """End a turn whose call was cancelled."""
         self._window.end()
         self._end_turn(ticket)
 
     async def failed(self, ticket: Ticket, words: str) -> bool:
-        """End a turn without a reply; return whether it counts as an attempt, since the endpoint is there."""
+        """End a turn without a reply; return whether it counts as an attempt, because the endpoint is reachable."""
         ticket.silences += 1
         self._silences += 1
         self._window.end()
         self._end_turn(ticket)
         if self._away or self._why:
             return False
-        # A call whose failure has counted before says nothing new for a while: the endpoint was there then.
+        # A repeated failure of a call is no news for a while: the endpoint was reachable at the first one.
         news = not ticket.failures or time.monotonic() - self._answered_at >= TRY_SECONDS
         if not self._asking and (self._silences >= AWAY_AFTER or (news and self._are_all_silent())):
             self._verdict = asyncio.get_running_loop().create_future()
@@ -384,7 +391,7 @@ class Gate:
         return all(each.silences for each in self._in_flight)
 
     def _end_question(self, _: object) -> None:
-        """Let calls in again: the endpoint is there, or the run gives up."""
+        """Start calls again: the endpoint is reachable, or the run gives up."""
         if self._away:
             self._away_seconds += time.monotonic() - self._asking_since
             self._window.restart()
@@ -397,14 +404,14 @@ class Gate:
             self._verdict.set_result(there)
 
     def words(self) -> str:
-        """Return what holds the run up, for people; "" where nothing does."""
+        """Return a message for people about the cause of a delay; "" if there is none."""
         if self._away:
             return "waiting for the judge, which does not answer"
         found = self.found()
         return found.in_words() if found else ""
 
     def found(self) -> LimitsFound | None:
-        """Return the limits that were found; None where the endpoint never was busy nor away."""
+        """Return the limits that were found; None if the endpoint was never busy or away."""
         if not (self._waits or self._away_seconds):
             return None
         size, rate = self._window.size, self._window.rate
@@ -425,12 +432,12 @@ class Gate:
         raise JudgeGaveUp(words)
 
     def _close(self, why: Exception) -> None:
-        """Let nobody in any more, and raise this for all who wait."""
+        """Start no further call, and raise this error for all waiting ones."""
         self._why = why
         self._lines.close(why)
 
     async def _let_in(self) -> None:
-        """Let calls in, one after another, for ever."""
+        """Start calls, one after another, forever."""
         loop = asyncio.get_running_loop()
         while True:
             self._changed.clear()
@@ -463,5 +470,5 @@ class Gate:
 
 
 def backoff(refusals: int, longest: float = BACKOFF_SECONDS[1]) -> float:
-    """Return the seconds that a call waits after so many refusals, where the endpoint names none."""
+    """Return the seconds that a call waits after so many refusals, if the endpoint names none."""
     return min(longest, BACKOFF_SECONDS[0] * 2 ** min(refusals - 1, 10)) * random.uniform(0.5, 1.0)
